@@ -4,6 +4,9 @@ import re
 import shlex
 from collections.abc import Iterable
 
+TITLE = 100
+"""Characters of a job's title."""
+
 _TOKENS = r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\$'((?:[^'\\]|\\.)*)'"""
 _ESCAPES = rb"\\(?:x([0-9a-fA-F]{1,2})|(.))"
 _KEYWORDS = frozenset((

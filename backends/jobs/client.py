@@ -12,8 +12,8 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError, refusal
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.jobs import OWN
 from layerwise._tool.backends.jobs.folder import JOURNAL, LOCK, REPLIES
-from layerwise._tool.backends.jobs.journal.events import Event
 from layerwise._tool.backends.jobs.journal.json_lines import MAX_LINE, LineWriter, encode_line
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.processes.conclude import settle
 from layerwise._tool.backends.jobs.processes.control import python, spawn_detached

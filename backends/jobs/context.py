@@ -5,14 +5,17 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.regular import read_regular
 from layerwise._tool.backends.jobs.folder import REPLIES, raw_spec
-from layerwise._tool.backends.jobs.journal.earlier_attempts import Earlier, Stale
+from layerwise._tool.backends.jobs.journal.earlier_attempts import Earlier, Stale, typed
 from layerwise._tool.backends.jobs.journal.events import MAX_SPILL, EventWriter
 from layerwise._tool.backends.jobs.journal.json_lines import LineReader
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.identity import Identity
 
 Result = TypeVar("Result")
 _OF_THE_JOURNAL = ("event-", "reply-")
@@ -91,18 +94,20 @@ class JobContext:
 
         LayerwiseError if it is not the same any more when the work is done: its rows are not of one model then.
         """
+        import msgspec
+
         from layerwise._tool.backends.jobs.identity import differences, identity
 
         now = identity(self.params)
         if self.earlier.done:  # who asks again wants what it makes made again
             self.log(f"attempt {self.earlier.attempt} was done: all is made anew")
             self._clear()
-        why = self._mismatch(now, differences)
+        why = self._mismatch(now)
         if why:
             self._drop_all(why)
         else:
             self.drop_rows(self.earlier.tables if tables is None else tables)
-        self.writer.write("identity", attempt=self.attempt, **now)
+        self.writer.write("identity", attempt=self.attempt, **msgspec.structs.asdict(now))
         try:
             result = work()
         except Stale as error:
@@ -130,14 +135,17 @@ class JobContext:
             elif not path.name.startswith(_OF_THE_JOURNAL):
                 path.unlink(missing_ok=True)
 
-    def _mismatch(self, now: dict[str, Any], differences: Callable[..., list[str]]) -> str:
+    def _mismatch(self, now: "Identity") -> str:
         """Why the rows there are cannot be used, "" if they can or there are none."""
+        from layerwise._tool.backends.jobs.identity import Identity, differences
+
         earlier = self.earlier
         if not earlier.count:
             return ""
-        if earlier.identity is None:
+        known = typed([earlier.identity], Identity)
+        if not known:
             return f"attempt {earlier.attempt} did not write down what it ran"
-        changed = differences(earlier.identity, now)
+        changed = differences(known[0], now)
         if changed:
             return f"{', '.join(changed)} changed since attempt {earlier.attempt}"
         return f"what attempt {earlier.attempt} ran changed meanwhile" if earlier.mixed else ""

@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from layerwise._tool.backends.text import shown
 
 READ_WHOLE = 2 << 20  # bytes
@@ -29,11 +31,27 @@ _MADE = frozenset({"output", "min_good", "artifact", "artifacts", "artifacts_dir
 _FOLDERS = frozenset({"files", "results"})
 _WORDS = frozenset({".py", ".sh", ".so", ".onnx", ".json", ".npz", ".npy", ".safetensors", ".engine", ".plan"})
 
-Facts = dict[str, Any]
+
+class FileFacts(Struct):
+    """What is known of a file. state: size in bytes, modified (ns), inode; hash: of its content, or of samples of it;
+    key: the field of the request that names it.
+    """
+
+    state: tuple[int, int, int]
+    hash: str
+    key: str = ""
 
 
-def identity(params: Mapping[str, Any]) -> Facts:
-    """The identity of what a request reads: {"files": path -> facts, "versions": …, "request": hash}.
+class Identity(Struct):
+    """What a request depends on, as the event `identity` has it. files: by path; request: its hash."""
+
+    files: dict[str, FileFacts] = {}
+    versions: dict[str, str] = {}
+    request: str = ""
+
+
+def identity(params: Mapping[str, Any]) -> Identity:
+    """The identity of what a request reads.
 
     Every file that it names is meant, except those that it is to write; of models their external data too.
     """
@@ -41,43 +59,43 @@ def identity(params: Mapping[str, Any]) -> Facts:
     written = {os.path.realpath(name) for key, name in named if _is_made(key)}
     stems = {"polygraphy_debug", *(Path(name).stem for key, name in named if _is_made(key))}
     data_folder = next((name for key, name in named if key == "external_data_dir"), None)
-    files: dict[str, Facts] = {}
+    files: dict[str, FileFacts] = {}
     for key, name in named:
         made = _is_made(key) or (key == "command" and Path(name).stem.startswith(tuple(filter(None, stems))))
         for path in [] if made else _files(key, Path(name), data_folder):
             if os.path.realpath(path) not in written and str(path) not in files:
                 with suppress(OSError):  # who needs it says why it cannot be read
-                    files[str(path)] = _facts(path) | {"key": key}
-    return {"files": files, "versions": _versions(), "request": _hash(json.dumps(params, sort_keys=True).encode())}
+                    files[str(path)] = _facts(path, key)
+    return Identity(files, _versions(), _hash(json.dumps(params, sort_keys=True).encode()))
 
 
 def content(params: Mapping[str, Any]) -> str:
     """A hash of all that the files hold that a request names, wherever they are; reads them whole."""
     made = hashlib.blake2b(digest_size=20)
-    for name in identity(params)["files"]:
+    for name in identity(params).files:
         with Path(name).open("rb") as stream:
             made.update(hashlib.file_digest(stream, "blake2b").digest())
     return made.hexdigest()
 
 
-def differences(before: Facts, now: Facts, *, meanwhile: bool = False) -> list[str]:
+def differences(before: Identity, now: Identity, *, meanwhile: bool = False) -> list[str]:
     """What differs between two identities, as words: files by their names, packages with both versions.
 
     meanwhile: the work itself lies between them, whose commands may have written to files of theirs.
     """
-    old, new = before.get("files", {}), now["files"]
-    names = [name for name in old if old[name].get("key") != "command"] if meanwhile else dict.fromkeys([*old, *new])
+    old, new = before.files, now.files
+    names = [name for name in old if old[name].key != "command"] if meanwhile else dict.fromkeys([*old, *new])
     found = [shown(Path(name).name, 120) for name in names if not _same(old.get(name), new.get(name))]
-    old, new = before.get("versions", {}), now["versions"]
-    found += [f"{name} ({old.get(name, 'none')}, now {new.get(name, 'none')})"
-              for name in sorted({*old, *new}) if old.get(name) != new.get(name)]  # fmt: skip
-    return found + (["the request"] if before.get("request") != now["request"] else [])
+    was, has = before.versions, now.versions
+    found += [f"{name} ({was.get(name, 'none')}, now {has.get(name, 'none')})"
+              for name in sorted({*was, *has}) if was.get(name) != has.get(name)]  # fmt: skip
+    return found + (["the request"] if before.request != now.request else [])
 
 
-def _same(old: Facts | None, new: Facts | None) -> bool:
+def _same(old: FileFacts | None, new: FileFacts | None) -> bool:
     if old is None or new is None:
         return old is new
-    return bool(old["hash"] == new["hash"] and (old["state"][0] <= READ_WHOLE or old["state"] == new["state"]))
+    return old.hash == new.hash and (old.state[0] <= READ_WHOLE or old.state == new.state)
 
 
 def _is_made(key: str) -> bool:
@@ -143,7 +161,7 @@ def _external(path: Path, data_folder: str | None) -> Iterable[Path]:
         return []
 
 
-def _facts(path: Path) -> Facts:
+def _facts(path: Path, key: str) -> FileFacts:
     found = path.stat()
     with path.open("rb") as stream:
         if found.st_size <= READ_WHOLE:
@@ -151,7 +169,7 @@ def _facts(path: Path) -> Facts:
         else:
             places = (at * found.st_size // _SAMPLES for at in range(_SAMPLES))
             data = b"".join(os.pread(stream.fileno(), _SAMPLE, place) for place in places)
-    return {"state": [found.st_size, found.st_mtime_ns, found.st_ino], "hash": _hash(data)}
+    return FileFacts((found.st_size, found.st_mtime_ns, found.st_ino), _hash(data), key)
 
 
 @cache

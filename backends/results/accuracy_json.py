@@ -15,7 +15,7 @@ from layerwise._tool.backends.results.accuracy import (
     SimpleThreshold,
 )
 
-Fields = dict[str, Any]
+Fields = dict[str, object]
 
 
 def _number(value: Any) -> float | None:
@@ -62,14 +62,22 @@ def _result_of(metric: Metric) -> Callable[[Fields], MetricResult]:
 
 
 def _accuracy_result(fields: Fields) -> AccuracyResult:
-    result = AccuracyResult(aggregation=fields.get("aggregation", "per_sample"))
-    if result.aggregation not in ("per_sample", "average"):
+    aggregation = fields.get("aggregation", "per_sample")
+    if not isinstance(aggregation, str) or aggregation not in ("per_sample", "average"):
         raise ValueError("unknown aggregation")
-    for (first, second), iterations in fields["lst"]:
+    result = AccuracyResult(aggregation=aggregation)
+    for (first, second), iterations in _listed(fields):
         if not isinstance(first, str) or not isinstance(second, str):
             raise ValueError("a pair of runners is not two names")
         result.pairs[first, second] = [_outputs(outputs) for outputs in iterations]
     return result
+
+
+def _listed(fields: Fields) -> list[Any]:
+    found = fields["lst"]
+    if not isinstance(found, list):
+        raise ValueError("lst is not a list")
+    return found
 
 
 def _outputs(outputs: Any) -> dict[str, SimpleResult | MetricResult | bool]:
@@ -81,9 +89,9 @@ def _outputs(outputs: Any) -> dict[str, SimpleResult | MetricResult | bool]:
 
 
 def _accuracy_results(fields: Fields) -> AccuracyResults:
-    if not all(isinstance(result, AccuracyResult) for result in fields["lst"]):
+    if not all(isinstance(result, AccuracyResult) for result in _listed(fields)):
         raise ValueError("AccuracyResults holds something else than AccuracyResult")
-    return AccuracyResults(list(fields["lst"]))
+    return AccuracyResults(_listed(fields))
 
 
 DECODERS: dict[str, Callable[[Fields], Any]] = {

@@ -13,7 +13,7 @@ from layerwise._tool.backends.saved_data.to_json import accuracy_json, feeds_jso
 from layerwise._tool.backends.saved_data.to_text import Show, accuracy_lines, feeds_lines, results_lines
 from layerwise._tool.backends.text import shown
 
-Feed = dict[str, Any]
+Feed = dict[str, object]
 
 
 class Context(Protocol):

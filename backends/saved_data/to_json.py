@@ -9,7 +9,7 @@ from layerwise._tool.backends.saved_data.to_text import Show, read
 from layerwise._tool.backends.stats import array_stats, histogram
 from layerwise._tool.backends.tensors import dtype_name
 
-Plain = dict[str, Any]
+Plain = dict[str, object]
 _NAMES = ("median", "p90", "p95", "p99")
 
 

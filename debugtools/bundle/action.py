@@ -1,17 +1,28 @@
 """The job action `bundle`: extracts a failing part of a suspect, writes it as a repro bundle, and tests the bundle."""
 
+from collections.abc import Mapping
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import onnx
+from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
-from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.backends.filesystem.files import atomic_write, atomic_writer
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.bundle.engine import ends_of, settle
+from layerwise._tool.backends.trt.building.precision import by_flags, in_graph
+from layerwise._tool.backends.trt.inference.parts import fixed
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.options import trt_options
+from layerwise._tool.backends.trt.variants import part_options
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.bundle.write import Fault, try_bundle, write_bundle
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
@@ -24,9 +35,29 @@ from layerwise._tool.debugtools.search.judges.original import Original
 from layerwise._tool.debugtools.search.judges.protocol import Artifact
 from layerwise._tool.debugtools.search.judges.rules import InnerRules
 from layerwise._tool.debugtools.search.judges.subject import Subject
+from layerwise._tool.surgery.precision.lowering import fill
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+
+
+def settle(path: Path, runner: RunnerSpec, feed: Mapping[str, NDArray[Any]]) -> None:
+    """Write the model at `path` anew, as the runner has its parts parsed. LayerwiseError where it gets too large."""
+    trt, options = tensorrt(), part_options(trt_options(runner.options))
+    with ModelFile(path) as file:
+        model = Loadable(data=file.structure_bytes(), folder=file.folder)
+        lowered = nullcontext(model) if by_flags(trt, options) else in_graph(trt, model, options, lambda text: None)
+        with lowered as found:
+            settled = fixed(found, feed)
+            whole = fill(parse_model(settled.read()), settled.data_folder() or path.parent)
+    if whole.ByteSize() >= onnx.checker.MAXIMUM_PROTOBUF:
+        raise LayerwiseError("the bundle's model is larger than 2 GB: reduce it first")
+    atomic_write(path, whole.SerializeToString())
+
+
+def ends_of(path: Path) -> list[str]:
+    """The names of a model's inputs."""
+    return [value.name for value in onnx.load(path, load_external_data=False).graph.input]
 
 
 def bundle(context: "JobContext") -> dict[str, Any]:

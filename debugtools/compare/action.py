@@ -44,9 +44,8 @@ def _compare(context: "JobContext", spec: CompareSpec) -> CompareResult:
 
     setup = Setup(spec)
     setup.start()
-    from layerwise._tool.debugtools.compare.run import ComparisonRun  # while the sessions open
+    from layerwise._tool.debugtools.compare.run import run_comparison  # while the sessions open
 
     setup.read()
 
-    with ComparisonRun(context, setup) as run:
-        return run.run()
+    return run_comparison(context, setup)

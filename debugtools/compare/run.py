@@ -3,8 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
@@ -26,74 +25,74 @@ from layerwise._tool.debugtools.compare.rows import (
     RunRow,
     TensorInfo,
 )
-from layerwise._tool.debugtools.compare.sides.common_feeds import common_feeds
+from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
 from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, shown_outputs
-from layerwise._tool.debugtools.compare.sides.same_feeds import same_feeds
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.table.comparison import Array, Enough, Feed, Frame
+from layerwise._tool.debugtools.compare.table.comparison import Array, Enough, Feed, Frame, Validator
 from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows
 from layerwise._tool.debugtools.compare.table.outcome import Outcome
 from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
-from layerwise._tool.debugtools.compare.table.pairs import Comparer
+from layerwise._tool.debugtools.compare.table.pairs import Comparer, Listener
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.table.saving import Accuracy, Savers, check_average
-from layerwise._tool.debugtools.compare.table.validate import Validator
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
     from layerwise._tool.debugtools.compare.observing.on_device import OnDevice
 
 
-class ComparisonRun:
-    """Holds what lives as long as the comparison. A context manager: leaving it closes sessions and files."""
+def run_comparison(context: "JobContext", setup: Setup, only: Listener | None = None) -> CompareResult:
+    """Run all iterations of a comparison and return the job's result; the setup is closed.
 
-    def __init__(self, context: "JobContext", setup: Setup) -> None:
+    only: takes the rows in place of the journal and the files; it may raise Enough.
+    """
+    with ExitStack() as stack:
+        stack.callback(setup.close)
+        return ComparisonRun(context, setup, stack, only).run()
+
+
+class ComparisonRun:
+    """One comparison; what it opens is closed with the stack."""
+
+    def __init__(self, context: "JobContext", setup: Setup, stack: ExitStack, only: Listener | None = None) -> None:
         spec = setup.spec
-        self.context, self.spec, self.setup = context, spec, setup
+        self.context, self.spec, self.setup, self._stack = context, spec, setup, stack
         self.started = time.perf_counter()
         self._noted: set[tuple[int, str]] = set()
-        self._stack = ExitStack()
-        self._stack.callback(setup.close)
         check_average(spec)
         self.sides, self.model_sides, self.pairs = setup.sides, setup.model_sides, setup.pairs
-        self.metrics = ["script"] if spec.compare_script else list(spec.metrics)
-        self.outcome = Outcome([side.name for side in self.sides], self.pairs, self.metrics)
-        self.accuracy = Accuracy(self.metrics, spec.check_average)
-        self.plots = Plots(spec)
-
-    def __enter__(self) -> Self:
-        self._stack.enter_context(self.plots)
-        savers = self._stack.enter_context(Savers(self.spec, self.sides))
-        validator = Validator(self.context) if self.spec.validate else None
-        self.frame = Frame(self.context, self.spec, self.setup.model, self.sides, self.pairs, savers, validator)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+        metrics = ["script"] if spec.compare_script else list(spec.metrics)
+        self.outcome = Outcome([side.name for side in self.sides], self.pairs, metrics)
+        self.accuracy = Accuracy(metrics, spec.check_average)
+        self.plots = stack.enter_context(Plots(spec))
+        savers = stack.enter_context(Savers(spec, self.sides))
+        validator = Validator(context) if spec.validate else None
+        self.frame = Frame(context, spec, setup.model, self.sides, self.pairs, savers, validator)
+        device = self._device() if setup.observing else None
+        other = next((side for side in self.model_sides if side.model is not setup.model), None)
+        places = Places(setup.model if self.pairs else None, setup.whole_graph, other)
+        self.comparer = Comparer(spec, self.sides, places, only or self._emit, device)
+        keep = spec.memory_budget is None and setup.count() != 1
+        observer = Observer(self.sides, self.pairs, keep, context.artifacts / "waiting", device)
+        stack.callback(observer.close)
+        self.observed = ObservedRows(self.frame, setup.marks, self.comparer, observer)
 
     def run(self) -> CompareResult:
         """Run all iterations and return the job's result."""
-        setup = self.setup
-        other = next((side for side in self.model_sides if side.model is not setup.model), None)
-        places = Places(setup.model if self.pairs else None, setup.whole_graph, other)
-        self.comparer = Comparer(self.spec, self.sides, places, self._emit)
         self._resume()
-        keep = self.spec.memory_budget is None and setup.count() != 1
-        device = self._device() if setup.observing else None
-        self.comparer.device = device
-        observer = Observer(self.sides, self.pairs, keep, self.context.artifacts / "waiting", device)
-        self._stack.callback(observer.close)
-        self.observed = ObservedRows(self.frame, setup.marks, self.comparer, observer)
         try:
             for number, (feed, results) in enumerate(self._plain_results()):
                 self._iteration(number, feed, results)
         except Enough:
             self.context.log("stopped at the first failure")
-            self.frame.savers.finish_all()
+            self.frame.savers.finish_all(self._mode)
         return self._result()
+
+    def _mode(self, index: int) -> str:
+        """How layers of a side are observed; "" if none are."""
+        side = self.sides[index]
+        return self.frame.observed(side) if self.observed.plan and isinstance(side, ModelSide) else ""
 
     def _device(self) -> "OnDevice | None":
         """How layers are compared on the GPU; None on machines and for runners without one, nothing loaded there."""
@@ -172,7 +171,7 @@ class ComparisonRun:
         else:
             plain_rows(frame, self.comparer, number, results)
         for side, result in zip(self.sides, results, strict=True):
-            frame.savers.finish(number, side.index, result.runtime)
+            frame.savers.finish(number, side.index, result.runtime, self._mode(side.index))
         if number == 0:
             self._warn_unknown(results)
 
@@ -223,13 +222,13 @@ class ComparisonRun:
         return used
 
     def _result(self) -> CompareResult:
-        self.accuracy_results = self.accuracy.results()
+        accuracy = self.accuracy.results()
         if self.spec.save_accuracy:
-            self.accuracy_results.save(self.spec.save_accuracy)
+            accuracy.save(self.spec.save_accuracy)
         result = self.outcome.result(time.perf_counter() - self.started)
         if self.spec.check_average:
             result.averages = self.accuracy.averages()
-            result.passed = self.accuracy_results.passed and not self.outcome.bare()
+            result.passed = accuracy.passed and not self.outcome.bare()
         if self.frame.validator:
             result.valid = self.frame.validator.verdict()
             result.passed = result.passed and result.valid

@@ -12,7 +12,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.tensor_values import tensor_values
 from layerwise._tool.debugtools.compare.rows import LayerRow
-from layerwise._tool.debugtools.compare.run import ComparisonRun
+from layerwise._tool.debugtools.compare.run import run_comparison
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.compare.table.comparison import Enough
@@ -47,8 +47,22 @@ def tensor_view(context: "JobContext") -> dict[str, Any]:
         view = msgspec.convert(context.params, ViewSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the tensor's description does not fit: {error}") from None
-    with TensorRun(context, view) as run:
-        return run.values()
+    skipped, spec = _alone(view)
+    setup = Setup(spec)
+    setup.start()
+    found: list[dict[str, Any]] = []
+
+    def take(row: LayerRow, result: Comparison, a: Array, b: Array) -> None:
+        if row.tensor == view.tensor and row.iteration == skipped:
+            atol, rtol = (row.atol if view.atol is None else view.atol), (row.rtol if view.rtol is None else view.rtol)
+            values = tensor_values(a, b, float(atol or 0.0), float(rtol or 0.0))
+            found.append({"row": msgspec.to_builtins(row), **values})
+            raise Enough
+
+    run_comparison(_Quiet(context), setup, take)  # type: ignore[arg-type]
+    if not found:
+        raise LayerwiseError(f"{shown(view.tensor, 200)} did not come out again on both sides")
+    return found[0]
 
 
 class _Quiet:
@@ -68,45 +82,16 @@ class _Quiet:
         return []
 
 
-class TensorRun(ComparisonRun):
-    """A comparison of one pair that ends at the wanted tensor."""
-
-    def __init__(self, context: "JobContext", view: ViewSpec) -> None:
-        self.view = view
-        self.skipped, feeds = feeds_from(view.compare.feeds, view.iteration)
-        self._row: LayerRow | None = None
-        self._data: dict[str, Any] = {}
-        first, second = view.pair
-        if not (0 <= first < len(view.compare.runners) and 0 <= second < len(view.compare.runners)):
-            raise UsageError(f"the comparison has no sides {first} and {second}")
-        spec = msgspec.structs.replace(
-            view.compare,
-            runners=[view.compare.runners[first], view.compare.runners[second]],
-            feeds=feeds,
-            **_observing(view),
-            validate=False,
-            fail_fast=False,
-            check_average=False,
-            **dict.fromkeys(_FILES),
-        )
-        setup = Setup(spec)
-        setup.start()
-        super().__init__(_Quiet(context), setup)  # type: ignore[arg-type]
-
-    def values(self) -> dict[str, Any]:
-        """Run until the tensor is there."""
-        self.run()
-        if self._row is None:
-            raise LayerwiseError(f"{shown(self.view.tensor, 200)} did not come out again on both sides")
-        return {"row": msgspec.to_builtins(self._row), **self._data}
-
-    def _emit(self, row: LayerRow, result: Comparison, a: Array, b: Array) -> None:
-        if row.tensor != self.view.tensor or row.iteration != self.skipped:
-            return
-        view, self._row = self.view, row
-        atol, rtol = (row.atol if view.atol is None else view.atol), (row.rtol if view.rtol is None else view.rtol)
-        self._data = tensor_values(a, b, float(atol or 0.0), float(rtol or 0.0))
-        raise Enough
+def _alone(view: ViewSpec) -> tuple[int, CompareSpec]:
+    """The comparison of the one pair, and how many iterations of it come before the wanted one."""
+    first, second = view.pair
+    if not (0 <= first < len(view.compare.runners) and 0 <= second < len(view.compare.runners)):
+        raise UsageError(f"the comparison has no sides {first} and {second}")
+    skipped, feeds = feeds_from(view.compare.feeds, view.iteration)
+    return skipped, msgspec.structs.replace(
+        view.compare, runners=[view.compare.runners[first], view.compare.runners[second]], feeds=feeds,
+        **_observing(view), validate=False, fail_fast=False, check_average=False, **dict.fromkeys(_FILES),
+    )  # fmt: skip
 
 
 def _observing(view: ViewSpec) -> dict[str, Any]:

@@ -10,12 +10,10 @@ from layerwise._tool.debugtools.compare.memory import peak
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.engines.node_map.layers import Mapped
-from layerwise._tool.debugtools.locate.crowd import Crowd
 from layerwise._tool.debugtools.locate.differences import Differences
-from layerwise._tool.debugtools.locate.evidence import evidence
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
-from layerwise._tool.debugtools.locate.suspects import Suspect, Suspects, suspect_row
+from layerwise._tool.debugtools.locate.suspects import Crowd, Suspect, Suspects, evidence, suspect_row
 
 _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
 _TF32 = 1e-2

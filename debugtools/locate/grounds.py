@@ -18,9 +18,8 @@ from layerwise._tool.debugtools.compare.sides.stream import SessionPool, observi
 from layerwise._tool.debugtools.locate.inside import Pair
 from layerwise._tool.debugtools.locate.local import LocalRuns
 from layerwise._tool.debugtools.locate.part import Part, held
-from layerwise._tool.debugtools.locate.points import find_points
 from layerwise._tool.debugtools.locate.reference import Reference
-from layerwise._tool.debugtools.locate.walk import Walk
+from layerwise._tool.debugtools.locate.walk import Walk, find_points
 from layerwise._tool.surgery.cut.explode import Exploder
 from layerwise._tool.surgery.cut.regions import Regions
 from layerwise._tool.surgery.cut.sizes import Estimate, estimates

@@ -14,17 +14,19 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.variants import loads_engine
 from layerwise._tool.debugtools.compare.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
+from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.rows import LayerRow
-from layerwise._tool.debugtools.compare.sides.common_feeds import common_feeds
 from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
-from layerwise._tool.debugtools.compare.sides.same_feeds import same_feeds
+from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
-from layerwise._tool.debugtools.locate import executed
+from layerwise._tool.debugtools.locate.errors import error_of
 from layerwise._tool.debugtools.locate.findings import Findings
 from layerwise._tool.debugtools.locate.grounds import Grounds
 from layerwise._tool.debugtools.locate.reading import Reader
@@ -35,6 +37,44 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 Feed = Mapping[str, NDArray[Any]]
+
+
+def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:
+    """Whether to look at the executed graph from the start: as asked, or because unfused sides cannot differ."""
+    if suspect.spec.kind == "trt":
+        return spec.observe == "executed"
+    if suspect.spec.kind != "onnxrt" or spec.observe == "every":
+        return False
+    from layerwise._tool.debugtools.compare.table.comparison import alike_unfused  # with all that a comparison saves
+
+    return spec.observe == "executed" or alike_unfused(suspect, reference)
+
+
+def can_tell(spec: CompareSpec, suspect: ModelSide) -> bool:
+    """Whether the executed graph may hold what the unfused one does not show."""
+    fuses = suspect.spec.kind == "trt" and not loads_engine(suspect.spec, suspect.model.path)
+    fuses |= suspect.spec.kind == "onnxrt" and suspect.spec.graph_optimization_level != "disable"
+    return fuses and spec.observe == "auto" and not suspect.observed.executed
+
+
+def observe_executed(suspect: ModelSide, feed: Feed, folder: Path) -> None:
+    """Have the suspect observed in the graph that its session runs. LayerwiseError if it cannot be written."""
+    from layerwise._tool.debugtools.compare.sides.executed import executed_graph, original_prints
+
+    suspect.observe(None)
+    suspect.observe(executed_graph(suspect, folder, original_prints(suspect, feed), feed))
+
+
+def plain_runs_differ(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed], iteration: int) -> bool:
+    """Whether the outputs of both sides, run as configured, differ by more than rounding explains."""
+    mine, theirs = (side.plain(iteration, feed).outputs for side, feed in zip((suspect, reference), feeds, strict=True))
+    cut = suspect.model.cut
+    for name in mine:
+        if name in theirs and not same_bits(mine[name], theirs[name]):
+            maker = cut.maker.get(suspect.own(name))
+            if error_of(mine[name], theirs[name], (), 1 if maker is None else cut.depth[maker]).beyond:
+                return True
+    return False
 
 
 class LocateRun:
@@ -71,7 +111,7 @@ class LocateRun:
         """Run all iterations and return the job's result."""
         for number, feed in enumerate(self._feeds()):
             feeds = self._fitted(feed)
-            if number == 0 and executed.wanted(self.spec.compare, self.suspect, self.reference):
+            if number == 0 and wanted(self.spec.compare, self.suspect, self.reference):
                 self._look_at_executed(feeds[0], "")
             self._iteration(number, feeds)
             if number == 0 and self._fused_only(feeds):
@@ -91,9 +131,9 @@ class LocateRun:
 
     def _fused_only(self, feeds: tuple[Feed, Feed]) -> bool:
         """Whether only what onnxruntime makes of the graph can explain that the outputs differ."""
-        if self.findings.any() or not executed.can_tell(self.spec.compare, self.suspect):
+        if self.findings.any() or not can_tell(self.spec.compare, self.suspect):
             return False
-        return executed.plain_runs_differ(self.suspect, self.reference, feeds, 0)
+        return plain_runs_differ(self.suspect, self.reference, feeds, 0)
 
     def _look_at_executed(self, feed: Feed, why: str) -> None:
         folder, what = self.context.artifacts / "executed", "optimised graph"
@@ -101,7 +141,7 @@ class LocateRun:
             what = "engine"
             self._look_into_engine(feed, folder)
         else:
-            executed.observe_executed(self.suspect, feed, folder)
+            observe_executed(self.suspect, feed, folder)
         counts = f"{len(self.suspect.made)} of {len(self.suspect.model.cut.maker)} tensors"
         name = shown(self.suspect.name, 80)
         self.context.log(f"{why}looking at the {what} of {name}, which makes {counts}")

@@ -1,19 +1,48 @@
 """Which nodes are suspected, worst first."""
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import UNSET
 
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.table.layers import LEAP
 from layerwise._tool.debugtools.compare.table.places import Place
-from layerwise._tool.debugtools.locate.diagnosis import Word
 from layerwise._tool.debugtools.locate.errors import Error
 from layerwise._tool.debugtools.locate.rows import Inside, NodeRow, SuspectRow
 from layerwise._tool.surgery.precision.plan import node_label
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
+
+Word = Literal["kernel", "ill-conditioned", "overflow", "nan", "propagated", "clean"]
+_ONSETS: dict[str, Word] = {"overflow": "overflow", "nan": "nan"}
+STAND_OUT = 16.0
+_FEW = 4  # tensors of an operator that are too few to tell what is normal for it
+
+
+def diagnose(local: Error | None, accumulated: Error | None, amplification: float | None, finding: str) -> Word:
+    """Return the word for a tensor.
+
+    local: the error of its region alone, None if that is not known; accumulated: the suspect's, None if it did not get
+    there. finding: the layer table's.
+    """
+    bad = accumulated is not None and accumulated.beyond
+    if local is not None and local.onset:
+        return _ONSETS[local.onset]
+    if local is not None and local.conditioned:
+        return "ill-conditioned" if bad else "clean"
+    if local is not None and local.beyond:
+        return "kernel"
+    if accumulated is None or not bad:
+        return "clean"
+    if accumulated.onset and finding in _ONSETS:
+        return _ONSETS[finding]
+    return "ill-conditioned" if amplification is not None and amplification >= LEAP else "propagated"
 
 
 @dataclass(slots=True)
@@ -86,3 +115,119 @@ def suspect_row(suspect: Suspect, outputs: list[str], cut: "GraphCut", evidence:
         diagnosis=suspect.word, evidence="; ".join(evidence), inside=suspect.inside or UNSET,
         region=[NodeRow(i, node_label(cut.nodes[i]), cut.nodes[i].op_type) for i in suspect.region],
     )  # fmt: skip
+
+
+def evidence(suspect: Suspect, differences: Sequence[str], stopped: str) -> list[str]:
+    """Return what speaks against a node, strongest first.
+
+    differences: of the two models where the tensor is made. stopped: where the suspect's own run ended early.
+    """
+    lines = [_failure(suspect) if suspect.failure else _local(suspect)]
+    lines += _accumulated(suspect, stopped)
+    if len(suspect.region) > 1:
+        lines.append(f"made by {len(suspect.region)} nodes from tensors that both sides have")
+    return [line for line in [*lines, *differences] if line]
+
+
+def _failure(suspect: Suspect) -> str:
+    return f"it cannot run on the reference's inputs: {shown(suspect.failure, 300)}"
+
+
+def _local(suspect: Suspect) -> str:
+    local = suspect.local
+    if local is None:
+        return ""
+    if local.onset:
+        what = "Inf" if local.onset == "overflow" else "NaN"
+        return f"on the reference's inputs it gives {what} where the reference has none"
+    if local.note:
+        return f"on the reference's inputs: {local.note}"
+    if suspect.word == "kernel" and not local.beyond:
+        return "right on the reference's inputs when it is built alone: it goes wrong within the whole engine only"
+    if local.rel == 0:
+        return f"exact on the reference's inputs, but it makes errors {_number(suspect.amplification)} times larger"
+    return f"on the reference's inputs it is off by {_number(local.rel)} (relative L2), {_in_bounds(local)}"
+
+
+def _in_bounds(local: Error) -> str:
+    if not local.bound:
+        return "and its values are exact ones"
+    times = local.rel / local.bound
+    if times > 1:
+        return f"{_number(times)} times what rounding explains"
+    return "no more than rounding explains, but not the same bits"
+
+
+def _accumulated(suspect: Suspect, stopped: str) -> list[str]:
+    if suspect.accumulated is None:
+        return [f"the suspect's own run ends before: {shown(stopped, 200)}"] if stopped else []
+    inputs = "clean inputs" if suspect.inputs == 0 else f"inputs off by {_number(suspect.inputs)}"
+    accumulated = suspect.accumulated
+    off = _number(accumulated.rel) if math.isfinite(accumulated.rel) else "everything"
+    return [f"in the whole run off by {off}, from {inputs}"]
+
+
+def _number(value: float | None) -> str:
+    return "?" if value is None else f"{value:.3g}"
+
+
+Found = tuple[Suspect, list[str]]
+
+
+@dataclass
+class Crowd:
+    """Own errors of floating tensors by operator: of all, and those beyond what rounding explains."""
+
+    _counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _off: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, op: str, local: float, *, off: bool) -> None:
+        """Take in a tensor's own relative error; off: beyond rounding."""
+        self._counts[op] += 1
+        if off:
+            self._off[op].append(local)
+
+    @property
+    def whole(self) -> bool:
+        """Whether more than half of all tensors are off."""
+        return sum(self._counts.values()) >= _FEW and 2 * sum(map(len, self._off.values())) > sum(self._counts.values())
+
+    @property
+    def level(self) -> float:
+        """The median of the errors beyond rounding; 0 if the suspect as a whole computes as precisely as its types."""
+        return median([e for errors in self._off.values() for e in errors]) if self.whole else 0.0
+
+    def noise(self, op: str) -> float:
+        """The own error up to which a tensor of this operator does not stand out."""
+        errors, count = self._off.get(op, []), self._counts.get(op, 0)
+        usual = median(errors) if count >= _FEW and 2 * len(errors) > count else 0.0
+        return STAND_OUT * max(usual, self.level)
+
+    def standing_out(self, found: Sequence[Found]) -> list[Found]:
+        """Of suspects, worst first: those that stand out, then those that make errors grow, then one an operator.
+
+        The last are left out where the whole suspect is imprecise: none of them explains anything by itself.
+        """
+        out, grown, usual = [], [], dict[str, Found]()
+        for suspect, outputs in found:
+            local = suspect.local
+            if local is None or local.onset or not local.rel <= self.noise(suspect.place.op):
+                out.append((suspect, outputs))
+            elif _grows(suspect):
+                grown.append((replace(suspect, word="ill-conditioned"), outputs))
+            else:
+                usual.setdefault(suspect.place.op, (suspect, outputs))
+        grown.sort(key=lambda entry: -(entry[0].amplification or 0.0))
+        return [*out, *grown, *([] if self.whole else usual.values())]
+
+    def told(self, op: str) -> str:
+        """What a suspect of an operator should know of its like; "" if it is alone."""
+        errors, count = self._off.get(op, []), self._counts.get(op, 0)
+        if count < _FEW or not 2 * len(errors) > count:
+            return ""
+        return f"so are {len(errors)} of {count} tensors of {op}, {median(errors):.2g} in the middle"
+
+
+def _grows(suspect: Suspect) -> bool:
+    bad = suspect.accumulated is not None and suspect.accumulated.beyond
+    return bad and suspect.amplification is not None and suspect.amplification >= LEAP

@@ -4,7 +4,7 @@ A region whose inputs are bit for bit the reference's needs no run of its own: w
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.sides.stream import Blocked
 from layerwise._tool.debugtools.locate.errors import relative_l2
 from layerwise._tool.debugtools.locate.fitting import fit, fits, nudged
 from layerwise._tool.debugtools.locate.local import LocalRuns, Result
-from layerwise._tool.debugtools.locate.points import Point
 from layerwise._tool.debugtools.locate.reference import Reference
 from layerwise._tool.surgery.cut.randomness import Randomness
 from layerwise._tool.surgery.cut.regions import Regions
@@ -25,6 +26,50 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A tensor that both sides have. name: the comparison's; layout: what it has in the suspect's observed graph."""
+
+    name: str
+    layout: Blocked | None = None
+
+    def plain(self, array: Array) -> Array:
+        """The suspect's tensor as the model has it."""
+        return self.layout(array) if self.layout else array
+
+    def fed(self, array: Array) -> Array:
+        """The reference's tensor as the suspect's graph takes it."""
+        return self.layout.back(array) if self.layout else array
+
+
+def find_points(
+    suspect: ModelSide, reference: Side, opaque: Collection[str], theirs: Collection[str]
+) -> dict[str, Point]:
+    """Return the points by their tensor in the suspect's observed graph, in topological order.
+
+    opaque: names in that graph that are no tensors (sequences, optionals, maps); theirs: those in the reference's.
+    """
+    names = suspect.observed.names
+    found: Mapping[str, tuple[str, Blocked | None]] = (
+        names if names is not None else {t: (t, None) for t in suspect.made}
+    )
+    points = {}
+    for tensor in suspect.observed.cut.maker:
+        if tensor in found and tensor not in opaque:
+            own, layout = found[tensor]
+            name = suspect.common(own)
+            if gives(reference, name) and reference.own(name) not in theirs:
+                points[tensor] = Point(name, layout)
+    return points
+
+
+def gives(reference: Side, name: str) -> bool:
+    """Whether the reference can give a tensor: one that it makes, or one of its weights."""
+    if reference.has(name):
+        return True
+    return isinstance(reference, ModelSide) and reference.own(name) in reference.model.cut.initializers
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,52 @@
 """The job action `triage`: walks the flowchart, one step after the other, and writes the report."""
 
+import json
 import shutil
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import to_builtins
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
-from layerwise._tool.debugtools.triage.finding import Case, Finding
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.debugtools.triage import measure
+from layerwise._tool.debugtools.triage.finding import Case, Finding, Place
 from layerwise._tool.debugtools.triage.flow import END, FIRST, STEPS, check_answers, follow
-from layerwise._tool.debugtools.triage.place import Place
-from layerwise._tool.debugtools.triage.report import write_reports
-from layerwise._tool.debugtools.triage.rows import StepRow, TriageResult
+from layerwise._tool.debugtools.triage.rows import StepRow, TriageReport, TriageResult
 from layerwise._tool.debugtools.triage.spec import TriageSpec
-from layerwise._tool.debugtools.triage.steps import MEASURES
 from layerwise._tool.debugtools.triage.subjobs import SubJobs
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+
+MEASURES: dict[str, Callable[[Case], Finding]] = {
+    "original": measure.reproduce,
+    "sanitize": measure.sanitize,
+    "inputs": measure.inputs,
+    "intermittent": measure.intermittent,
+    "repeat": measure.repeat,
+    "layerwise": measure.layerwise,
+    "extract": measure.extract,
+    "reduce": measure.reduce,
+    "check": measure.check,
+    "report": measure.report,
+}
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+section { border-left: 4px solid #999; margin: 1rem 0; padding: .2rem 1rem; }
+section.yes { border-color: #b3261e; } section.no { border-color: #2e7d32; }
+.answer { font-weight: bold; } .advice { background: #8882; padding: .4rem .6rem; }
+pre, td { font: 13px/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
+td, th { text-align: left; padding: .15rem .8rem .15rem 0; vertical-align: top; }
+@media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd; } }
+"""
 
 
 def triage(context: "JobContext") -> TriageResult:
@@ -121,3 +148,86 @@ class Triage:
         )  # fmt: skip
         self.rows.append(row)
         self.context.row("steps", row)
+
+
+def page(document: TriageReport) -> str:
+    """The page; names in it are text, never markup."""
+    body = "\n".join([*_steps(document), *_suspects(document), *_bundle(document)])
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    return (
+        f'<!doctype html><html lang="en"><head>{head}<title>Triage</title><style>{_STYLE}</style></head>\n'
+        f"<body><h1>Triage</h1>\n<pre>$ {escape(document.command)}</pre>\n{body}\n</body></html>\n"
+    )
+
+
+def _steps(document: TriageReport) -> Iterator[str]:
+    for row in document.steps:
+        who = " (by the user)" if row.by == "user" else ""
+        evidence = "\n".join(_text(line, 400) for line in row.evidence)
+        yield f'<section class="{_text(row.answer, 10)}"><h2>{_text(row.title, 80)}</h2>'
+        yield f'<p>{_text(row.question, 200)} <span class="answer">{_text(row.answer, 10)}</span>{who}</p>'
+        yield f"<pre>{evidence}</pre>"
+        yield f'<p class="advice">{_text(row.advice, 400)}</p></section>' if row.advice else "</section>"
+
+
+def _suspects(document: TriageReport) -> Iterator[str]:
+    if not document.suspects:
+        return
+    yield "<h2>Suspects, worst first</h2><table><tr><th>#</th><th>op</th><th>node</th><th>diagnosis</th>"
+    yield "<th>evidence</th></tr>"
+    for suspect in document.suspects:
+        cells = (suspect.i, suspect.op, suspect.node, suspect.diagnosis, suspect.evidence)
+        yield "<tr>" + "".join(f"<td>{_text(cell, 400)}</td>" for cell in cells) + "</tr>"
+    yield "</table>"
+
+
+def _bundle(document: TriageReport) -> Iterator[str]:
+    if document.bundle:
+        yield f"<h2>Repro bundle</h2><pre>{_text(document.bundle, 1000)}</pre>"
+
+
+def _text(value: Any, limit: int) -> str:
+    return escape(shown(str(value), limit))
+
+
+def write_reports(case: Case, rows: Sequence[StepRow], job: Mapping[str, Any]) -> dict[str, str]:
+    """Write the report and put all files of the case in place; their paths. LayerwiseError if that cannot be."""
+    bundle = case.place.told(case.data("report", "bundle"))
+    document = TriageReport(shell_line(job.get("command", [])), list(rows), case.suspects, bundle)
+    texts = {
+        "txt": shown_lines("\n".join(text_lines(document))) + "\n",
+        "json": json.dumps(to_builtins(document), indent=2),
+        "html": page(document),
+    }
+    folder = case.place.output or case.folder
+    try:
+        with case.place.published() as new:
+            for suffix, text in texts.items():
+                atomic_write(new / f"report.{suffix}", text)
+    except OSError as error:
+        raise LayerwiseError(f"the report cannot be written to {shown(str(folder))}: {error.strerror}") from error
+    paths = {suffix: str(folder / f"report.{suffix}") for suffix in texts}
+    return paths | ({"bundle": bundle} if bundle else {})
+
+
+def text_lines(document: TriageReport) -> Iterator[str]:
+    """The report as plain lines."""
+    yield "Triage"
+    if document.command:
+        yield f"$ {document.command}"
+    for number, row in enumerate(document.steps):
+        yield ""
+        who = " (you)" if row.by == "user" else ""
+        yield f"{number}. {row.title}: {row.question}  {row.answer}{who}  ({row.seconds:.1f} s)"
+        yield from (f"     {shown(line, 400)}" for line in row.evidence)
+        if row.advice:
+            yield f"   → {row.advice}"
+    if document.suspects:
+        yield ""
+        yield "Suspects, worst first"
+        for suspect in document.suspects:
+            yield f"  #{suspect.i} {shown(suspect.op, 60)} {shown(suspect.node, 120)}: {suspect.diagnosis}"
+            yield f"     {shown(suspect.evidence, 400)}"
+    if document.bundle:
+        yield ""
+        yield f"Repro bundle: {shown(document.bundle, 1000)}"

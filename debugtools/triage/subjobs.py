@@ -3,13 +3,14 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 from layerwise._tool.backends.jobs.workspace.store import Workspace
@@ -101,12 +102,12 @@ class SubJobs:
         problem = summary or ("" if view.state == "done" else view.state)
         return Done(view.id, msgspec.convert(view.result or {}, kind), typed(rows, LayerRow), problem)
 
-    def _listener(self, rows: list[object], title: str) -> Callable[[dict[str, Any]], None]:
-        def listen(event: dict[str, Any]) -> None:
+    def _listener(self, rows: list[object], title: str) -> Callable[[Event], None]:
+        def listen(event: Event) -> None:
             if event["type"] == "row" and event["table"] == "layers":
                 rows.append(event["row"])
             elif event["type"] == "progress":
                 unit = str(event.get("unit", ""))
-                self._context.progress(event["done"], event["total"], unit, title)
+                self._context.progress(event["done"] or 0, event["total"], unit, title)
 
         return listen

@@ -1,11 +1,10 @@
-"""A file of JSON lines that several processes append to, and that stays readable after a kill at any time."""
+"""A file of JSON lines that several processes append to, and that a kill at any moment leaves readable."""
 
 import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -13,14 +12,27 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.text import shown
 
-Line = dict[str, Any]
+
+class Line(msgspec.Struct, omit_defaults=True):
+    """One line of a history, version `log`: the model's path and key; an edit that was made, as JSON, and its parent;
+    or where another one (`at`) became the current one. t: seconds since 1970.
+    """
+
+    log: int | None = None
+    model: str | None = None
+    key: str | None = None
+    id: int | None = None
+    parent: int | None = None
+    edit: dict[str, object] | None = None
+    at: int | None = None
+    t: float = 0.0
 
 
 class Journal:
-    """take: receives each line (a JSON object) once, from this process and others, in file order.
+    """take: is given each line once, others' and one's own, in the file's order.
 
-    A line is valid once its newline is written; incomplete and foreign lines are skipped. Lines are not synced: they
-    survive any process, but not a power failure.
+    A line counts once its newline is on file; torn and foreign lines are skipped. Lines are not synced: they outlive
+    any process, not a loss of power.
     """
 
     def __init__(self, path: Path, take: Callable[[Line], None]) -> None:
@@ -29,7 +41,7 @@ class Journal:
         self._torn = False
 
     def read(self) -> None:
-        """Process new lines of the file, if there are any."""
+        """Take what the file has gained; nothing if there is none."""
         try:
             with self.path.open("rb") as stream:
                 stream.seek(self._offset)
@@ -47,9 +59,9 @@ class Journal:
 
     @contextmanager
     def writing(self, first: Line) -> Iterator[Callable[[Line], None]]:
-        """Lock the file with all lines processed; yields a function that appends. A new file starts with `first`.
+        """Hold the file alone, all that is in it taken; gives a function that appends. A new file starts with `first`.
 
-        LayerwiseError if it cannot be written.
+        LayerwiseError where it cannot be written.
         """
         stream = -1
         try:

@@ -1,8 +1,8 @@
-"""The edits made to a model: a tree that only grows, one line of JSON per change, so that a kill loses nothing.
+"""The edits made to a model: a tree that only grows, one line of JSON per change, so that nothing is lost by a kill.
 
-The file's lines are: first {"log": 1, "model", "key"}; then {"id", "parent", "edit", "t"} for an edit
-(whose result becomes the current model), and {"at", "t"} for an undo, redo or jump to another one. Id 0 is
-the model as on disk; t is seconds since 1970.
+The file's lines are: first {"log": 1, "model", "key"}; then {"id", "parent", "edit", "t"} for an edit that was made
+(its model is the current one then), and {"at", "t"} where an undo, redo or jump made another one the current. Id 0 is
+the model as it is on disk; t is seconds since 1970.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from layerwise._tool.surgery.saving.streamed import is_external
 
 ROOT = 0
 _MOST_INDEXED = 4  # states
-_MOST_RECORDED = 64 << 20  # bytes of a result kept on disk; a larger one is computed again when needed
+_MOST_RECORDED = 64 << 20  # bytes of a result kept on disk; a larger one is computed again when it is needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Misfit(NamedTuple):
 
 
 class History:
-    """The edits of one model, and the resulting models. Several instances on one file see each other's changes.
+    """The edits of one model, and the models that they make. Open several times over one file, they see each other.
 
     entries: by id. at: the id of the current model, ROOT before any edit.
     """
@@ -71,7 +71,7 @@ class History:
         """Open the history of a model in the workspace `root` (the user's by default). Nothing is written yet."""
         return cls((root or default_root()) / "edits" / f"{model_key(structure)}.jsonl", structure)
 
-    # Reading
+    # What is there
 
     @property
     def structure(self) -> Structure:
@@ -99,7 +99,7 @@ class History:
         return path[::-1]
 
     def children(self, number: int) -> list[Entry]:
-        """Return the edits made to a model, in order."""
+        """Return the edits that were made to a model, in the order in which they were made."""
         return [entry for entry in self.entries.values() if entry.parent == number]
 
     @property
@@ -109,32 +109,32 @@ class History:
 
     @property
     def next(self) -> Entry | None:
-        """Return what redo would apply: the edit last undone."""
+        """What redo would do: the edit that was last left."""
         number = self._preferred.get(self.at)
         return None if number is None else self.entries[number]
 
     # Changes
 
     def do(self, edit: Edit, result: Structure | None = None) -> Structure:
-        """Apply an edit and append it. `result`: its result, if already known. EditError as in `Edit.apply`."""
+        """Make an edit and append it. `result`: what it makes, if that is known already. EditError as `Edit.apply`."""
         structure = result if result is not None else edit.apply(self.structure)
         parent = self.at
         with self._journal.writing(self._head()) as append:
             number = max(self.entries, default=ROOT) + 1
             if edit.heavy:
                 self._record(number, structure)
-            append({"id": number, "parent": parent, "edit": msgspec.to_builtins(edit), "t": time.time()})
+            append(Line(id=number, parent=parent, edit=msgspec.to_builtins(edit), t=time.time()))
         self._keep(number, structure)
         return structure
 
     def undo(self) -> Structure:
-        """Undo one edit. UsageError if there is none."""
+        """Go back by one edit. UsageError if there is none."""
         if self.at == ROOT:
             raise UsageError("there is nothing to undo")
         return self.jump(self.entries[self.at].parent)
 
     def redo(self) -> Structure:
-        """Redo the edit that was last undone. UsageError if there is none."""
+        """Make the edit that was last undone again. UsageError if there is none."""
         if self.next is None:
             raise UsageError("there is nothing to redo")
         return self.jump(self.next.id)
@@ -148,7 +148,7 @@ class History:
             self._keep(number, structure)
         if number != self.at:
             with self._journal.writing(self._head()) as append:
-                append({"at": number, "t": time.time()})
+                append(Line(at=number, t=time.time()))
         return structure
 
     def save(self, path: Path) -> None:
@@ -165,17 +165,17 @@ class History:
     # The file
 
     def _head(self) -> Line:
-        return {"log": 1, "model": str(self._states[ROOT].base or ""), "key": self.path.stem}
+        return Line(log=1, model=str(self._states[ROOT].base or ""), key=self.path.stem)
 
     def _take(self, line: Line) -> None:
-        with suppress(UsageError, KeyError, TypeError, ValueError):  # a foreign line
-            if "edit" in line:
-                entry = Entry(int(line["id"]), int(line["parent"]), edit_from(line["edit"]), float(line["t"]))
+        with suppress(UsageError, TypeError, ValueError):  # a line that is not ours
+            if line.edit is not None and line.id is not None and line.parent is not None:
+                entry = Entry(line.id, line.parent, edit_from(line.edit), line.t)
                 if entry.id > ROOT and entry.id not in self.entries and self._is_known(entry.parent):
                     self.entries[entry.id] = entry
                     self._arrive(entry.id)
-            elif "at" in line and self._is_known(int(line["at"])):
-                self._arrive(int(line["at"]))
+            elif line.at is not None and self._is_known(line.at):
+                self._arrive(line.at)
 
     def _is_known(self, number: int) -> bool:
         return number == ROOT or number in self.entries
@@ -188,14 +188,14 @@ class History:
             number = parent
 
     def _keep(self, number: int, structure: Structure) -> None:
-        """Cache a state. What was derived from it is dropped once later ones exist: megabytes for a large graph."""
+        """Keep a state. What is indexed of it is dropped once others came after it: megabytes for a large graph."""
         self._states[number] = structure
         self._recent.pop(number, None)
         self._recent[number] = structure
         if len(self._recent) > _MOST_INDEXED:
             self._recent.pop(next(iter(self._recent))).forget()
 
-    # Results of slow edits
+    # Results of edits that take long
 
     def _record_file(self, number: int) -> Path:
         return self.path.with_suffix("") / f"{number}.structure"
@@ -204,7 +204,7 @@ class History:
         inline = sum(len(t.raw_data) for t in structure.initializers.values() if not is_external(t))
         if inline > _MOST_RECORDED:
             return
-        with suppress(OSError, ValueError):  # it is then computed again
+        with suppress(OSError, ValueError):  # then it is computed again
             file = self._record_file(number)
             make_folder(file.parent)
             atomic_write(file, structure.proto().SerializeToString())
@@ -220,7 +220,7 @@ class History:
 
 
 def model_key(structure: Structure) -> str:
-    """Return a hash (hex) of a model's structure and of the locations of its weights; no weight is read.
+    """Return a hash (hex) of a model's structure and of where its weights lie in their files; no weight is read.
 
     It does not depend on the name of the file.
     """
@@ -241,7 +241,7 @@ def _hide(tensor: onnx.TensorProto, base: str | None) -> None:
 
 
 def replay(edits: Iterable[Edit], structure: Structure) -> tuple[Structure, list[Misfit]]:
-    """Apply edits to another model; those that do not fit are skipped and returned."""
+    """Make edits on another model; those that do not fit are left out, and named."""
     misfits = []
     for edit in edits:
         try:
@@ -252,9 +252,9 @@ def replay(edits: Iterable[Edit], structure: Structure) -> tuple[Structure, list
 
 
 def read_edits(path: Path) -> list[Edit]:
-    """Return the edits of a file: a JSON list, or a history file (those that lead to its current model).
+    """Return the edits of a file: a JSON list, or a history's own file (those that lead to its current model).
 
-    BadFile if there are none.
+    BadFile if it holds none.
     """
     data = read_file(path, MOST)
     check_values(path, data)
@@ -267,7 +267,7 @@ def read_edits(path: Path) -> list[Edit]:
 
 
 def edits_to_json(edits: Sequence[Edit]) -> bytes:
-    """Return edits as a JSON list, one per line."""
+    """Return edits as a JSON list, one a line."""
     return b"[\n" + b",\n".join(msgspec.json.encode(edit) for edit in edits) + b"\n]\n"
 
 

@@ -23,7 +23,7 @@ from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.plugins.surgeon_graph import from_graph, to_graph
 
 PATTERN = "pattern.py"
-Attributes = dict[str, Any]
+Attributes = dict[str, object]
 
 
 @dataclass(frozen=True)

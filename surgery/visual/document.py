@@ -61,7 +61,7 @@ def _nodes(index: GraphIndex) -> Json:
     nodes = range(index.n_nodes)
     families = [*FAMILIES, OTHER]
     attributes = [[n for pair in index.attributes(i) for n in (texts.add(pair[0]), texts.add(pair[1]))] for i in nodes]
-    columns = {
+    columns: Json = {
         "name": [names.add(index.node_name(i)) for i in nodes],
         "op": [ops.add(index.node_op(i)) for i in nodes],
         "domain": [domains.add(index.node_domain(i)) for i in nodes],

@@ -7,13 +7,12 @@ level count from the block's first node, so that one level serves every block of
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
 
 from layerwise._tool.surgery.graph.repeats import Repeat
 from layerwise._tool.surgery.visual.layers import Edge, draw
 from layerwise._tool.surgery.visual.scope_graph import OUTSIDE, ScopeGraph, pieces
 
-Json = dict[str, Any]
+Json = dict[str, object]
 _DEEPEST = 6
 
 

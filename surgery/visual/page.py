@@ -30,7 +30,7 @@ def page(index: GraphIndex, title: str, errors: NodeErrors | None = None) -> str
     allowed = f"script-src {_source(script)}; style-src {_source(style)}"
     parts_by_name = {
         "policy": f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'",
-        "title": escape(shown_document["title"]), "style": style, "script": script,
+        "title": escape(str(shown_document["title"])), "style": style, "script": script,
         "data": packed(shown_document),
     }  # fmt: skip
     return MARK + "\n" + _filled((_FOLDER / "page.html").read_text(encoding="utf-8"), parts_by_name)

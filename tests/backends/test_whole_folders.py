@@ -21,7 +21,7 @@ from layerwise._tool.debugtools.bundle.write import Fault, write_bundle
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.saving import Savers
-from layerwise._tool.debugtools.triage.place import Place
+from layerwise._tool.debugtools.triage.finding import Place
 from layerwise.comparator.comparator import _save_blobs
 
 Content = dict[str, bytes]

@@ -14,7 +14,7 @@ from support import models
 
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.runner import Loadable
-from layerwise._tool.debugtools.engines.capability.parts import Part, Whole, largest, partition
+from layerwise._tool.debugtools.engines.capability.action import Part, Whole, largest, partition
 from layerwise._tool.surgery.saving.model import save
 
 Answer = list[tuple[list[int], bool]]

@@ -13,7 +13,7 @@ from support.graphs import random_model
 from layerwise._tool.backends.jobs.journal.events import EventWriter
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
-from layerwise._tool.debugtools.compare.table.random_tensors import random_origins
+from layerwise._tool.debugtools.compare.table.places import random_origins
 from layerwise._tool.surgery.cut.segments import GraphCut
 
 EVERYTHING = MarkSpec(everything=True)

@@ -34,7 +34,7 @@ def probed(model: onnx.ModelProto, folder: Path, *runners: RunnerSpec, **fields:
     spec = CompatibilitySpec(model=str(path), runners=list(runners), **fields)
     job, lock = Workspace().create(JobSpec(action="compatibility", params=msgspec.to_builtins(spec)))
     os.close(lock)
-    result = compatibility(JobContext(job, 1))
+    result = msgspec.to_builtins(compatibility(JobContext(job, 1)))
     rows = [event["row"] for event in read_events(job) if event.get("table") == "operators"]
     return result, rows
 

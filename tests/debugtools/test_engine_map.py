@@ -7,8 +7,8 @@ from support.models import from_text
 
 from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor
 from layerwise._tool.debugtools.compare.sides.executed import fingerprint
-from layerwise._tool.debugtools.engines.node_map.fingerprint import Known
 from layerwise._tool.debugtools.engines.node_map.layers import map_layers
+from layerwise._tool.debugtools.engines.node_map.trace import Known
 from layerwise._tool.surgery.cut.segments import GraphCut
 
 SHAPES = st.sampled_from([(4, 8), (8, 4), (1, 4, 8), (32,), (2, 3, 5)])

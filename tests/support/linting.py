@@ -22,7 +22,7 @@ def lint_file(path: Path, **fields: Any) -> tuple[dict[str, Any], Report]:
     spec = LintSpec(model=str(path), **fields)
     folder, lock = Workspace().create(JobSpec(action="lint", params=msgspec.to_builtins(spec)))
     os.close(lock)
-    result = lint(JobContext(folder, 1))
+    result = msgspec.to_builtins(lint(JobContext(folder, 1)))
     return result, json.loads(Path(result["report"]).read_bytes())
 
 

@@ -22,7 +22,7 @@ from layerwise._tool.backends.trt.inference.engine import load_engine
 from layerwise._tool.backends.trt.inspect.engine import engine_view
 from layerwise._tool.backends.trt.inspect.network import layer_classes, network_view
 from layerwise._tool.backends.trt.logger import Messages
-from layerwise._tool.debugtools.engines.inspect.document import engine_document, network_document
+from layerwise._tool.debugtools.engines.inspect.action import engine_document, network_document
 from layerwise._tool.debugtools.engines.inspect.text import engine_lines, network_lines
 from layerwise._tool.backends.trt.building.builder import Builder
 from layerwise._tool.backends.builds import no_progress

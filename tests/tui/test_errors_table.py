@@ -20,9 +20,8 @@ from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
 from layerwise._tool.tui.presenters.jobs import detail_lines as job_lines
 from layerwise._tool.tui.presenters.text import plain, width
 from layerwise._tool.tui.state.error_filter import parse_filter
-from layerwise._tool.tui.state.error_table import PASSED, UNKNOWN, ErrorTable
+from layerwise._tool.tui.state.error_table import BLOCK, PASSED, UNKNOWN, ErrorTable, PackedRows
 from layerwise._tool.tui.state.errors import CLEAN, FOUND, SORTS, WRONG, ErrorsState, RunResult
-from layerwise._tool.tui.state.packed_rows import BLOCK, PackedRows
 
 
 def layer(i: int, **fields: Any) -> LayerRow:

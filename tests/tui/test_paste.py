@@ -21,19 +21,18 @@ from support.visual_page import indexed, page_data
 from layerwise._tool.backends.jobs.processes.cards import make_card
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
-from layerwise._tool.backends.shell import shell_line, shell_words
+from layerwise._tool.backends.shell import TITLE, shell_line, shell_words
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.bench.spec import BenchSpec
-from layerwise._tool.debugtools.bundle.readme import readme
+from layerwise._tool.debugtools.bundle.write import readme
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
-from layerwise._tool.debugtools.triage.finding import Case
-from layerwise._tool.debugtools.triage.place import Place
-from layerwise._tool.debugtools.triage.report import write_reports
+from layerwise._tool.debugtools.triage.action import write_reports
+from layerwise._tool.debugtools.triage.finding import Case, Place
 from layerwise._tool.debugtools.triage.spec import TriageSpec
 from layerwise._tool.tui.cli.bench.line import command_line as bench_line
 from layerwise._tool.tui.cli.request.line import command_line
-from layerwise._tool.tui.cli.submit import TITLE, card_text
+from layerwise._tool.tui.cli.submit import card_text
 from layerwise._tool.tui.controllers.edit_complete import Completions
 from layerwise._tool.tui.controllers.error_export import yank_targets as error_copies
 from layerwise._tool.tui.controllers.perf import yank_targets as bench_copies

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.jobs.journal.schema import FINAL, UNEXPECTED
+from layerwise._tool.backends.jobs.journal.schema import FINAL, UNEXPECTED, Event
 from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown_lines
 from layerwise._tool.tui.cli.submit import Listener
@@ -52,7 +52,7 @@ class Follower:
             await self._stop_asking()
             client.close()
 
-    async def _take(self, event: dict[str, Any], client: "JobClient") -> None:
+    async def _take(self, event: Event, client: "JobClient") -> None:
         if event["type"] == "state" and event.get("state") in _ENDED:
             await self._stop_asking("answered elsewhere" if event["state"] == "running" else "the job has ended")
         for listener in self._listeners:
@@ -61,7 +61,7 @@ class Follower:
             self._asking = asyncio.create_task(self._ask(str(event.get("id")), self._asker, client))
             self._asking.add_done_callback(self._asked)
 
-    def _give(self, event: dict[str, Any], listener: Listener) -> None:
+    def _give(self, event: Event, listener: Listener) -> None:
         """What is in a row nobody has checked: one that a report cannot take is left out of it."""
         try:
             listener(event)
@@ -99,7 +99,7 @@ class Follower:
 def messages(log: Log) -> Listener:
     """Prints what a job says in words."""
 
-    def say(event: dict[str, Any]) -> None:
+    def say(event: Event) -> None:
         kind = event.get("type")
         if kind in ("log", "warning"):
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)

@@ -5,6 +5,8 @@ import math
 import sys
 from typing import Any
 
+from layerwise._tool.backends.jobs.journal.schema import Event
+
 
 def strict(value: Any) -> Any:
     """`value` with every float that JSON lacks as "inf", "-inf" or "nan"."""
@@ -36,7 +38,7 @@ class Collector:
         self.card: dict[str, Any] | None = None
         self.messages: list[dict[str, Any]] = []
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         kind = event.get("type")
         if kind == "row":
             self.tables.setdefault(str(event.get("table")), []).append(event["row"])

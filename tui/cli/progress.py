@@ -5,8 +5,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import INFO, Log
 from layerwise._tool.backends.text import shown
 
@@ -14,7 +15,7 @@ from layerwise._tool.backends.text import shown
 class Bar(Protocol):
     """What is given a job's events to show."""
 
-    def __call__(self, event: dict[str, Any]) -> None: ...
+    def __call__(self, event: Event) -> None: ...
 
     def hidden(self) -> AbstractContextManager[None]:
         """Leave the terminal to somebody else."""
@@ -24,7 +25,7 @@ class Bar(Protocol):
 class NoBar:
     """Shows nothing."""
 
-    def __call__(self, event: dict[str, Any]) -> None:
+    def __call__(self, event: Event) -> None:
         pass
 
     @contextmanager
@@ -77,14 +78,14 @@ class Live:
 
         self.console.print(Text.from_ansi(line), soft_wrap=True)
 
-    def __call__(self, event: dict[str, Any]) -> None:
+    def __call__(self, event: Event) -> None:
         if event.get("type") == "progress":
             text = shown(" ".join(str(event.get(key) or "") for key in ("unit", "text")).strip(), 50)
             self._bar.update(self._task, completed=event.get("done") or 0, total=event.get("total"), description=text)
         elif event.get("type") == "state":
             self._state(event)
 
-    def _state(self, event: dict[str, Any]) -> None:
+    def _state(self, event: Event) -> None:
         """What it does or waits for; the clock shows how long the attempt has been running."""
         waiting = "waits for an answer" if event.get("state") == "waiting" else ""
         text = waiting or shown(str(event.get("reason") or event.get("state")), 60)

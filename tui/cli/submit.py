@@ -4,17 +4,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import CRITICAL, FINISH, Log
-from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.shell import TITLE, shell_line
 from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.tui.cli.progress import progress
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.journal.view import JobView
     from layerwise._tool.backends.jobs.spec import JobSpec
 
-Listener = Callable[[dict[str, Any]], None]
-TITLE = 100
-"""Characters of a job's title."""
+Listener = Callable[[Event], None]
 
 
 def job_spec(
@@ -51,6 +51,17 @@ def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:
     elif view.state == "cancelled":
         log.warning(f"Job {view.id} is cancelled. Go on where it stopped with: layerwise jobs retry {view.id}")
     return exit_code(view)
+
+
+def run_shown(spec: "JobSpec", listen: Listener, log: Log) -> int:
+    """`run_here`, with live progress where there is a terminal to show it on."""
+    with progress(log) as show:
+
+        def both(event: Event) -> None:
+            show(event)
+            listen(event)
+
+        return run_here(spec, both, log)
 
 
 def run_detached(spec: "JobSpec", log: Log) -> int:

@@ -1,13 +1,14 @@
 """`layerwise triage`: the debug-accuracy flowchart, each step measured, with a report and a repro bundle at its end."""
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import convert
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.triage.flow import STEPS, check_answers
@@ -21,10 +22,9 @@ from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.submit import exit_code, job_spec, run_detached, run_here, submit
+from layerwise._tool.tui.cli.submit import exit_code, job_spec, run_detached, run_here, run_shown, submit
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -60,13 +60,7 @@ def run_triage(args: Namespace, log: Log) -> int:
         print_json(collector.document(args.command, code) | {"steps": collector.tables.get("steps", [])})
         return code
     report = TriageReport(log)
-    with progress(log) as show:
-
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            report.event(event)
-
-        return run_here(job, listen, log)
+    return run_shown(job, report.event, log)
 
 
 def _attended(job: "JobSpec", log: Log) -> int:
@@ -121,7 +115,7 @@ class TriageReport:
     def __init__(self, log: Log) -> None:
         self.log = log
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         kind = event.get("type")
         if kind in ("log", "warning"):
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)

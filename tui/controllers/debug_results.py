@@ -9,11 +9,10 @@ import msgspec
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import current_folder, user_path
 from layerwise._tool.backends.jobs.spec import JobSpec
-from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.shell import TITLE, shell_line
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.rows import Node
-from layerwise._tool.tui.cli.submit import TITLE
 from layerwise._tool.tui.controllers.run import wants_gpu
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.state.debugging import DebugState, Shown, StepRow, SuspectRow

@@ -1,7 +1,8 @@
 """Following the search on view: its events become the state of the Debug screen."""
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.tui.controllers.following import Event, Follower
+from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.tui.controllers.following import Follower
 from layerwise._tool.tui.state.debugging import SEARCHES, DebugState
 from layerwise._tool.tui.state.shared import AppState
 

@@ -6,6 +6,7 @@ from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.jobs.journal.earlier_attempts import rows_of
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
 from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
 
 
@@ -29,8 +30,6 @@ def engine_job(path: str, of: str, model: str = "", cwd: str = "") -> JobSpec:
 
     It may ask the driver for GPUs: call it off the screen's thread.
     """
-    from layerwise._tool.tui.cli.run.command import trt_gpus
-
     named = model.lower().endswith(".onnx")
     words = [path, "--show", "layers", *(["--nodes-of", model] if named else [])]
     return JobSpec(

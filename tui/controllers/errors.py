@@ -3,10 +3,11 @@
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.rows import SuspectRow
-from layerwise._tool.tui.controllers.following import Event, Follower
+from layerwise._tool.tui.controllers.following import Follower
 from layerwise._tool.tui.controllers.node_errors import NodeErrors
 from layerwise._tool.tui.presenters.compare_text import rule_text, side_names
 from layerwise._tool.tui.state.about import comparison_params

@@ -3,15 +3,13 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED
+from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED, Event
 from layerwise._tool.tui.state.coalesce import Coalesce
 from layerwise._tool.tui.state.shared import AppState
 
 SLICE = 0.02
-Event = dict[str, Any]
 
 
 class Follower:

@@ -8,7 +8,8 @@ from pathlib import Path
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.regular import read_from
 from layerwise._tool.backends.jobs.folder import LOG
-from layerwise._tool.backends.jobs.journal.events import Event, last_events, read_events
+from layerwise._tool.backends.jobs.journal.events import last_events, read_events
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.controllers.engines import engine_job

@@ -2,11 +2,12 @@
 
 import msgspec
 
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
-from layerwise._tool.tui.controllers.following import Event, Follower
+from layerwise._tool.tui.controllers.following import Follower
 from layerwise._tool.tui.state.debugging import compare_of
 from layerwise._tool.tui.state.shared import AppState
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.spec import JobSpec
-from layerwise._tool.backends.shell import shell_line, shell_words
+from layerwise._tool.backends.shell import TITLE, shell_line, shell_words
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.tui.cli.bench.line import command_line
-from layerwise._tool.tui.cli.submit import TITLE
-from layerwise._tool.tui.controllers.following import Event, Follower
+from layerwise._tool.tui.controllers.following import Follower
 from layerwise._tool.tui.controllers.run import wants_gpu
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.state.about import newest_of_model

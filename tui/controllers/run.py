@@ -6,6 +6,7 @@ import msgspec
 
 from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.request.line import command_line
@@ -88,6 +89,4 @@ def compare_job(spec: CompareSpec) -> JobSpec:
 
 def wants_gpu(spec: CompareSpec | BenchSpec) -> int:
     """How many GPUs a comparison or a bench leases. It may ask the driver: call it off the screen's thread."""
-    from layerwise._tool.tui.cli.run.command import gpus_for
-
-    return gpus_for(spec, None)
+    return gpus_for(spec.runners)

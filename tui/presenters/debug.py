@@ -47,7 +47,7 @@ def body_lines(
     if debug.result is not None:
         lines += _result(debug, debug.result, cells, glyphs)
     if debug.card is not None:
-        lines += card_lines(dict(debug.card), cells, glyphs)
+        lines += card_lines(debug.card, cells, glyphs)
     return [*lines, *_notes(debug, question is not None, cells), *_next(debug)]
 
 

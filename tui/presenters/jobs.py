@@ -1,10 +1,11 @@
 """Jobs as styled text: a row each, the details of one, and the summary in the title bar."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
@@ -157,7 +158,7 @@ def _not_compared(view: "JobView", cells: int) -> list[Line]:
     return lines
 
 
-def card_lines(card: dict[str, Any], cells: int, glyphs: Glyphs) -> list[Line]:
+def card_lines(card: Mapping[str, object], cells: int, glyphs: Glyphs) -> list[Line]:
     """The crash card: kind, summary, last event, command, detail."""
     lines: list[Line] = [[(f"{glyphs.bad} {shown(str(card.get('kind', '')))}: ", "bad")]]
     lines = wrap_runs([*lines[0], (shown(str(card.get("summary", ""))), "strong")], cells, indent=2)
@@ -176,7 +177,7 @@ def card_text(card: dict[str, Any], glyphs: Glyphs) -> str:
     return "\n".join("".join(text for text, _ in line).rstrip() for line in card_lines(card, 200, glyphs))
 
 
-def event_lines(events: Sequence[dict[str, Any]]) -> list[Line]:
+def event_lines(events: Sequence[Event]) -> list[Line]:
     """What a job said lately, from its journal."""
     lines: list[Line] = []
     for event in events:

@@ -14,7 +14,7 @@ from layerwise._tool.tui.presenters.errors import head_lines, heading, row_line
 from layerwise._tool.tui.presenters.tensor_view import tensor_lines
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.error_searches import ErrorSearches
-from layerwise._tool.tui.screens.job_table import JobTable
+from layerwise._tool.tui.screens.job_table import JobTable, Minimap
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.pick import Choice
 from layerwise._tool.tui.state.errors import SORTS
@@ -22,7 +22,6 @@ from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.detail_pane import DetailPane
 from layerwise._tool.tui.widgets.following import run_latest
 from layerwise._tool.tui.widgets.line_input import LineInput
-from layerwise._tool.tui.widgets.minimap import Minimap
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 

@@ -8,16 +8,17 @@ from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical
 from textual.events import Resize
 
+from layerwise._tool.tui.presenters.errors import minimap_cell
+from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.jobs import card_lines
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.state.coalesce import Coalesce
-from layerwise._tool.tui.state.errors import RunFacts
+from layerwise._tool.tui.state.errors import ErrorsState, RunFacts
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Signal
 from layerwise._tool.tui.widgets.following import follow
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView, OneLine
-from layerwise._tool.tui.widgets.minimap import Minimap
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, RowModel, VirtualList
 
 TALL = 32
@@ -55,6 +56,28 @@ class Table(Protocol):
     def index_of(self, place: int) -> int:
         """The line that shows a row, -1 if the filter hides it."""
         ...
+
+
+class Minimap(LinesView):
+    """The error table in one column: the worst verdict of each part of the list, and which part is in view."""
+
+    DEFAULT_CSS = "Minimap { width: 2; height: 1fr; }"
+
+    def __init__(self, state: ErrorsState, glyphs: Glyphs) -> None:
+        super().__init__(id="minimap")
+        self._state = state
+        self._glyphs = glyphs
+
+    def update_map(self, top: int, height: int) -> None:
+        """Draw for a list that shows `height` rows from row `top`."""
+        rows = max(1, len(self._state.order), self.size.height)
+        worst = self._state.minimap(self.size.height)
+        first, last = (row * self.size.height // rows for row in (top, top + height - 1))
+        in_view = len(self._state.order) > height
+        self.set_lines([
+            minimap_cell(int(severity), in_view and first <= y <= last, self._glyphs)
+            for y, severity in enumerate(worst)
+        ])  # fmt: skip
 
 
 class TableText(RowModel, Protocol):
@@ -118,6 +141,9 @@ class JobTable(Container):
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(self.app.size.height >= TALL, "tall")
+
+    def on_lines_view_resized(self) -> None:
+        self.changed()
 
     def changed(self) -> None:
         """Rows or facts are others: keep the cursor on its row, paint what differs."""

@@ -115,7 +115,7 @@ class NodeView(Commands, Container, scope="graph"):
         self.update_head()
         self._opening_changed()
 
-    def on_detail_pane_resized(self) -> None:
+    def on_lines_view_resized(self) -> None:
         self.show_detail()
 
     def update_head(self) -> None:

@@ -10,15 +10,7 @@ from textual.events import Key, Resize
 from textual.message import Message
 from textual.widget import Widget
 
-from layerwise._tool.tui.commands import (
-    REGISTRY,
-    Command,
-    Commands,
-    bind,
-    declare,
-    in_scopes,
-    run_command,
-)  # fmt: skip
+from layerwise._tool.tui.commands import Command, Commanded, Commands, bind, declare, in_scopes
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.screens.pick import Choice, PickScreen, yank_choices
@@ -79,9 +71,7 @@ class Page(Container):
         self.state = state
         self.controllers = controllers
 
-    async def action_run_command(self, id: str) -> None:
-        """Textual's entry: a bound key was pressed."""
-        await run_command(self, REGISTRY[id])
+    action_run_command = Commanded.action_run_command
 
     @property
     def session(self) -> Session:

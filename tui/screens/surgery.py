@@ -7,12 +7,12 @@ from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.preview import changes, preview_lines
 from layerwise._tool.tui.presenters.surgery_status import SIGN, edited_line, signed_row
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.editing import Editing
 from layerwise._tool.tui.screens.graph import Jumps, graph_groups
 from layerwise._tool.tui.screens.node_model import NodeModel
 from layerwise._tool.tui.screens.nodes import NodeView
 from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.surgery_edits import Change, EditCommands, EditHistory, Editing
-from layerwise._tool.tui.screens.surgery_files import EditFiles
+from layerwise._tool.tui.screens.surgery_edits import Change, EditCommands, EditFiles, EditHistory
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
 from layerwise._tool.tui.widgets.virtual_list import FootedList, VirtualList

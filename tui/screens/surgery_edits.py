@@ -1,20 +1,19 @@
-"""The commands of Surgery that edit: of the node under the cursor, or of all marked ones."""
+"""The commands of Surgery: edits of the node under the cursor or of all marked ones, their history, and its files."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from textual.events import Key
 
-from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.shell import shell_word
-from layerwise._tool.tui.commands import REGISTRY, Command, Commands, command
-from layerwise._tool.tui.controllers.surgery import SurgeryController
+from layerwise._tool.backends.filesystem.files import absolute_path, user_path
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.commands import REGISTRY, Command, command
+from layerwise._tool.tui.screens.editing import EditGroup, Editing
 from layerwise._tool.tui.screens.graph import Jumps
-from layerwise._tool.tui.screens.nodes import NodeView
-from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.pick import Choice
-from layerwise._tool.tui.widgets.bars import CommandBar
-from layerwise._tool.tui.widgets.following import run_latest, run_work
+from layerwise._tool.tui.widgets.following import run_latest
 
 HINTS = {
     "insert": "OP [name=value] [with TENSOR|NUMBER] [before | on TENSOR]   tab completes",
@@ -31,114 +30,6 @@ PARTS = (
     ("a", "alone", "these nodes alone"), ("n", "around 1", "with their neighbours"),
     ("t", "to", "from the inputs to here"), ("f", "from", "from here to the outputs"),
 )  # fmt: skip
-
-
-class Editing:
-    """What the groups of Surgery share: which nodes are edited, one edit at a time, and what is said if it fails."""
-
-    def __init__(self, page: Page, view: NodeView, surgeon: SurgeryController) -> None:
-        self.page, self.state, self.surgery, self.surgeon = page, page.state, page.state.surgery, surgeon
-        self._view = view
-        self._busy = False
-
-    def is_free(self) -> bool:
-        """Whether no edit is being computed; if one is, it is said."""
-        if self._busy:
-            self.state.say("an edit is being computed: wait for it", "warn")
-        return not self._busy
-
-    async def did(self, work: Awaitable[object]) -> bool:
-        """Wait for something the controller does; what goes wrong is said."""
-        self._view.settle()
-        try:
-            await work
-        except LayerwiseError as error:
-            self.refused(error)
-            return False
-        return True
-
-    def do_beside(self, told: str, work: Callable[[], Awaitable[object]], then: Callable[[], None]) -> None:
-        """Do what takes long, beside the keys; `then` what follows if it goes well. No edit can be made meanwhile."""
-        self._busy = True
-        self.state.say(told)
-
-        async def do() -> None:
-            done = await self.did(work())
-            self._busy = False
-            if done:
-                then()
-
-        run_work(self.page, "surgery-edit", do)
-
-    def refused(self, error: LayerwiseError) -> None:
-        """Say why, and then what: the line may be too short for both."""
-        reason = getattr(error, "reason", "")
-        edit = getattr(error, "edit", None)
-        self.state.say(f"{reason} ({edit.describe()})" if reason and edit else str(error), "bad")
-
-    def prompt(self, text: str, hint: str) -> None:
-        """Open the `:` line at once: what is typed ahead belongs there."""
-        self.page.app.query_one(CommandBar).ask(text, hint)
-
-    async def edit(self, verb: str, text: str) -> None:
-        """Show what an edit of the chosen nodes would do. What does not fit is said."""
-        if not self.is_free():
-            return
-        try:
-            await self.surgeon.open()
-            await self.surgeon.leave()
-            self._view.settle()
-            edits, shown = await self.surgeon.propose(verb, text, self.chosen())
-        except LayerwiseError as error:
-            self.refused(error)
-            return
-        self.surgery.last = (verb, "" if verb == "delete" else text)
-        if shown:
-            self._show_made()
-        else:
-            told = f"{edits[0].describe()}: the worker computes it …"
-            self.do_beside(told, lambda: self.surgeon.attempt(edits), self._show_made)
-
-    def _show_made(self) -> None:
-        self.state.say("")
-        self.show_change()
-
-    def show_change(self) -> None:
-        """Put the cursor on a node that changes, and let the worker look at the result."""
-        preview = self.surgery.preview
-        touched = preview.nodes() if preview is not None else []
-        if touched and self._view.node() not in touched:
-            self.surgery.session.select_node(touched[0])
-        self.page.call_after_refresh(run_latest, self.page, "surgery-check", self.surgeon.check)
-
-    def chosen(self) -> list[int]:
-        """The marked nodes, else those of the row under the cursor."""
-        overlay = self.surgery.overlay
-        if overlay is None:
-            return []
-        tensors = [overlay.find_tensor(name) for name in self.surgery.session.marks]
-        marked = {overlay.producer(tensor) for tensor in tensors if tensor >= 0} - {-1}
-        if marked:
-            return [node for node in overlay.order.tolist() if node in marked]
-        return self._view.rows.nodes_at(self._view.list.cursor) if len(self._view.rows) else []
-
-    def name(self) -> str:
-        """The name of the first of them as it is typed, "" if there is none."""
-        nodes, index = self.chosen(), self.surgery.session.index
-        return shell_word(index.node_name(nodes[0])) if nodes and index is not None else ""
-
-
-class EditGroup(Commands):
-    """A group of commands of Surgery."""
-
-    def __init__(self, editing: Editing) -> None:
-        self._editing, self._surgeon, self._page, self._state = editing, editing.surgeon, editing.page, editing.state
-
-    def completions(self, found: Command, prefix: str) -> list[str]:
-        try:
-            return self._surgeon.model.complete(found.verb, prefix, self._editing.chosen())
-        except LayerwiseError:
-            return []
 
 
 class Change(EditGroup, scope="surgery"):
@@ -301,3 +192,83 @@ class EditHistory(EditGroup, scope="surgery"):
     @command("surgery.consumer", "jump to a consumer (child)", keys="greater_than_sign")
     def to_consumer(self) -> None:
         self._jumps.consumer()
+
+
+class EditFiles(EditGroup, scope="surgery"):
+    """What goes out of Surgery and comes in, besides the edits."""
+
+    @command("surgery.diff", "side by side: with the file, or another model", keys="D", footer="diff",
+             line="diff [FILE]")  # fmt: skip
+    async def diff(self, text: str = "") -> None:
+        if not text:
+            if await self._editing.did(self._surgeon.compare(0, self._state.surgery.head)):
+                self._page.open("changes")
+            return
+        path = absolute_path(user_path(text))
+        if not path.is_file():
+            self._state.say(f"{shown(str(path))}: no such file", "bad")
+            return
+        self._state.say(f"comparing with {shown(path.name, 60)} …")
+        run_latest(self._page, "surgery-diff", lambda: self._diff_model(path))
+
+    async def _diff_model(self, path: Path) -> None:
+        if await self._editing.did(self._surgeon.compare_model(path)):
+            self._state.say("")
+            self._page.open("changes")
+
+    @command("surgery.write", "write the edited model to a file", keys="W", footer="write", line="write FILE")
+    async def write(self, text: str = "") -> None:
+        await self._write(text, overwrite=False)
+
+    @command("surgery.overwrite", "write, replacing a file that is there", line="write! FILE")
+    async def overwrite(self, text: str = "") -> None:
+        await self._write(text, overwrite=True)
+
+    async def _write(self, text: str, *, overwrite: bool) -> None:
+        if not text:
+            self._editing.prompt("write ", HINTS["write"])
+            return
+        path = absolute_path(user_path(text))
+        self._state.say(f"writing {shown(str(path))} …")
+        written = await self._editing.did(self._surgeon.write(path, overwrite))
+        if not written and path.exists() and not overwrite:
+            self._state.say(f"{shown(path.name, 60)} is there already: another name, or :write! to replace it", "bad")
+
+    @command("surgery.script", "write the edits as an onnx-graphsurgeon script", line="script FILE")
+    async def script(self, text: str = "") -> None:
+        await self._file("script", text, self._surgeon.write_script)
+
+    @command("surgery.log", "write the edits as JSON, to replay them", line="log FILE")
+    async def log_edits(self, text: str = "") -> None:
+        await self._file("log", text, self._surgeon.write_log)
+
+    @command("surgery.replay", "make the edits of a log here", line="replay FILE")
+    async def replay(self, text: str = "") -> None:
+        if not text:
+            self._editing.prompt("replay ", "a file   tab completes")
+        elif self._editing.is_free():
+            path = absolute_path(user_path(text))
+            work = partial(self._surgeon.replay, path)
+            self._editing.do_beside("trying the edits …", work, self._editing.show_change)
+
+    async def _file(self, verb: str, text: str, work: Callable[[Path], Awaitable[object]]) -> bool:
+        """Do something with the file that was typed, or ask for it."""
+        if text:
+            return await self._editing.did(work(absolute_path(user_path(text))))
+        self._editing.prompt(f"{verb} ", "a file   tab completes")
+        return False
+
+    @command("surgery.try", "run the file and the edited model: did the outputs move?", keys="t", footer="try",
+             line="try")  # fmt: skip
+    def try_it(self) -> None:
+        if self._state.surgery.preview is not None:
+            self._state.say("enter makes the change first, then t tries it; u takes it back")
+        elif not self._state.surgery.edits:
+            self._state.say("nothing is edited yet")
+        else:
+            self._state.say("running the file and the edited model on onnxruntime's CPU provider …")
+            run_latest(self._page, "surgery-try", self._try)
+
+    async def _try(self) -> None:
+        with self._state.telling():
+            self._state.say(await self._surgeon.effect())

@@ -4,19 +4,9 @@ from typing import Any
 
 import msgspec
 
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.debugtools.search.rows import (
-    BandRow,
-    BestRow,
-    CandidateRow,
-    Count,
-    FoundRow,
-    Node,
-    Point,
-    UndoRow,
-    VerdictRow,
-    read_verdict,
-)
+from layerwise._tool.debugtools.search import rows as types
 from layerwise._tool.tui.state.signal import Signal
 
 SEARCHES = {
@@ -27,7 +17,7 @@ SEARCHES = {
 """Job action -> what the screen calls it."""
 
 
-class SuspectRow(Node):
+class SuspectRow(types.Node):
     """A suspect of a locate job, as the screen reads it. local, accumulated: relative L2 errors."""
 
     diagnosis: str = ""
@@ -36,8 +26,8 @@ class SuspectRow(Node):
     local_abs: float | None = None
     accumulated: float | None = None
     amplification: float | None = None
-    region: list[Node] = []
-    iteration: Count = 0
+    region: list[types.Node] = []
+    iteration: types.Count = 0
 
 
 class StepRow(msgspec.Struct):
@@ -50,7 +40,7 @@ class StepRow(msgspec.Struct):
     seconds: float | None = None
     evidence: list[str] = []
     advice: str = ""
-    jobs: list[Count] = []
+    jobs: list[types.Count] = []
 
 
 class Result(msgspec.Struct):
@@ -59,17 +49,17 @@ class Result(msgspec.Struct):
     passed: bool = False
     summary: str = ""
     advice: str = ""
-    found: list[FoundRow] = []
-    frontier: list[Point] = []
+    found: list[types.FoundRow] = []
+    frontier: list[types.Point] = []
     files: dict[str, str] = {}
     suspects: list[SuspectRow] = []
-    n_suspects: Count | None = None
+    n_suspects: types.Count | None = None
     level: float | None = None
     seconds: float | None = None
-    checks: Count = 0
+    checks: types.Count = 0
 
 
-Shown = VerdictRow | SuspectRow | StepRow
+Shown = types.VerdictRow | SuspectRow | StepRow
 
 
 class DebugState:
@@ -93,13 +83,13 @@ class DebugState:
         self.rows: list[Shown] = []
         self.band: list[tuple[str, int]] = []
         self.position: int | None = None
-        self.candidate: CandidateRow | None = None
-        self.best: BestRow | None = None
+        self.candidate: types.CandidateRow | None = None
+        self.best: types.BestRow | None = None
         self.done, self.total, self.text, self.counted = 0.0, 0.0, "", ""
         self.question: dict[str, Any] | None = None
         self.asked_at = 0.0
         self.result: Result | None = None
-        self.card: dict[str, Any] | None = None
+        self.card: Event | None = None
         self.said: list[tuple[str, str]] = []
 
     @property
@@ -127,9 +117,9 @@ class DebugState:
         return max(int(self.done), told)
 
     @property
-    def counting(self) -> list[VerdictRow]:
+    def counting(self) -> list[types.VerdictRow]:
         """The verdicts that were not undone."""
-        return [row for row in self.rows if isinstance(row, VerdictRow) and not row.undone]
+        return [row for row in self.rows if isinstance(row, types.VerdictRow) and not row.undone]
 
     @property
     def seconds_left(self) -> float | None:
@@ -151,17 +141,17 @@ class DebugState:
         return next(filter(None, paths), None)
 
     @property
-    def found(self) -> list[FoundRow]:
+    def found(self) -> list[types.FoundRow]:
         """What the search has found: sets of nodes, each with the path of its model."""
         return self.result.found if self.result else []
 
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, event: Event) -> None:
         """Bring in one event; anything unknown is left alone."""
         handler = getattr(self, f"_on_{event.get('type')}", None)
         if handler is not None:
             handler(event)
 
-    def _on_state(self, event: dict[str, Any]) -> None:
+    def _on_state(self, event: Event) -> None:
         self.state = str(event.get("state", ""))
         self.question = self.question if self.state == "waiting" else None
         if self.state == "queued":
@@ -169,16 +159,16 @@ class DebugState:
             self.counted = ""
             self.rows = [] if self.search == "locate" else self.rows  # a later attempt tells them again
 
-    def _on_dropped(self, event: dict[str, Any]) -> None:
+    def _on_dropped(self, event: Event) -> None:
         if not {"verdicts", "steps"} & set(event.get("kept") or []):
             self.rows, self.band, self.best, self.position, self.candidate = [], [], None, None, None
             self.done = self.total = 0.0
 
-    def _on_question(self, event: dict[str, Any]) -> None:
+    def _on_question(self, event: Event) -> None:
         self.question = {"id": event.get("id"), "question": event.get("question")}
         self.asked_at = float(event.get("t") or 0.0)
 
-    def _on_progress(self, event: dict[str, Any]) -> None:
+    def _on_progress(self, event: Event) -> None:
         done, total, unit = float(event.get("done") or 0), float(event.get("total") or 0), str(event.get("unit") or "")
         self.text = str(event.get("text") or "")
         if unit == "checks":
@@ -186,33 +176,33 @@ class DebugState:
         else:
             self.counted = f"{done:g} of {total:g} {unit}" if total else f"{done:g} {unit}"
 
-    def _on_row(self, event: dict[str, Any]) -> None:
+    def _on_row(self, event: Event) -> None:
         table, row = event.get("table"), event.get("row")
         if table == "verdicts":
-            self._verdict(read_verdict(row))
+            self._verdict(types.read_verdict(row))
         elif table == "band":
-            band = msgspec.convert(row, BandRow)
+            band = msgspec.convert(row, types.BandRow)
             self.band, self.position, self.candidate = band.runs, band.position, band.candidate
         elif table == "best":
-            self.best = msgspec.convert(row, BestRow)
+            self.best = msgspec.convert(row, types.BestRow)
         elif table == "suspects":
             self.rows.append(msgspec.convert(row, SuspectRow))
         elif table == "steps":
             self.rows.append(msgspec.convert(row, StepRow))
 
-    def _verdict(self, row: VerdictRow | UndoRow) -> None:
-        if isinstance(row, VerdictRow):
+    def _verdict(self, row: types.VerdictRow | types.UndoRow) -> None:
+        if isinstance(row, types.VerdictRow):
             self.rows.append(row)
-        for known in self.counting if isinstance(row, UndoRow) else ():
+        for known in self.counting if isinstance(row, types.UndoRow) else ():
             known.undone = known.undone or known.n == row.n
 
-    def _on_result(self, event: dict[str, Any]) -> None:
+    def _on_result(self, event: Event) -> None:
         self.result = msgspec.convert(event.get("data"), Result)
 
-    def _on_card(self, event: dict[str, Any]) -> None:
+    def _on_card(self, event: Event) -> None:
         self.card = event
 
-    def _on_log(self, event: dict[str, Any]) -> None:
+    def _on_log(self, event: Event) -> None:
         text = " ".join(str(event.get("text", "")).split())
         if text.endswith("====="):  # the title of something that is empty
             return

@@ -1,15 +1,16 @@
 """The layer rows of one comparison as columns: what the Errors screen sorts, filters and draws."""
 
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET, structs
 
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.locate.rows import SuspectRow
-from layerwise._tool.tui.state.packed_rows import PackedRows
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -23,6 +24,43 @@ LABELS = ("op", "mode", "finding", "dtype", "diagnosis")
 
 FAULTS = ("kernel", "ill-conditioned", "overflow", "nan")
 """Diagnoses of a layer that brings an error in, or makes one large."""
+BLOCK = 128
+
+
+class PackedRows:
+    """An append-only list of rows, kept as compressed blocks of `BLOCK` rows.
+
+    A layer row is about 1 KB; packed it is about 100 bytes, so 100,000 rows are 10 MB and not 300.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: list[bytes] = []
+        self._open: list[LayerRow] = []
+        self._read: tuple[int, list[LayerRow]] = (-1, [])
+
+    def __len__(self) -> int:
+        return len(self._blocks) * BLOCK + len(self._open)
+
+    def append(self, row: LayerRow) -> int:
+        """Add a row and return its number."""
+        self._open.append(row)
+        if len(self._open) == BLOCK:
+            self._blocks.append(zlib.compress(msgspec.msgpack.encode(self._open), 1))
+            self._open = []
+        return len(self) - 1
+
+    def __getitem__(self, number: int) -> LayerRow:
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        block, place = divmod(number, BLOCK)
+        return self._rows(block)[place]
+
+    def _rows(self, block: int) -> list[LayerRow]:
+        if block == len(self._blocks):
+            return self._open
+        if self._read[0] != block:
+            self._read = (block, msgspec.msgpack.decode(zlib.decompress(self._blocks[block]), type=list[LayerRow]))
+        return self._read[1]
 
 
 class Column:

@@ -1,13 +1,13 @@
 """What the Errors screen shows: a job's table through a filter and a sort, and what is known of the run."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
 from layerwise._tool.debugtools.compare.rows import CanaryReport, NotCompared, RowSummary
 from layerwise._tool.debugtools.compare.spec import CompareSpec
@@ -48,7 +48,7 @@ class RunFacts:
     tolerance: str = ""
     warning: str = ""
     result: RunResult = field(default_factory=RunResult)
-    card: dict[str, Any] | None = None
+    card: Event | None = None
 
     @property
     def live(self) -> bool:

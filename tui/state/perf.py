@@ -1,11 +1,11 @@
 """What the Perf screen shows: the layers of one bench, through a filter and a sort, and what is known of the bench."""
 
 from itertools import accumulate
-from typing import Any
 
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.debugtools.bench.rows import ROWS, ComparisonRow, ProfileRow, RunRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.tui.state.errors import RunFacts
@@ -50,7 +50,7 @@ class PerfState:
         self.asked = job
         self.on_asked.emit()
 
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, event: Event) -> None:
         """Take one event of the job's journal. msgspec.ValidationError for a row that is none."""
         kind = event.get("type")
         if kind == "state":

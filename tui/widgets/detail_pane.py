@@ -1,20 +1,11 @@
 """Lines that can have the focus and be scrolled."""
 
-from textual.events import Resize
-from textual.message import Message
-
 from layerwise._tool.tui.commands import Commanded, command
 from layerwise._tool.tui.widgets.lines import LinesView
 
 
 class DetailPane(Commanded, LinesView, scope="pane", can_focus=True):
     """A LinesView with the keys of a pager."""
-
-    class Resized(Message):
-        """Its width may be another: what is shown in it may have to be laid out anew."""
-
-    def on_resize(self, event: Resize) -> None:
-        self.post_message(self.Resized())
 
     @command("pane.down", "scroll down", keys="j,down")
     def scroll_one_down(self) -> None:

@@ -5,7 +5,9 @@ from typing import Self
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from textual.events import Resize
 from textual.geometry import Region
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -81,11 +83,17 @@ class LinesView(LineWidget):
 
     DEFAULT_CSS = "LinesView { height: 1fr; }"
 
+    class Resized(Message):
+        """It has another size, or has one again: what is shown in it may have to be laid out anew."""
+
     def __init__(self, *, id: str | None = None, classes: str | None = None, role: str = "") -> None:
         super().__init__(id=id, classes=classes)
         self.BASE_ROLE = role
         self.top = 0
         self._lines: list[Line] = []
+
+    def on_resize(self, event: Resize) -> None:
+        self.post_message(self.Resized())
 
     @property
     def lines(self) -> list[Line]:

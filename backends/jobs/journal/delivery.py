@@ -4,7 +4,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from layerwise._tool.backends.jobs.journal.events import Event, EventReader
+from layerwise._tool.backends.jobs.journal.events import EventReader
+from layerwise._tool.backends.jobs.journal.schema import Event
 
 
 class Teller:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.journal.schema import Event
 
-Row = dict[str, Any]
 Kind = TypeVar("Kind")
 
 
@@ -21,11 +21,11 @@ class Earlier:
     """
 
     def __init__(self, folder: Path, attempt: int) -> None:
-        self._rows: dict[str, list[Row]] = {}
-        self.identity: dict[str, Any] | None = None
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+        self.identity: dict[str, object] | None = None
         self.attempt = max(1, attempt - 1)
         self.mixed = self.done = False
-        self.card: Row | None = None
+        self.card: Event | None = None
         for event in read_events(folder):
             if event["type"] == "state" and event.get("attempt") == attempt:
                 return
@@ -43,7 +43,7 @@ class Earlier:
         """The tables that have rows."""
         return list(self._rows)
 
-    def rows(self, table: str) -> list[Row]:
+    def rows(self, table: str) -> list[dict[str, Any]]:
         """The rows of a table."""
         return list(self._rows.get(table, []))
 
@@ -53,20 +53,20 @@ class Earlier:
         self._rows = {table: rows for table, rows in self._rows.items() if table in kept}
         self.card = self.card if kept else None
 
-    def _on_state(self, event: Row) -> None:
+    def _on_state(self, event: Event) -> None:
         if event["state"] == "done":
             self.done, self.attempt = True, int(event.get("attempt", self.attempt))
 
-    def _on_row(self, event: Row) -> None:
+    def _on_row(self, event: Event) -> None:
         self._rows.setdefault(str(event.get("table")), []).append(event["row"])
 
-    def _on_card(self, event: Row) -> None:
+    def _on_card(self, event: Event) -> None:
         self.card = event
 
-    def _on_dropped(self, event: Row) -> None:
+    def _on_dropped(self, event: Event) -> None:
         self.drop(event.get("kept") or [])
 
-    def _on_identity(self, event: Row) -> None:
+    def _on_identity(self, event: Event) -> None:
         if event.get("changed"):
             self.mixed = True
             return
@@ -75,7 +75,7 @@ class Earlier:
         self.identity = {key: event.get(key) for key in ("files", "versions", "request")}
 
 
-def rows_of(folder: Path, table: str) -> list[Row]:
+def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:
     """The rows of a job's table that count, of all attempts."""
     return Earlier(folder, 0).rows(table)
 

@@ -19,10 +19,9 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.regular import Damaged, read_regular
 from layerwise._tool.backends.jobs.folder import JOURNAL
 from layerwise._tool.backends.jobs.journal.json_lines import MAX_LINE, LineReader, LineWriter, encode_line, last_lines
-from layerwise._tool.backends.jobs.journal.schema import VERSION, well_formed
+from layerwise._tool.backends.jobs.journal.schema import VERSION, Event, well_formed
 
 MAX_SPILL = 1 << 26
-Event = dict[str, Any]
 
 
 class EventWriter:
@@ -37,14 +36,14 @@ class EventWriter:
         self._n = last_number(folder)
         self._lock = threading.Lock()
 
-    def write(self, kind: str, /, **fields: Any) -> Event:
+    def write(self, kind: str, /, **fields: Any) -> dict[str, Any]:
         """Append one event and return it.
 
         Raises OSError when it cannot be written whole, LayerwiseError when no reader would take it: it has more
         than MAX_SPILL bytes.
         """
         with self._lock:
-            head: Event = {"v": VERSION, "n": self._n + 1, "t": round(time.time(), 4), "type": kind}
+            head: dict[str, Any] = {"v": VERSION, "n": self._n + 1, "t": round(time.time(), 4), "type": kind}
             line = encode_line({**head, **fields})
             if len(line) > MAX_LINE:
                 line = encode_line({**head, "spill": self._spill(head["n"], fields)})
@@ -52,7 +51,7 @@ class EventWriter:
             self._n += 1
         return {**head, **fields}
 
-    def _spill(self, n: int, fields: Event) -> str:
+    def _spill(self, n: int, fields: dict[str, Any]) -> str:
         from layerwise._tool.backends.filesystem.files import atomic_write
 
         data = encode_line(fields)
@@ -110,7 +109,7 @@ def last_number(folder: Path) -> int:
     return max((event["n"] for event in recent), default=0)
 
 
-def whole_event(folder: Path, value: Event) -> Event | None:
+def whole_event(folder: Path, value: dict[str, Any]) -> Event | None:
     """The event with its spilled fields, or None when it is not one that this version reads."""
     name = value.pop("spill", None)
     if name is not None:
@@ -121,7 +120,7 @@ def whole_event(folder: Path, value: Event) -> Event | None:
     return value if well_formed(value) else None
 
 
-def _spilled_bytes(folder: Path, value: Event) -> int:
+def _spilled_bytes(folder: Path, value: dict[str, Any]) -> int:
     if "spill" not in value:
         return 0
     try:
@@ -134,7 +133,7 @@ def _spill_name(n: object) -> str:
     return f"event-{n}.json"
 
 
-def _spilled(folder: Path, n: object, name: object) -> Event | None:
+def _spilled(folder: Path, n: object, name: object) -> dict[str, Any] | None:
     """The fields of event `n` that are kept apart, None where they cannot be read."""
     if not isinstance(n, int) or name != _spill_name(n):
         return None

@@ -1,7 +1,7 @@
 """What the fields of events may be. A line of a journal that has others is broken, and skipped like one."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Required, TypedDict, TypeGuard
 
 VERSION = 1
 TOLD = frozenset({"queued", "running", "waiting", "done", "failed", "cancelled", "lost"})
@@ -51,6 +51,44 @@ def or_none(check: Check) -> Check:
     return lambda value: value is None or check(value)
 
 
+class Event(TypedDict, total=False):
+    """One line of a journal, as `well_formed` lets it through. n: its number; t: unix seconds; type: state, progress,
+    log, … (see backends.jobs.journal.events), which says what other fields there are. A dict, since the supervisor
+    reads and writes events and imports no msgspec; who reads rows, questions and results converts them to their types.
+    """
+
+    v: Required[int]
+    n: Required[int]
+    t: Required[float]
+    type: Required[str]
+    attempt: int
+    state: str
+    reason: str | None
+    gpus: list[str]
+    pid: int
+    ended: float
+    done: float | None
+    total: float | None
+    unit: str | None
+    text: str | None
+    level: str
+    table: str
+    row: dict[str, Any]
+    id: str
+    question: object
+    data: dict[str, Any]
+    kind: str
+    summary: str
+    detail: str | None
+    last_event: dict[str, Any] | None
+    exit_code: int
+    kept: list[str]
+    changed: list[str]
+    files: dict[str, Any]
+    versions: dict[str, str]
+    request: str
+
+
 _NEEDED: dict[str, dict[str, Check]] = {
     "state": {"state": is_state},
     "row": {"table": is_text, "row": is_object},
@@ -76,7 +114,7 @@ _CHECKS = {
 }  # fmt: skip
 
 
-def well_formed(event: Mapping[str, Any]) -> bool:
+def well_formed(event: Mapping[str, Any]) -> TypeGuard[Event]:
     """Whether an event has a head that this version reads, and only fields of the types that its readers expect."""
     if event.get("v") != VERSION or not is_count(event.get("n")) or not is_time(event.get("t")):
         return False

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.jobs.folder import JOURNAL, job_id
 from layerwise._tool.backends.jobs.journal import schema
-from layerwise._tool.backends.jobs.journal.events import Event, EventReader
-from layerwise._tool.backends.jobs.journal.schema import FINAL
+from layerwise._tool.backends.jobs.journal.events import EventReader
+from layerwise._tool.backends.jobs.journal.schema import FINAL, Event
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -133,8 +133,9 @@ class JobView:
             handler(event)
         self.last_event = {key: event[key] for key in ("n", "t", "type")}
         for key in ("state", "text", "table", "done", "total"):
-            if key in event and _is_short(event[key]):
-                self.last_event[key] = event[key][:200] if isinstance(event[key], str) else event[key]
+            value = event.get(key)
+            if key in event and _is_short(value):
+                self.last_event[key] = value[:200] if isinstance(value, str) else value
 
     def _on_state(self, event: Event) -> None:
         self.state = event["state"]
@@ -160,7 +161,7 @@ class JobView:
 
     def _on_progress(self, event: Event) -> None:
         self.progress = {key: event.get(key) for key in ("done", "total", "t")}
-        self.progress |= {key: (event.get(key) or "")[:_MOST_TEXT] for key in ("unit", "text")}
+        self.progress |= {key: str(event.get(key) or "")[:_MOST_TEXT] for key in ("unit", "text")}
 
     def _on_row(self, event: Event) -> None:
         table = event["table"][:200]

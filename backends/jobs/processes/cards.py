@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from layerwise._tool.backends.filesystem.regular import read_from
 from layerwise._tool.backends.jobs.folder import LOG, command_of
-from layerwise._tool.backends.jobs.journal.events import Event, last_events
+from layerwise._tool.backends.jobs.journal.events import last_events
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.limits.memory import remedy
 from layerwise._tool.backends.sizes import binary_size
 

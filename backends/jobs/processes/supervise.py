@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from layerwise._tool.backends.errors import LayerwiseError, refusal
 from layerwise._tool.backends.filesystem.permissions import keep_private
 from layerwise._tool.backends.jobs.folder import JOURNAL, LOG, REPLIES, raw_spec
-from layerwise._tool.backends.jobs.journal.events import Event, read_events
+from layerwise._tool.backends.jobs.journal.events import read_events
 from layerwise._tool.backends.jobs.journal.json_lines import LineReader
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.processes.cards import DISK_ERRORS, DISK_FULL_EXIT, Ending
 from layerwise._tool.backends.jobs.processes.conclude import conclude, journal

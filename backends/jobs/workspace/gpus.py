@@ -1,9 +1,17 @@
 """Which GPUs this machine has, by the names that CUDA_VISIBLE_DEVICES takes."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from layerwise._tool.backends.errors import UsageError
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.specs import RunnerSpec
 
 OUTER = "LAYERWISE_OUTER_GPUS"  # what CUDA_VISIBLE_DEVICES was outside of all jobs
 _ALL = "all"
+_GPU_PROVIDERS = ("cuda", "tensorrt", "trt", "rocm", "migraphx")
 
 
 def visible_gpus(environment: Mapping[str, str]) -> list[str] | None:
@@ -70,3 +78,20 @@ def only(gpus: list[str], environment: Mapping[str, str]) -> dict[str, str]:
     """What to change in `environment` so that a process sees these GPUs and no other; jobs it starts see all again."""
     outer = environment.get(OUTER) or environment.get("CUDA_VISIBLE_DEVICES", _ALL)
     return {"CUDA_VISIBLE_DEVICES": ",".join(gpus), OUTER: outer}
+
+
+def gpus_for(runners: Sequence["RunnerSpec"], asked: int | None = None) -> int:
+    """GPUs to lease: as `asked`, else one if a runner needs it. UsageError if fewer than none are asked for."""
+    if asked is not None:
+        if asked < 0:
+            raise UsageError("--gpus must not be negative")
+        return asked
+    wanted = [provider.lower() for runner in runners for provider in runner.providers]
+    if any(name.startswith(_GPU_PROVIDERS) for name in wanted):
+        return 1
+    return trt_gpus() if any(runner.kind == "trt" for runner in runners) else 0
+
+
+def trt_gpus() -> int:
+    """GPUs to lease for TensorRT: one where the machine has any; where it has none TensorRT itself says so."""
+    return int(bool(visible_gpus(os.environ)))

@@ -1,7 +1,7 @@
-"""The job action `compatibility`: which backends support a model, operator by operator."""
+"""The job action `compatibility`: which backends take a model, operator by operator."""
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,20 +12,20 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.compatibility.engines import probe_engine
 from layerwise._tool.debugtools.checks.compatibility.operators import Operators
 from layerwise._tool.debugtools.checks.compatibility.probe import OperatorRow, Subject, probe
-from layerwise._tool.debugtools.checks.compatibility.spec import CompatibilitySpec
+from layerwise._tool.debugtools.checks.compatibility.spec import (
+    BackendRow,
+    CompatibilityResult,
+    CompatibilitySpec,
+    OperatorEntry,
+)
 from layerwise._tool.debugtools.checks.lint.feeding import first_feed
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
-def compatibility(context: "JobContext") -> dict[str, Any]:
-    """Probe the backends that `context.params` names (a CompatibilitySpec).
-
-    Rows of the table operators: backend (its number), op, domain, version, types, code, nodes, first, reason. Rows of
-    the table backends: backend, name, kind, available, takes, ran, reason, nodes, seconds. Result: passed (all support
-    the model), backends (the rows).
-    """
+def compatibility(context: "JobContext") -> CompatibilityResult:
+    """Probe the backends that `context.params` names (a CompatibilitySpec). Tables: operators, backends."""
     try:
         spec = msgspec.convert(context.params, CompatibilitySpec)
     except msgspec.ValidationError as error:
@@ -39,10 +39,10 @@ def compatibility(context: "JobContext") -> dict[str, Any]:
         subject = Subject(file.structure_bytes(), file.folder, operators, feed)
         for number, runner in enumerate(spec.runners):
             rows.append(_backend(number, runner, subject, context))
-    return {"passed": bool(rows) and all(row["takes"] for row in rows), "backends": rows}
+    return CompatibilityResult(bool(rows) and all(row.takes for row in rows), rows)
 
 
-def _backend(number: int, spec: RunnerSpec, subject: Subject, context: "JobContext") -> dict[str, Any]:
+def _backend(number: int, spec: RunnerSpec, subject: Subject, context: "JobContext") -> BackendRow:
     started = time.perf_counter()
     name = backend_name(spec)
     if spec.kind == "trt":
@@ -50,26 +50,24 @@ def _backend(number: int, spec: RunnerSpec, subject: Subject, context: "JobConte
     else:
         verdict = probe(spec, subject, lambda done, total, text: context.progress(done, total, name, text))
     for row in verdict.operators:
-        context.row("operators", {"backend": number, **_row(row)})
-    seconds = time.perf_counter() - started
-    found = {
-        "backend": number, "name": name, "kind": spec.kind, "available": verdict.available, "takes": verdict.takes,
-        "ran": verdict.ran, "reason": verdict.reason, "nodes": len(subject.operators.names), "seconds": seconds,
-    }  # fmt: skip
+        context.row("operators", _entry(number, row))
+    seconds, nodes = time.perf_counter() - started, len(subject.operators.names)
+    found = BackendRow(
+        number, name, spec.kind, verdict.available, verdict.takes, verdict.ran, verdict.reason, nodes, seconds
+    )
     context.row("backends", found)
     return found
 
 
 def backend_name(spec: RunnerSpec) -> str:
-    """Return a backend's label in the table: its kind, and onnxruntime's providers."""
+    """How a backend is called in the table: its kind, and the providers of onnxruntime."""
     providers = "+".join(shown(provider, 40) for provider in spec.providers) or "cpu"
     return f"onnxrt ({providers})" if spec.kind == "onnxrt" else {"reference": "onnx"}.get(spec.kind, spec.kind)
 
 
-def _row(row: OperatorRow) -> dict[str, Any]:
-    signature = row.signature
-    return {
-        "op": signature.op, "domain": signature.domain, "version": signature.version,
-        "types": None if signature.types is None else list(signature.types), "code": str(row.code), "nodes": row.nodes,
-        "first": row.first, "reason": row.reason,
-    }  # fmt: skip
+def _entry(backend: int, row: OperatorRow) -> OperatorEntry:
+    found = row.signature
+    types = None if found.types is None else list(found.types)
+    return OperatorEntry(
+        backend, found.op, found.domain, found.version, types, row.code, row.nodes, row.first, row.reason
+    )

@@ -11,6 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency
 from layerwise._tool.backends.runner import Loadable, Placed, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
@@ -19,7 +21,7 @@ from layerwise._tool.debugtools.checks.lint.isolate import Isolation
 from layerwise._tool.debugtools.checks.lint.report import Level, Report
 from layerwise._tool.debugtools.checks.lint.trial import Refusal, Trial, plain
 
-Feed = Mapping[str, Any]
+Feed = Mapping[str, NDArray[Any]]
 Progress = Callable[[int, int, str], None]
 
 

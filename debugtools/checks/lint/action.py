@@ -1,9 +1,9 @@
-"""The job action `lint`: is a model valid, and if not, which of its nodes are at fault?"""
+"""The job action `lint`: is a model sound, and if not, which of its nodes are at fault?"""
 
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,25 +11,24 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.lint.linter import Linter
-from layerwise._tool.debugtools.checks.lint.report import Entry, Report
+from layerwise._tool.debugtools.checks.lint.report import LintResult, Report
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
-def lint(context: "JobContext") -> dict[str, Any]:
+def lint(context: "JobContext") -> LintResult:
     """Lint the model that `context.params` describes (a LintSpec).
 
-    Each finding is a row of the table lint: level, source, message, nodes, op. The report goes to artifacts/lint.json,
-    and to `output`. Result: passed; passing, failing, unjudged, entries (counts); report (its path); seconds.
+    Each finding is a row of the table lint. The report is artifacts/lint.json, and what `output` names.
     """
     started = time.perf_counter()
     try:
         spec = msgspec.convert(context.params, LintSpec)
     except msgspec.ValidationError as error:
         raise UsageError(f"the description of what to lint does not fit: {error}") from None
-    report = Report(lambda entry: context.row("lint", _row(entry)))
+    report = Report(lambda entry: context.row("lint", entry))
     linter = Linter(spec, report, context.warn, lambda done, total, name: context.progress(done, total, "nodes", name))
     linter.run()
     path = context.artifacts / "lint.json"
@@ -37,15 +36,10 @@ def lint(context: "JobContext") -> dict[str, Any]:
     for target in (path, *([Path(spec.output)] if spec.output else [])):
         _write(target, json.dumps(report.to_json(), indent=4))
     passing, failing = report.passing, report.failing
-    return {
-        "passed": report.passed, "passing": len(passing), "failing": len(failing),
-        "unjudged": len(linter.names.difference(passing, failing)), "entries": len(report.entries),
-        "report": str(path), "seconds": time.perf_counter() - started,
-    }  # fmt: skip
-
-
-def _row(entry: Entry) -> dict[str, Any]:
-    return {**entry.to_json(), "nodes": list(entry.nodes), "op": entry.op}
+    unjudged, seconds = len(linter.names.difference(passing, failing)), time.perf_counter() - started
+    return LintResult(
+        report.passed, len(passing), len(failing), unjudged, len(report.entries), report=str(path), seconds=seconds
+    )
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,13 +1,14 @@
 """The lint report, in Polygraphy's JSON: which nodes pass, which fail, and every finding."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from msgspec import Struct
+
 
 class Level(StrEnum):
-    """Severity of a finding; an exception fails the model."""
+    """How bad a finding is; an exception fails the model."""
 
     EXCEPTION = "exception"
     WARNING = "warning"
@@ -15,7 +16,7 @@ class Level(StrEnum):
 
 
 class Source(StrEnum):
-    """Origin of a finding, by Polygraphy's names (onnx_graphsurgeon: the structure of the graph)."""
+    """Who found it, by Polygraphy's names (onnx_graphsurgeon: the structure of the graph)."""
 
     ONNXRUNTIME = "onnxruntime"
     CHECKER = "onnx_checker"
@@ -23,9 +24,10 @@ class Source(StrEnum):
     STRUCTURE = "onnx_graphsurgeon"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One finding. nodes: names of the affected nodes, none if it is about the model; op: of the first."""
+class Entry(Struct, frozen=True):
+    """One finding, a row of the table lint. nodes: names of those it is about, none if it is about the model; op: of
+    the first.
+    """
 
     level: Level
     source: Source
@@ -39,8 +41,20 @@ class Entry:
         return {**fields, "nodes": list(self.nodes)} if self.nodes else fields
 
 
+class LintResult(Struct):
+    """What lint comes to. passing, failing, unjudged: nodes; entries: findings; report: path; seconds: it took."""
+
+    passed: bool = False
+    passing: int = 0
+    failing: int = 0
+    unjudged: int = 0
+    entries: int = 0
+    report: str = ""
+    seconds: float = 0.0
+
+
 class Report:
-    """Findings and verdicts in order; `listen` gets each finding immediately."""
+    """Findings and verdicts in the order they came; `listen` gets each finding at once."""
 
     def __init__(self, listen: Callable[[Entry], None] = lambda entry: None) -> None:
         self._listen = listen
@@ -50,7 +64,7 @@ class Report:
         self._mentioned: set[str] = set()
 
     def add(self, level: Level, source: Source, message: str, nodes: Sequence[str] = (), op: str = "") -> None:
-        """Record a finding; nodes with an exception fail."""
+        """Note a finding; nodes with an exception fail."""
         entry = Entry(level, source, message, tuple(nodes), op)
         self.entries.append(entry)
         self._mentioned.update(nodes)
@@ -59,7 +73,7 @@ class Report:
         self._listen(entry)
 
     def passes(self, name: str) -> None:
-        """Record a node that loaded and ran."""
+        """Note a node that loaded and ran."""
         self._passing[name] = None
 
     @property
@@ -78,7 +92,7 @@ class Report:
         return not any(entry.level == Level.EXCEPTION for entry in self.entries)
 
     def mentions(self, name: str) -> bool:
-        """Return whether a finding is about this node."""
+        """Whether a finding is about this node."""
         return name in self._mentioned
 
     def to_json(self) -> dict[str, Any]:

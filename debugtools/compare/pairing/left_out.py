@@ -21,6 +21,10 @@ class LeftOut:
     def __init__(self) -> None:
         self._items: dict[tuple[str, str, Pair | None], NotCompared] = {}
 
+    def clear(self) -> None:
+        """Forget all of it."""
+        self._items.clear()
+
     def add(self, item: NotCompared) -> None:
         """Take one in."""
         key = item.tensor, item.reason, item.pair

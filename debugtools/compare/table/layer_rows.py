@@ -118,7 +118,6 @@ class ObservedRows:
     def _make_plan(self, feed: Feed, feeds: Mapping[int, Feed]) -> Plan:
         frame = self._frame
         assert frame.model is not None
-        frame.savers.observed = {side.index: frame.observed(side) for side in frame.model_sides}
         if frame.observe == "executed":
             self._executed(feeds)
         elif frame.observe == "every":

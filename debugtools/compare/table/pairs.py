@@ -1,12 +1,13 @@
 """From a pair of arrays to a row of the table: rules, postprocessing, the user's own function, saved results."""
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.scripts import load_function, script_errors
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
@@ -16,7 +17,6 @@ from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.layers import Ledger, layer_row
 from layerwise._tool.debugtools.compare.table.places import Places
-from layerwise._tool.debugtools.compare.table.postprocess import Postprocess, ScriptResult, split_script
 
 if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.observing.on_device import OnDevice
@@ -26,20 +26,99 @@ Array = NDArray[Any]
 Listener = Callable[[LayerRow, Comparison, Array, Array], None]
 
 
+class ScriptResult(dict[str, Array]):
+    """What a user's function gets for an IterationResult: output name -> array, with `runner_name` and `runtime`."""
+
+    def __init__(self, outputs: Mapping[str, Array], runner_name: str, runtime: float | None) -> None:
+        super().__init__(outputs)
+        self.runner_name = runner_name
+        self.runtime = runtime
+
+
+def split_script(text: str, default: str) -> tuple[Path, str]:
+    """Split `file.py:function`; without a function, `default`."""
+    path, colon, name = text.rpartition(":")
+    if colon and name.isidentifier():
+        return Path(path), name
+    return Path(text), default
+
+
+class Postprocess:
+    """rules: output name ("" for all others) -> "top-K[,axis=A]" or "K[,A]"; a script takes their place.
+
+    UsageError for a rule that is written otherwise.
+    """
+
+    def __init__(self, rules: Mapping[str, str], script: str | None) -> None:
+        self._rules = {} if script else {name: _parse(text) for name, text in rules.items()}
+        self._path, function = split_script(script, "postprocess_outputs") if script else (Path(), "")
+        self._function = load_function(self._path, function) if script else None
+        self._what = f"{function}()"
+
+    def __bool__(self) -> bool:
+        return bool(self._rules) or self._function is not None
+
+    def array(self, name: str, array: Array, runner: str) -> Array:
+        """Return a tensor as it is compared."""
+        found: Any = self.outputs({name: array}, runner, None)
+        if name not in found:
+            raise LayerwiseError(f"{shown(self._what)} dropped output {shown(name, 80)!r}")
+        return np.asarray(found[name])
+
+    def outputs(self, outputs: Mapping[str, Array], runner: str, runtime: float | None) -> Mapping[str, Array]:
+        """Return all outputs of one run as they are compared."""
+        if self._rules:
+            outputs = {name: self._top_k(name, array) for name, array in outputs.items()}
+        if self._function is None:
+            return outputs
+        with script_errors(self._path.absolute(), self._what):
+            found = self._function(ScriptResult(outputs, runner, runtime))
+        if not isinstance(found, Mapping):
+            raise UsageError(f"{shown(self._what)} of {shown(str(self._path))} gave {type(found).__name__}, not a dict")
+        return {str(name): np.asarray(array) for name, array in found.items()}
+
+    def _top_k(self, name: str, array: Array) -> Array:
+        rule = self._rules.get(name, self._rules.get(""))
+        return array if rule is None else top_k(array, *rule)
+
+
+def top_k(array: Array, k: int, axis: int = -1) -> Array:
+    """Indices of the `k` largest elements along `axis` (fewer if it is shorter), largest first, ties in order."""
+    if array.ndim == 0 or not -array.ndim <= axis < array.ndim:
+        raise UsageError(f"top-k: axis {axis} is not in a tensor of shape {array.shape}")
+    order = np.argsort(~array if array.dtype.kind in "biu" else -array, axis=axis, kind="stable")
+    return np.take(order, np.arange(min(k, array.shape[axis])), axis=axis)
+
+
+def _parse(text: str) -> tuple[int, int]:
+    parts = text.removeprefix("top-").split(",")
+    try:
+        k, axis = int(parts[0]), int(parts[1].removeprefix("axis=")) if len(parts) > 1 else -1
+    except ValueError:
+        raise UsageError(
+            f"postprocess {shown(text, 60)!r}: write top-K or top-K,AXIS, such as top-5 or top-5,1"
+        ) from None
+    if k < 1 or len(parts) > 2:
+        raise UsageError(f"postprocess {shown(text, 60)!r}: write top-K or top-K,AXIS with K of at least 1")
+    return k, axis
+
+
 class Comparer:
     """Compares pairs of tensors by a spec's rules. `emit` gets every row with its comparison and arrays.
 
     device: compares what stayed on the GPU, where anything does.
     """
 
-    def __init__(self, spec: CompareSpec, sides: "list[Side]", places: Places, emit: Listener) -> None:
+    def __init__(
+        self, spec: CompareSpec, sides: "list[Side]", places: Places, emit: Listener, device: "OnDevice | None" = None
+    ) -> None:
         self.spec, self.sides, self.places = spec, sides, places
         self.tolerances = Tolerances(spec.tolerance)
         self.postprocess = Postprocess(spec.postprocess, spec.postprocess_script)
         self._script = CompareScript(spec.compare_script) if spec.compare_script else None
         self._emit = emit
         self._ledgers: dict[Pair, Ledger] = {}
-        self.device: OnDevice | None = None
+        self.device = device
 
     def begin(self, earlier: Iterable[LayerRow]) -> None:
         """Start an iteration: nothing is known but the rows that an earlier attempt made."""

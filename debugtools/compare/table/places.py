@@ -6,10 +6,28 @@ from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.models import Model
+from layerwise._tool.surgery.cut.randomness import RANDOM_OPS, Randomness
 
 if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.sides.side import ModelSide
     from layerwise._tool.surgery.cut.segments import GraphCut
+
+MAY_DRAW = RANDOM_OPS | {"Dropout", "If", "Loop", "Scan"}
+"""Operators that draw, or do so as their inputs or bodies say."""
+
+
+def random_origins(cut: "GraphCut") -> dict[str, int]:
+    """Return the tensors that come from random numbers, each with the position of a node that draws them.
+
+    A node that draws is the origin of its own outputs.
+    """
+    randomness = Randomness(cut)
+    origins: dict[str, int] = {}
+    for i, (node, reads) in enumerate(zip(cut.nodes, cut.reads, strict=True)):
+        drawn = i if randomness.draws(node) else next((origins[name] for name in reads if name in origins), None)
+        if drawn is not None:
+            origins.update(dict.fromkeys(filter(None, node.output), drawn))
+    return origins
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +81,6 @@ class Places:
 
     @cached_property
     def _origins(self) -> dict[str, int]:
-        from layerwise._tool.debugtools.compare.table.random_tensors import MAY_DRAW, random_origins
-
         if self._model is None or (self._cut is None and not self._model.operators() & MAY_DRAW):
             return {}
         return random_origins(self._model.cut)

@@ -1,6 +1,6 @@
 """What a comparison writes besides its table: inputs, outputs, accuracy results."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -28,7 +28,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
 from layerwise._tool.debugtools.compare.rows import Average
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.spec import CompareSpec, Observing
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 Array = NDArray[Any]
 
@@ -45,7 +45,6 @@ class Savers:
             self._stack.enter_context(open_results_writer(spec.save_outputs, names)) if spec.save_outputs else None
         )
         self._open: dict[int, int] = {}
-        self.observed: dict[int, Observing] = {}  # how layers of sides are observed, once that is known
         self._blob = self._blobs(Path(spec.save_input_blob)) if spec.save_input_blob else None
 
     def _blobs(self, folder: Path) -> Path:
@@ -70,16 +69,16 @@ class Savers:
             self._open[side] = iteration
             self._outputs.add(iteration, self._runners[side], name, array)
 
-    def finish(self, iteration: int, side: int, runtime: float | None) -> None:
-        """Say that a runner's iteration is complete."""
+    def finish(self, iteration: int, side: int, runtime: float | None, observed: str) -> None:
+        """Say that a runner's iteration is complete. observed: how its layers were, "" if there are none."""
         if self._outputs and side in self._runners:
-            self._outputs.finish(iteration, self._runners[side], runtime, self.observed.get(side, ""))
+            self._outputs.finish(iteration, self._runners[side], runtime, observed)
             self._open.pop(side, None)
 
-    def finish_all(self) -> None:
-        """Complete what was begun: the comparison ends in the middle of an iteration."""
+    def finish_all(self, observed: Callable[[int], str]) -> None:
+        """Complete what was begun: the comparison ends in the middle of an iteration. observed: of a side."""
         for side, iteration in list(self._open.items()):
-            self.finish(iteration, side, None)
+            self.finish(iteration, side, None, observed(side))
 
     def __enter__(self) -> Self:
         return self

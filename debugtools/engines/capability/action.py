@@ -1,24 +1,31 @@
 """The job action `capability`: what TensorRT's parser supports of a model, and the parts as models."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import onnx
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.folders import whole_folder
 from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.inspect.support import Refusal, Support
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.debugtools.convert.engine import teller
-from layerwise._tool.debugtools.engines.capability.parts import Part, Whole, largest, partition, path_of
 from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
+from layerwise._tool.surgery.cut.pieces import Pieces
+from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.types.infer import inferred_structure
 from layerwise._tool.surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:
@@ -27,6 +34,98 @@ if TYPE_CHECKING:
 RESULTS = "results.txt"
 _PART = re.compile(r"(un)?supported_subgraph-nodes-\d+-\d+\.onnx(\.data)?")
 _TITLE = "===== Summary ====="
+Answer = list[tuple[list[int], bool]]
+Ask = Callable[[Loadable], Answer]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some nodes of a graph, by their places in it. supported: all of them."""
+
+    nodes: tuple[int, ...]
+    supported: bool
+
+    @property
+    def file(self) -> str:
+        """The name of the file that it is saved to, as Polygraphy calls it."""
+        prefix = "supported" if self.supported else "unsupported"
+        return f"{prefix}_subgraph-nodes-{min(self.nodes)}-{max(self.nodes)}.onnx"
+
+
+class Whole:
+    """A model that is taken apart. Shapes are inferred where that goes."""
+
+    def __init__(self, file: ModelFile) -> None:
+        self.loadable = Loadable(data=file.structure_bytes(), folder=file.folder)
+        self._base, self._folder = file.real_path, file.folder
+        model = parse_model(inferred_structure(file.structure_bytes())[0], file.path)
+        self.pieces = Pieces(model, model.graph)
+        graph = model.graph
+        self._types = {value.name: value.type for value in (*graph.value_info, *graph.output, *graph.input)}
+        self._outputs = {value.name for value in graph.output}
+        self._readers: dict[str, list[int]] = defaultdict(list)
+        for position, names in enumerate(self.pieces.reads):
+            for name in names:
+                self._readers[name].append(position)
+
+    def operators(self, part: Part) -> dict[str, int]:
+        """How many nodes of each operator a part has."""
+        return dict(Counter(self.pieces.nodes[at].op_type for at in part.nodes))
+
+    def piece(self, part: Part) -> Structure:
+        """A part as a model of its own; its weights stay where they are."""
+        order = sorted(part.nodes)
+        feeds = {name: self._types.get(name, onnx.TypeProto()) for name in self.pieces.feeds(order)}
+        model = onnx.ModelProto.FromString(self.pieces.build(order, feeds, self._gives(order)))
+        for value in (*model.graph.input, *model.graph.output):
+            value.type.CopyFrom(self._types.get(value.name, onnx.TypeProto()))
+            if value.type.WhichOneof("value") is None:
+                value.ClearField("type")
+        return Structure.from_proto(model, self._folder, self._base)
+
+    def part_model(self, part: Part) -> Loadable:
+        """A part, ready to be parsed."""
+        return Loadable(data=self.piece(part).proto().SerializeToString(), folder=self._folder)
+
+    def _gives(self, order: Sequence[int]) -> list[str]:
+        """What others read of these nodes, or nobody does, or the model gives."""
+        inside = set(order)
+        made = [name for at in order for name in self.pieces.nodes[at].output if name]
+        return [name for name in made if name in self._outputs or not self._readers[name]
+                or not inside.issuperset(self._readers[name])]  # fmt: skip
+
+
+def partition(whole: Whole, ask: Ask, *, deep: bool) -> list[Part]:
+    """The parts of a model, in the order of their first nodes. deep: parts that are not taken are asked for alone, in
+    which some of their nodes may be taken after all, until nothing more comes of it.
+    """
+    waiting = _answered(range(len(whole.pieces.nodes)), ask(whole.loadable))
+    done: list[Part] = []
+    while waiting:
+        part = waiting.pop()
+        inner = [] if part.supported or not deep else _answered(sorted(part.nodes), ask(whole.part_model(part)))
+        if any(each.supported for each in inner):
+            waiting += inner
+        else:
+            done.append(part)
+    return sorted(done, key=lambda part: min(part.nodes))
+
+
+def _answered(nodes: Sequence[int], answer: Answer) -> list[Part]:
+    """The parts among `nodes`, which are called by their places there. What is not spoken of is not taken."""
+    spoken = {at for run, _ in answer for at in run}
+    left = [at for at in range(len(nodes)) if at not in spoken]
+    return [Part(tuple(nodes[at] for at in run), good) for run, good in [*answer, (left, False)] if run]
+
+
+def largest(parts: Sequence[Part]) -> Part | None:
+    """The part with the most nodes among those that TensorRT takes."""
+    return max((part for part in parts if part.supported), key=lambda part: len(part.nodes), default=None)
+
+
+def path_of(folder: Path, part: Part) -> Path:
+    """Where a part is saved."""
+    return folder / part.file
 
 
 def capability(context: "JobContext") -> dict[str, Any]:

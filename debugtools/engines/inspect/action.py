@@ -1,11 +1,12 @@
 """The job action `inspect_trt`: describes an engine, or the network that a model or a script makes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import numpy as np
 import onnx
 
 from layerwise._tool.backends.builds import no_progress
@@ -16,17 +17,18 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.results.io import load_results
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.stats import array_stats
+from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.builder import Builder
 from layerwise._tool.backends.trt.inference.engine import load_engine
 from layerwise._tool.backends.trt.inference.runner import read_engine
-from layerwise._tool.backends.trt.inspect.engine import EngineView, engine_view
-from layerwise._tool.backends.trt.inspect.network import network_view
+from layerwise._tool.backends.trt.inspect.engine import EngineView, Profile, engine_view
+from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor
+from layerwise._tool.backends.trt.inspect.network import NetworkView, network_view
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.backends.trt.options import NetworkOptions, TrtOptions
 from layerwise._tool.debugtools.convert.engine import teller
-from layerwise._tool.debugtools.engines.inspect.document import engine_document, network_document
 from layerwise._tool.debugtools.engines.inspect.picture import engine_picture, network_picture
 from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
 from layerwise._tool.debugtools.engines.inspect.text import engine_lines, network_lines
@@ -36,6 +38,97 @@ from layerwise._tool.surgery.inspect.text import TAB
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
     from layerwise._tool.debugtools.engines.inspect.nodes import NodeMap
+
+VALUE_LIMIT = 1000
+
+
+def engine_document(view: EngineView, show: Collection[str], notes: Mapping[str, str]) -> dict[str, Any]:
+    """The whole of an engine; layers as `show` asks ("layers", "attrs")."""
+    found: dict[str, Any] = {
+        "kind": "engine",
+        "name": view.name,
+        "refittable": view.refittable,
+        "inputs": [_io(view, index) for index, tensor in enumerate(view.tensors) if tensor.is_input],
+        "outputs": [_io(view, index) for index, tensor in enumerate(view.tensors) if not tensor.is_input],
+        "device_memory": view.memory,
+        "weights": view.weights,
+        "streamable_weights": view.streamable,
+        "profiles": [_profile(profile) for profile in view.profiles],
+        "build": dict(view.facts),
+        "n_layers": [len(layers) for layers in view.layers],
+    }
+    if "layers" in show:
+        found["layers"] = [[_layer(layer, show, notes) for layer in layers] for layers in view.layers]
+    return found
+
+
+def network_document(view: NetworkView, show: Collection[str]) -> dict[str, Any]:
+    """The whole of a network; layers as `show` asks ("layers", "attrs", "weights": values of up to 1000 elements)."""
+    found: dict[str, Any] = {
+        "kind": "network",
+        "name": view.name,
+        "strongly_typed": view.strongly_typed,
+        "inputs": [_tensor(tensor, {}) for tensor in view.inputs],
+        "outputs": [_tensor(tensor, {}) for tensor in view.outputs],
+        "n_layers": len(view.layers),
+    }
+    if "layers" in show:
+        found["layers"] = [_layer(layer, show, {}) for layer in view.layers]
+    elif "weights" in show:
+        found["weights"] = [
+            {"layer": layer.name, "role": name, **_array(value, True)}
+            for layer in view.layers
+            for name, value in layer.attributes.items()
+            if isinstance(value, np.ndarray)
+        ]
+    return found
+
+
+def _io(view: EngineView, index: int) -> dict[str, Any]:
+    tensor = view.tensors[index]
+    return {
+        "name": tensor.name, "index": index, "dtype": tensor.dtype, "shape": list(tensor.shape),
+        "location": "host" if tensor.host else "device", "format": view.formats.get(tensor.name),
+    }  # fmt: skip
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    spans = {
+        span.name: {"min": list(span.min), "opt": list(span.opt), "max": list(span.max), "values": span.values}
+        for span in profile.inputs
+    }
+    return {"inputs": spans, "device_memory": profile.memory}
+
+
+def _layer(layer: Layer, show: Collection[str], notes: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": layer.name,
+        "kind": layer.kind,
+        "inputs": [_tensor(tensor, notes) for tensor in layer.inputs],
+        "outputs": [_tensor(tensor, notes) for tensor in layer.outputs],
+        "nodes": layer.nodes,
+    }
+    if "attrs" in show:
+        found["attributes"] = {name: _value(value, "weights" in show) for name, value in layer.attributes.items()}
+    return found
+
+
+def _tensor(tensor: LayerTensor, notes: Mapping[str, str]) -> dict[str, Any]:
+    shape = None if tensor.shape is None else list(tensor.shape)
+    found = {"name": tensor.name, "dtype": tensor.dtype or None, "shape": shape}
+    found |= {"format": tensor.format} if tensor.format else {}
+    return found | ({"values": notes[tensor.name]} if tensor.name in notes else {})
+
+
+def _value(value: Any, with_values: bool) -> Any:
+    return _array(value, with_values) if isinstance(value, np.ndarray) else value
+
+
+def _array(array: np.ndarray[Any, Any], with_values: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {"dtype": dtype_name(array), "shape": list(array.shape)}
+    if with_values and array.size <= VALUE_LIMIT:
+        found["values"] = (array if array.dtype.kind in "biuf" else array.astype(np.float64)).tolist()
+    return found
 
 
 def inspect_trt(context: "JobContext") -> dict[str, Any]:

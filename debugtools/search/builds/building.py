@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 from layerwise._tool.backends.jobs.workspace.store import Workspace
@@ -60,12 +61,12 @@ def apart(context: "JobContext", spec: EngineSpec) -> Building:
     return build
 
 
-def _listener(context: "JobContext", told: list[str]) -> Callable[[dict[str, Any]], None]:
+def _listener(context: "JobContext", told: list[str]) -> Callable[[Event], None]:
     """Pass a build's progress on, and keep its notes."""
 
-    def listen(event: dict[str, Any]) -> None:
+    def listen(event: Event) -> None:
         if event["type"] == "progress":
-            context.progress(event["done"], event["total"], str(event.get("unit", "")), str(event.get("text", "")))
+            context.progress(event["done"] or 0, event["total"], str(event.get("unit", "")), str(event.get("text", "")))
         elif event["type"] == "warning":
             told.append(str(event["text"]))
 

@@ -23,6 +23,6 @@ class AfterCrash(OneAtATime):
 
 def last_crash(context: "JobContext") -> str:
     """How native code ended the attempt before this one, "" if it did not (a worker that was killed is innocent)."""
-    card = context.earlier.card or {}
-    kind, summary = str(card.get("kind")), str(card.get("summary"))
+    card = context.earlier.card
+    kind, summary = (card["kind"], card["summary"]) if card else ("", "")
     return summary if kind == "oom" or (kind == "signal" and "SIGKILL" not in summary) else ""

@@ -10,10 +10,10 @@ from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.sides.engine import asked_level, asked_types
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.sides.stream import observing
-from layerwise._tool.debugtools.locate.crowd import Crowd
 from layerwise._tool.debugtools.locate.errors import Error, error_of
 from layerwise._tool.debugtools.locate.local import LocalRuns
 from layerwise._tool.debugtools.locate.part import Part
+from layerwise._tool.debugtools.locate.suspects import Crowd
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.surgery.cut.explode import Exploder
 

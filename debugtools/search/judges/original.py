@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.results.inference import IterationResult
-from layerwise._tool.debugtools.compare.pairing.left_out import LeftOut, compared
+from layerwise._tool.debugtools.compare.pairing.left_out import compared
 from layerwise._tool.debugtools.compare.rows import LayerRow
-from layerwise._tool.debugtools.compare.sides.common_feeds import common_feeds
+from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
 from layerwise._tool.debugtools.compare.sides.models import OpaqueModel
-from layerwise._tool.debugtools.compare.sides.same_feeds import same_feeds
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.table.comparison import Frame
@@ -71,7 +70,7 @@ class Original:
 
     def _judged(self, number: int, feed: Feed) -> Judgement:
         self._rows.clear()
-        self._frame.left_out = LeftOut()
+        self._frame.left_out.clear()
         self.error = ""
         reference = self._run(self.reference, number, feed)
         try:

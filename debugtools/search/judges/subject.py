@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.tensors import dtype_name, is_floating, to_onnx
+from layerwise._tool.debugtools.compare.sides.feeds import digest
 from layerwise._tool.debugtools.compare.sides.marks import marked_tensors
-from layerwise._tool.debugtools.compare.sides.same_feeds import digest
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.search.judges.original import ends

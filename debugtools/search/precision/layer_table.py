@@ -2,7 +2,7 @@
 
 import msgspec
 
-from layerwise._tool.debugtools.compare.run import ComparisonRun
+from layerwise._tool.debugtools.compare.run import run_comparison
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import MarkSpec
 from layerwise._tool.debugtools.search.precision.ground import Ground
@@ -27,5 +27,4 @@ def layer_table(ground: Ground, kept: tuple[int, ...]) -> None:
         tolerance=ground.machine.tolerance,
         save_outputs=ground.spec.save_layer_outputs,
     )
-    with ComparisonRun(ground.context, Setup(spec)) as run:
-        run.run()
+    run_comparison(ground.context, Setup(spec))

@@ -2,10 +2,11 @@
 
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import Log, put
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.bench.line import command_line, nsys_line
@@ -14,9 +15,7 @@ from layerwise._tool.tui.cli.bench.report import BenchReport
 from layerwise._tool.tui.cli.bench.to_spec import Request, model_of, to_bench
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
-from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here, run_shown
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -50,20 +49,14 @@ def bench_job(request: Request, args: Namespace) -> "JobSpec":
     """The job of a bench, with the job options among `args`."""
     command = command_line(request.spec)
     timeout = values.parse_duration(args.timeout) if args.timeout else None
-    gpus = gpus_for(request.compare, args.gpus)
+    gpus = gpus_for(request.compare.runners, args.gpus)
     params = msgspec.to_builtins(request.spec)
     return job_spec("bench", params, command, timeout, gpus)
 
 
 def _report(job: "JobSpec", args: Namespace, log: Log) -> int:
     report = BenchReport(log, args.top)
-    with progress(log) as show:
-
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            report.event(event)
-
-        return run_here(job, listen, log)
+    return run_shown(job, report.event, log)
 
 
 def _json(job: "JobSpec", args: Namespace, log: Log) -> int:

@@ -9,17 +9,8 @@ from layerwise._tool.backends.bench.trtexec_files import is_profile, read_profil
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.log import INFO, START, Log
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.bench import rows as types
 from layerwise._tool.debugtools.bench.exports import read_latencies, read_report
-from layerwise._tool.debugtools.bench.rows import (
-    BenchResult,
-    ChangeRow,
-    ComparisonRow,
-    LayerTimes,
-    ProfileRow,
-    RunRow,
-    SavedReport,
-    SavedRun,
-)
 from layerwise._tool.debugtools.bench.significance import compare
 from layerwise._tool.debugtools.bench.statistics import statistics
 from layerwise._tool.tui.cli.bench.report import BenchReport, layer_lines
@@ -31,16 +22,16 @@ PERCENTS = (90.0, 95.0, 99.0)
 class SavedTimes(Struct):
     """The document of `--json` for a file of times."""
 
-    runs: list[RunRow]
-    comparisons: list[ComparisonRow]
-    layers: list[ProfileRow]
+    runs: list[types.RunRow]
+    comparisons: list[types.ComparisonRow]
+    layers: list[types.ProfileRow]
 
 
 class SavedProfile(Struct):
     """The document of `--json` for a file of layers. changes: since another one, the largest first."""
 
-    layers: list[LayerTimes]
-    changes: list[ChangeRow]
+    layers: list[types.LayerTimes]
+    changes: list[types.ChangeRow]
 
 
 def show_saved(path: Path, against: Path | None, log: Log, top: int, command: str, as_json: bool) -> int:
@@ -57,21 +48,21 @@ def show_saved(path: Path, against: Path | None, log: Log, top: int, command: st
     return 0
 
 
-def _times(path: Path, report: SavedReport | None, against: Path | None) -> SavedTimes:
+def _times(path: Path, report: types.SavedReport | None, against: Path | None) -> SavedTimes:
     saved = report.runs if report else [_run(path)]
     comparisons = []
     for run in saved if against is not None else []:
         assert against is not None
         name, latencies = read_latencies(against, run.batch)
         comparisons.append(compare(run.latency_ms, latencies).row(run.runner, name))
-    runs = [RunRow(**{name: getattr(run, name) for name in RunRow.__struct_fields__}) for run in saved]
+    runs = [types.RunRow(**{name: getattr(run, name) for name in types.RunRow.__struct_fields__}) for run in saved]
     return SavedTimes(runs, comparisons, report.layers if report else [])
 
 
-def _run(path: Path) -> SavedRun:
+def _run(path: Path) -> types.SavedRun:
     times = read_times(path)
     seconds, count = times.seconds or 1.0, len(times.latency)
-    return SavedRun(
+    return types.SavedRun(
         runner=shown(path.name, 60), runs=count, seconds=seconds, qps=count / seconds,
         items_per_second=count / seconds, latency=statistics(times.latency, PERCENTS), latency_ms=times.latency,
         phases={name: statistics(values, PERCENTS) for name, values in times.phases.items()},
@@ -79,25 +70,30 @@ def _run(path: Path) -> SavedRun:
 
 
 def _profile(path: Path, against: Path | None) -> SavedProfile:
-    layers = [LayerTimes(name=layer.name, typical_ms=layer.median_ms, mean_ms=layer.mean_ms, median_ms=layer.median_ms,
-                         percent=layer.percent) for layer in read_profile(path)]  # fmt: skip
+    layers = [types.LayerTimes(name=layer.name, typical_ms=layer.median_ms, mean_ms=layer.mean_ms,
+                               median_ms=layer.median_ms, percent=layer.percent)
+              for layer in read_profile(path)]  # fmt: skip
     if against is None:
         return SavedProfile(layers, [])
     if not is_profile(against):
         raise UsageError(f"{shown(str(against))} holds times, {shown(str(path))} layers: compare two of a kind")
     before = {layer.name: layer.median_ms for layer in read_profile(against)}
     after = {layer.name: layer.median_ms for layer in layers}
-    changes = [ChangeRow(name, after.get(name), before.get(name), after.get(name, 0.0) - before.get(name, 0.0))
+    changes = [types.ChangeRow(name, after.get(name), before.get(name), after.get(name, 0.0) - before.get(name, 0.0))
                for name in {**after, **before}]  # fmt: skip
     return SavedProfile(layers, sorted(changes, key=lambda row: -abs(row.change_ms)))
 
 
 def _print_times(document: SavedTimes, log: Log, top: int) -> None:
     report = BenchReport(log, top)
-    rows: list[RunRow | ComparisonRow | ProfileRow] = [*document.runs, *document.layers, *document.comparisons]
+    rows: list[types.RunRow | types.ComparisonRow | types.ProfileRow] = [
+        *document.runs,
+        *document.layers,
+        *document.comparisons,
+    ]
     for row in rows:
         report.row(row)
-    report.finish(BenchResult())
+    report.finish(types.BenchResult())
 
 
 def _print_profile(document: SavedProfile, log: Log, top: int) -> None:
@@ -106,7 +102,7 @@ def _print_profile(document: SavedProfile, log: Log, top: int) -> None:
         _lines(log, "=== What changed most ===", change_lines(document.changes[:top]))
 
 
-def change_lines(rows: Sequence[ChangeRow]) -> list[str]:
+def change_lines(rows: Sequence[types.ChangeRow]) -> list[str]:
     """Layers whose time changed, the largest change first."""
     lines = [f"{'change ms':>10} {'ms':>10} {'before ms':>10}  layer"]
     for row in rows:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
@@ -17,7 +18,6 @@ from layerwise._tool.tui.cli.options.option import filled, read, unset
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.run.command import gpus_for
 
 _ENGINES = (".engine", ".plan", ".trt")
 
@@ -73,7 +73,7 @@ def _notes(args: Namespace, spec: BenchSpec, compare: CompareSpec, build: list[s
             f"{', '.join(build)}: for TensorRT; the runners here take the model as it is "
             "(`layerwise convert` makes an FP16 or INT8 one)."
         )
-    if not spec.transfers and not gpus_for(compare, None) and all(runner.kind != "trt" for runner in spec.runners):
+    if not spec.transfers and not gpus_for(compare.runners) and all(runner.kind != "trt" for runner in spec.runners):
         yield "--no-data-transfers: on the CPU there are none."
 
 

@@ -6,9 +6,11 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
-from layerwise._tool.debugtools.checks.compatibility.spec import CompatibilitySpec
+from layerwise._tool.debugtools.checks.compatibility.spec import BackendRow, CompatibilitySpec, OperatorEntry
 from layerwise._tool.debugtools.compare.table.report_lines import name
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX, RUNNERS
@@ -16,11 +18,9 @@ from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import given
-from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_here, run_shown
 
 _HEAD = ("nodes", "operator", "version", "types", "code", "reason")
 _WIDEST = (8, 40, 8, 40, 10, 200)
@@ -50,20 +50,14 @@ def run_compatibility(args: Namespace, log: Log) -> int:
         feeds=request.feeds,
     )
     command = ["layerwise", "check", "compatibility", *command_line(request)[2:]]
-    job = job_spec("compatibility", msgspec.to_builtins(spec), command, gpus=gpus_for(request, None))
+    job = job_spec("compatibility", msgspec.to_builtins(spec), command, gpus=gpus_for(request.runners))
     if args.json:
         collector = Collector()
         code = run_here(job, collector.event, log)
         print_json(_document(collector, args.command, code))
         return code
     report = CompatibilityReport(log)
-    with progress(log) as show:
-
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            report.event(event)
-
-        return run_here(job, listen, log)
+    return run_shown(job, report.event, log)
 
 
 class CompatibilityReport:
@@ -71,38 +65,39 @@ class CompatibilityReport:
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self._rows: dict[int, list[dict[str, Any]]] = {}
+        self._rows: dict[int, list[OperatorEntry]] = {}
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         kind = event.get("type")
         if kind == "row" and event.get("table") == "operators":
-            self._rows.setdefault(event["row"]["backend"], []).append(event["row"])
+            row = msgspec.convert(event["row"], OperatorEntry)
+            self._rows.setdefault(row.backend, []).append(row)
         elif kind == "row" and event.get("table") == "backends":
-            self._backend(event["row"])
+            self._backend(msgspec.convert(event["row"], BackendRow))
         elif kind in ("log", "warning"):
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
             self.log.say(level, shown_lines(event.get("text")))
 
-    def _backend(self, backend: dict[str, Any]) -> None:
-        rows = self._rows.get(backend["backend"], [])
-        self.log.verdict(backend["takes"], f"{name(backend['name'])} {_verdict(backend, rows)}")
+    def _backend(self, backend: BackendRow) -> None:
+        rows = self._rows.get(backend.backend, [])
+        self.log.verdict(backend.takes, f"{name(backend.name)} {_verdict(backend, rows)}")
         if rows and self.log.shows(INFO):
             for line in table(rows):
                 self.log.continued(f"    {line}")
 
 
-def _verdict(backend: dict[str, Any], rows: list[dict[str, Any]]) -> str:
-    reason = shown(str(backend["reason"]), 600)
-    if not backend["available"]:
+def _verdict(backend: BackendRow, rows: list[OperatorEntry]) -> str:
+    reason = shown(backend.reason, 600)
+    if not backend.available:
         return f"cannot be asked here: {reason}"
-    if not backend["takes"]:
+    if not backend.takes:
         return f"does not take the model: {reason}"
-    fallen = sum(row["nodes"] for row in rows if row["code"] == "elsewhere")
-    text = f"takes the model: {backend['nodes']} nodes load{' and run' if backend['ran'] else ', nothing was run'}"
+    fallen = sum(row.nodes for row in rows if row.code == "elsewhere")
+    text = f"takes the model: {backend.nodes} nodes load{' and run' if backend.ran else ', nothing was run'}"
     return f"{text}; {fallen} of its optimised graph fall back to another provider" if fallen else text
 
 
-def table(rows: list[dict[str, Any]]) -> list[str]:
+def table(rows: list[OperatorEntry]) -> list[str]:
     """The rows as aligned text, operators that are not taken first; of very many only the first."""
     cells = [_HEAD, *(_cells(row) for row in rows[:_PRINTED])]
     widths = [min(most, max(len(row[i]) for row in cells)) for i, most in enumerate(_WIDEST)]
@@ -111,11 +106,11 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     return [*lines, f"… and {len(rows) - _PRINTED} more"] if len(rows) > _PRINTED else lines
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    op = f"{row['domain']}.{row['op']}" if row["domain"] else str(row["op"])
-    types = "?" if row["types"] is None else ", ".join(row["types"])
-    reason = f"{shown(row['first'], 60)}: {row['reason']}" if row["reason"] else ""
-    return str(row["nodes"]), op, str(row["version"] or "?"), types, row["code"], reason
+def _cells(row: OperatorEntry) -> tuple[str, ...]:
+    op = f"{row.domain}.{row.op}" if row.domain else row.op
+    types = "?" if row.types is None else ", ".join(row.types)
+    reason = f"{shown(row.first, 60)}: {row.reason}" if row.reason else ""
+    return str(row.nodes), op, str(row.version or "?"), types, row.code, reason
 
 
 def _document(collector: Collector, command: str, code: int) -> dict[str, Any]:

@@ -7,8 +7,11 @@ from typing import Any
 
 import msgspec
 
+from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import ERROR, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.debugtools.checks.lint.report import Entry, LintResult
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 from layerwise._tool.debugtools.compare.table.report_lines import name
 from layerwise._tool.tui.cli.json_output import Collector, print_json
@@ -16,11 +19,9 @@ from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import given
-from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_here, run_shown
 
 _LEVELS = {"exception": ERROR, "warning": WARNING, "info": INFO}
 _PRINTED = 100
@@ -50,20 +51,14 @@ def run_lint(args: Namespace, log: Log) -> int:
         output=args.output,
     )
     command = ["layerwise", "check", "lint", *(word for word in command_line(request)[2:] if word != "--onnxrt")]
-    job = job_spec("lint", msgspec.to_builtins(spec), command, gpus=gpus_for(request, None))
+    job = job_spec("lint", msgspec.to_builtins(spec), command, gpus=gpus_for(request.runners))
     if args.json:
         collector = Collector()
         code = run_here(job, collector.event, log)
         print_json(_document(collector, args.command, code))
         return code
     report = LintReport(log)
-    with progress(log) as show:
-
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            report.event(event)
-
-        return run_here(job, listen, log)
+    return run_shown(job, report.event, log)
 
 
 class LintReport:
@@ -73,30 +68,30 @@ class LintReport:
         self.log = log
         self._printed = 0
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         kind = event.get("type")
         if kind == "row":
-            self._entry(event["row"])
+            self._entry(msgspec.convert(event["row"], Entry))
         elif kind in ("log", "warning"):
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)
             self.log.say(level, shown_lines(event.get("text")))
         elif kind == "result":
-            self._result(event["data"])
+            self._result(msgspec.convert(event["data"], LintResult))
 
-    def _entry(self, row: dict[str, Any]) -> None:
+    def _entry(self, row: Entry) -> None:
         self._printed += 1
         if self._printed > _PRINTED and not self.log.shows(LEVELS["VERBOSE"]):
             return
-        scope = f"Name: {name(row['nodes'][0])}, Op: {name(row['op'])} | " if row["nodes"] and row["op"] else ""
-        self.log.say(_LEVELS[row["level"]], f"LINT | {scope}{shown(row['message'], 1000)}")
+        scope = f"Name: {name(row.nodes[0])}, Op: {name(row.op)} | " if row.nodes and row.op else ""
+        self.log.say(_LEVELS[row.level], f"LINT | {scope}{shown(row.message, 1000)}")
 
-    def _result(self, result: dict[str, Any]) -> None:
+    def _result(self, result: LintResult) -> None:
         if self._printed > _PRINTED and not self.log.shows(LEVELS["VERBOSE"]):
             self.log.warning(f"LINT | … and {self._printed - _PRINTED} more findings: all of them with -v or -o FILE")
-        text = f"{result['passing']} nodes pass, {result['failing']} fail"
-        if result["unjudged"]:
-            text += f", {result['unjudged']} were not reached (they depend on what fails)"
-        self.log.verdict(result["passed"], text)
+        text = f"{result.passing} nodes pass, {result.failing} fail"
+        if result.unjudged:
+            text += f", {result.unjudged} were not reached (they depend on what fails)"
+        self.log.verdict(result.passed, text)
 
 
 def _document(collector: Collector, command: str, code: int) -> dict[str, Any]:

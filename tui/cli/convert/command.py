@@ -2,11 +2,12 @@
 
 from argparse import Namespace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import LEVELS, WARNING, Log
 from layerwise._tool.backends.sizes import parse_size
 from layerwise._tool.backends.text import shown, shown_lines
@@ -21,9 +22,8 @@ from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.to_spec import given, refuse_other_frameworks
-from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_here, run_shown
 
 Target = Literal["onnx", "weights", "engine", "picture"]
 _FORMATS = {".onnx": "onnx", ".npz": "weights", ".npy": "weights"}
@@ -60,16 +60,10 @@ def run_convert(args: Namespace, log: Log) -> int:
         code = run_here(job, collector.event, log)
         print_json(collector.document(args.command, code))
         return code
-    with progress(log) as show:
-
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            tell(event, log)
-
-        return run_here(job, listen, log)
+    return run_shown(job, lambda event: tell(event, log), log)
 
 
-def tell(event: dict[str, Any], log: Log) -> None:
+def tell(event: Event, log: Log) -> None:
     """Print what a job says: its messages and warnings."""
     kind = event.get("type")
     if kind in ("log", "warning"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
 from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.options import to_dict, trt_options
@@ -18,7 +19,6 @@ from layerwise._tool.tui.cli.debug import options
 from layerwise._tool.tui.cli.debug.searching import run_prepared
 from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.run.command import trt_gpus
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec

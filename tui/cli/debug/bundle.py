@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -10,6 +10,7 @@ from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.jobs.folder import job_id
 from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED
+from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bundle.culprits import culprits
@@ -17,9 +18,7 @@ from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
-from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_shown
 from layerwise._tool.tui.state.about import comparison_params
 
 if TYPE_CHECKING:
@@ -53,17 +52,11 @@ def run_bundle(args: Namespace, log: Log) -> int:
     target = current_folder() / (args.output or f"bundle-{view.id}")
     spec = BundleSpec(compare=compare, nodes=nodes, iteration=args.iteration, output=str(target))
     command = ["layerwise", "debug", "bundle", str(view.id), "-o", str(target), *_which(args)]
-    params, gpus = msgspec.to_builtins(spec), gpus_for(spec.compare, None)
+    params, gpus = msgspec.to_builtins(spec), gpus_for(spec.compare.runners)
     job = job_spec("bundle", params, command, gpus=gpus, title=("bundle", str(target)))
     job = msgspec.structs.replace(job, cwd=view.spec.cwd)
     collector = Collector()
-    with progress(log) as show:
-
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            collector.event(event)
-
-        code = run_here(job, listen, log)
+    code = run_shown(job, collector.event, log)
     if args.json:
         print_json(collector.document(args.command, code))
     elif collector.result is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import Log
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
@@ -18,11 +19,9 @@ from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.run.command import gpus_for
-from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here, run_shown
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -71,13 +70,7 @@ def run_locate(args: Namespace, log: Log) -> int:
         print_json(document(collector, args.command, code))
         return code
     report = LocateReport(log, spec)
-    with progress(log) as show:
-
-        def listen(event: dict[str, object]) -> None:
-            show(event)
-            report.event(event)
-
-        return run_here(job, listen, log)
+    return run_shown(job, report.event, log)
 
 
 def to_locate(args: Namespace) -> LocateSpec:
@@ -109,5 +102,5 @@ def locate_line(spec: LocateSpec) -> list[str]:
 
 def _job(spec: LocateSpec, args: Namespace) -> "JobSpec":
     timeout = values.parse_duration(args.timeout) if args.timeout else None
-    gpus = gpus_for(spec.compare, args.gpus)
+    gpus = gpus_for(spec.compare.runners, args.gpus)
     return job_spec("locate", msgspec.to_builtins(spec), args.words, timeout, gpus)

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
@@ -25,7 +26,7 @@ class LocateReport:
     def __init__(self, log: Log, spec: LocateSpec) -> None:
         self.log, self.spec = log, spec
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         kind = event.get("type")
         if kind in ("log", "warning"):
             level = LEVELS.get(str(event.get("level", kind)).upper(), WARNING if kind == "warning" else INFO)

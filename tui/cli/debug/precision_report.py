@@ -1,9 +1,8 @@
 """A precision search as plain text."""
 
-from typing import Any
-
 from msgspec import convert
 
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.rows import FileVerdict, Numbers, PrecisionSearchResult
@@ -17,7 +16,7 @@ class PrecisionReport(SearchReport):
 
     DOING, BEST = "lowering", "Fewest FP32 nodes so far"
 
-    def _on_result(self, event: dict[str, Any]) -> None:
+    def _on_result(self, event: Event) -> None:
         result = convert(event.get("data"), PrecisionSearchResult)
         if result.frontier:
             self.log.info("Error against low nodes, as measured:", source="tools")

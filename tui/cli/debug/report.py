@@ -1,24 +1,11 @@
 """A search as plain text, with the lines that Polygraphy's users look for, and as one JSON document."""
 
-from typing import Any
-
 from msgspec import convert
 
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
-from layerwise._tool.debugtools.search.rows import (
-    BandRow,
-    BestRow,
-    CandidateRow,
-    FoundRow,
-    Node,
-    NodeSearchResult,
-    Numbers,
-    SearchResult,
-    UndoRow,
-    VerdictRow,
-    read_verdict,
-)
+from layerwise._tool.debugtools.search import rows as types
 from layerwise._tool.tui.cli.json_output import Collector
 
 _PHASES = {
@@ -35,46 +22,46 @@ class SearchReport:
 
     def __init__(self, log: Log, what: str) -> None:
         self.log, self._what = log, what
-        self._rows: list[VerdictRow] = []
+        self._rows: list[types.VerdictRow] = []
         self._phase: str | None = None
         self._numbers: dict[str, dict[str, int]] = {}
         self._left: int | None = None
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         handler = getattr(self, f"_on_{event.get('type')}", None)
         if handler is not None:
             handler(event)
 
-    def _on_log(self, event: dict[str, Any]) -> None:
+    def _on_log(self, event: Event) -> None:
         level = LEVELS.get(str(event.get("level", "info")).upper(), INFO)
         self.log.say(level, shown_lines(event.get("text")), source="tools")
 
-    def _on_warning(self, event: dict[str, Any]) -> None:
+    def _on_warning(self, event: Event) -> None:
         self.log.warning(shown_lines(event.get("text")), source="tools")
 
-    def _on_progress(self, event: dict[str, Any]) -> None:
+    def _on_progress(self, event: Event) -> None:
         if event.get("unit") == "checks":
             total = event.get("total")
             self._left = None if total is None else max(0, int(total) - int(event.get("done") or 0))
 
-    def _on_dropped(self, event: dict[str, Any]) -> None:
+    def _on_dropped(self, event: Event) -> None:
         if "verdicts" not in event["kept"]:
             self._rows, self._numbers, self._phase, self._left = [], {}, None, None
 
-    def _on_row(self, event: dict[str, Any]) -> None:
+    def _on_row(self, event: Event) -> None:
         table, row = event.get("table"), event.get("row")
         if table == "verdicts":
-            verdict = read_verdict(row)
-            self._undone(verdict) if isinstance(verdict, UndoRow) else self._verdict(verdict)
+            verdict = types.read_verdict(row)
+            self._undone(verdict) if isinstance(verdict, types.UndoRow) else self._verdict(verdict)
         elif table == "band":
-            if candidate := convert(row, BandRow).candidate:
+            if candidate := convert(row, types.BandRow).candidate:
                 self._announce(candidate)
         elif table == "best":
-            best = convert(row, BestRow)
+            best = convert(row, types.BestRow)
             nodes = f"{best.count} node{'s' * (best.count != 1)}"
             self.log.info(f"{self.BEST}: {nodes}, saved to {shown(best.path)}", "tools")
 
-    def _undone(self, row: UndoRow) -> None:
+    def _undone(self, row: types.UndoRow) -> None:
         number = next((self._announce(known) for known in self._rows if known.n == row.n), row.n)
         self._rows = [known for known in self._rows if known.n != row.n]
         self._numbers.clear()
@@ -84,7 +71,7 @@ class SearchReport:
         with self.log.indent():
             self.log.info(f"Iteration {number} taken back", source="tools")
 
-    def _verdict(self, row: VerdictRow) -> None:
+    def _verdict(self, row: types.VerdictRow) -> None:
         word, level = _WORDS[row.verdict]
         phase, detail = row.phase, _detail(row)
         if phase == "original" and row.by == "person":
@@ -99,7 +86,7 @@ class SearchReport:
         with self.log.indent():
             self.log.say(level, f"{word} | Iteration {number} | Duration {row.seconds:.3f}s{detail}", source="tools")
 
-    def _announce(self, candidate: CandidateRow | VerdictRow) -> int:
+    def _announce(self, candidate: types.CandidateRow | types.VerdictRow) -> int:
         """Say that a candidate is judged now, once; its number within its phase."""
         phase, key = candidate.phase, candidate.key
         if phase != self._phase:
@@ -131,8 +118,8 @@ class SearchReport:
     def _doing(self, phase: str) -> str:
         return _PHASES.get(phase) or _SEARCHES.get(self._what) or f"{self.DOING} the model"
 
-    def _on_result(self, event: dict[str, Any]) -> None:
-        result = convert(event.get("data"), NodeSearchResult)
+    def _on_result(self, event: Event) -> None:
+        result = convert(event.get("data"), types.NodeSearchResult)
         self._close()
         for found in result.found:
             self.log.info(f"Minimum Bad Model: {shown(found.path)}", source="tools")
@@ -141,11 +128,11 @@ class SearchReport:
             self.log.info(f"Minimum Good Model: {shown(result.min_good)}", source="tools")
         self._concluded(result)
 
-    def _concluded(self, result: SearchResult) -> None:
+    def _concluded(self, result: types.SearchResult) -> None:
         counts = f"{result.checks} checks, {result.seconds:.1f} s"
         self.log.verdict(result.passed, f"{shown(result.summary, 2000)} ({counts})", source="tools")
 
-    def _nodes(self, found: FoundRow, glue: list[Node], most: int) -> None:
+    def _nodes(self, found: types.FoundRow, glue: list[types.Node], most: int) -> None:
         """The nodes that were found and those that they need, with what was measured."""
         for node, more in [*((node, "") for node in found.nodes[:most]),
                            *((node, "  (needed by it)") for node in glue[:most])]:  # fmt: skip
@@ -169,7 +156,7 @@ def document(collector: Collector, command: str, code: int) -> dict[str, object]
     }  # fmt: skip
 
 
-def _detail(row: VerdictRow) -> str:
+def _detail(row: types.VerdictRow) -> str:
     parts = [f"{row.nodes} nodes"] if row.nodes else []
     parts += [f"at {shown(row.node, 80)} ({shown(str(row.op), 40)})"] if row.node else []
     parts += [measured_text(row.measured), f"by {row.by}" if row.by in ("cache", "replay") else ""]
@@ -177,7 +164,7 @@ def _detail(row: VerdictRow) -> str:
     return "".join(f" | {part}" for part in parts if part)
 
 
-def measured_text(measured: Numbers) -> str:
+def measured_text(measured: types.Numbers) -> str:
     """A judgement's numbers in a few words."""
     numbers = {"rel_l2": measured.rel_l2, "max_abs": measured.max_abs, "max_rel": measured.max_rel,
                "exit_code": measured.exit_code}  # fmt: skip

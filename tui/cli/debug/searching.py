@@ -8,8 +8,7 @@ from layerwise._tool.backends.log import Log
 from layerwise._tool.tui.cli.debug.report import SearchReport, document
 from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.progress import progress
-from layerwise._tool.tui.cli.submit import run_detached, run_here
+from layerwise._tool.tui.cli.submit import run_detached, run_here, run_shown
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -39,10 +38,4 @@ def run_prepared(
         from layerwise._tool.tui.cli.debug.interactive import converse
 
         return converse(job, told, log)
-    with progress(log) as show:
-
-        def listen(event: dict[str, object]) -> None:
-            show(event)
-            told.event(event)
-
-        return run_here(job, listen, log)
+    return run_shown(job, told.event, log)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec, Mode
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.debug.options import REPLAY
 from layerwise._tool.tui.cli.request.to_spec import given
-from layerwise._tool.tui.cli.run.command import gpus_for
 from layerwise._tool.tui.cli.submit import job_spec
 
 if TYPE_CHECKING:
@@ -140,6 +140,6 @@ def debug_job(spec: DebugSpec, what: str, args: Namespace) -> "JobSpec":
     """The job, with the job options of the command line. Commands and people take no slot: what they run does."""
     timeout = values.parse_duration(args.timeout) if args.timeout else None
     idle = spec.check is not None or spec.interactive
-    gpus = gpus_for(spec.compare, args.gpus) if spec.compare and not idle else args.gpus or 0
+    gpus = gpus_for(spec.compare.runners, args.gpus) if spec.compare and not idle else args.gpus or 0
     job = job_spec(f"debug_{what}", msgspec.to_builtins(spec), args.words, timeout, gpus)
     return msgspec.structs.replace(job, cpus=0) if idle else job

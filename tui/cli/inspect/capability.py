@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
 from layerwise._tool.backends.log import LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
@@ -16,11 +18,9 @@ from layerwise._tool.tui.cli.options.model import MODEL_FILE
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.runners import trt_options
 from layerwise._tool.tui.cli.request.to_spec import given, wants_engine
-from layerwise._tool.tui.cli.run.command import trt_gpus
-from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_here, run_shown
 
 FOLDER = "polygraphy_capability_dumps"
 
@@ -51,16 +51,14 @@ def run_capability(args: Namespace, log: Log) -> int:
         code = run_here(job, collector.event, log)
         print_json(collector.result or collector.document(args.command, code))
         return code
-    with progress(log) as show:
 
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            collector.event(event)
-            if event.get("type") in ("log", "warning"):
-                level = str(event.get("level", event["type"]))
-                log.say(LEVELS.get(level.upper(), WARNING), shown_lines(event.get("text")))
+    def listen(event: Event) -> None:
+        collector.event(event)
+        if event.get("type") in ("log", "warning"):
+            level = str(event.get("level", event["type"]))
+            log.say(LEVELS.get(level.upper(), WARNING), shown_lines(event.get("text")))
 
-        code = run_here(job, listen, log)
+    code = run_shown(job, listen, log)
     if collector.result:
         _tell(collector.result, log)
     return code

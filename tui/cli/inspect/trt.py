@@ -2,12 +2,14 @@
 
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.temporary import temporary_folder
+from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
 from layerwise._tool.backends.log import LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
@@ -16,7 +18,6 @@ from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.progress import progress
 from layerwise._tool.tui.cli.request.runners import trt_options
 from layerwise._tool.tui.cli.request.to_spec import given, model_path, wants_engine
-from layerwise._tool.tui.cli.run.command import trt_gpus
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def describe_trt(args: Namespace, show: list[str], log: Log) -> int:
     out = DirectContext({}, log)
     with progress(log) as told:
 
-        def listen(event: dict[str, Any]) -> None:
+        def listen(event: Event) -> None:
             told(event)
             kind, level = event.get("type"), str(event.get("level", event.get("type")))
             if kind == "log" and level == "out":

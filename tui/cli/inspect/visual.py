@@ -2,7 +2,6 @@
 
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -16,8 +15,7 @@ from layerwise._tool.surgery.graph.cache import has_index, index_folder
 from layerwise._tool.surgery.visual.page import MARK, page
 from layerwise._tool.tui.cli.inspect.visual_errors import comparison_of, errors_of
 from layerwise._tool.tui.cli.json_output import Collector, print_json
-from layerwise._tool.tui.cli.progress import progress
-from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_shown
 
 
 def write_page(args: Namespace, log: Log) -> int:
@@ -84,11 +82,5 @@ def _index_folder(args: Namespace, workspace: Workspace, log: Log) -> Path | Non
     command = ["layerwise", "inspect", "model", args.model_file, "--visual"]
     spec = msgspec.structs.replace(job_spec("index", params, command, title=("index", args.model_file)), cpus=0)
     collector = Collector()
-    with progress(log) as show:
-
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            collector.event(event)
-
-        code = run_here(spec, listen, log)
+    code = run_shown(spec, collector.event, log)
     return Path(collector.result["folder"]) if collector.result and code == 0 else None

@@ -1,12 +1,12 @@
 """`layerwise run`: from options to a comparison job and its report."""
 
-import os
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import Log, put
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli import values
@@ -19,10 +19,7 @@ from layerwise._tool.tui.cli.submit import job_spec, run_detached, run_here
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
-    from layerwise._tool.debugtools.bench.spec import BenchSpec
     from layerwise._tool.tui.cli.run.report import CompareReport
-
-_GPU_PROVIDERS = ("cuda", "tensorrt", "trt", "rocm", "migraphx")
 
 
 def fill_run(parser: Parser) -> None:
@@ -47,7 +44,7 @@ def run_report(spec: CompareSpec, job: "JobSpec", log: Log) -> int:
     report: CompareReport | None = None
     with progress(log) as show:
 
-        def listen(event: dict[str, object]) -> None:
+        def listen(event: Event) -> None:
             nonlocal report
             if report is None:  # imported while the worker starts
                 from layerwise._tool.tui.cli.run.report import CompareReport
@@ -81,25 +78,6 @@ def _write_script(spec: CompareSpec, path: str) -> int:
 def run_job(spec: CompareSpec, args: Namespace) -> "JobSpec":
     """The job of a comparison, with the job options of `run`."""
     timeout = values.parse_duration(args.timeout) if args.timeout else None
-    gpus = gpus_for(spec, args.gpus)
+    gpus = gpus_for(spec.runners, args.gpus)
     command = command_line(spec) + (["--timeout", args.timeout] if args.timeout else [])
     return job_spec("compare", msgspec.to_builtins(spec), command, timeout, gpus)
-
-
-def gpus_for(spec: "CompareSpec | BenchSpec", asked: int | None) -> int:
-    """GPUs to lease: as `asked`, else one if a provider needs it. UsageError if fewer than none are asked for."""
-    if asked is not None:
-        if asked < 0:
-            raise UsageError("--gpus must not be negative")
-        return asked
-    wanted = [provider.lower() for runner in spec.runners for provider in runner.providers]
-    if any(name.startswith(_GPU_PROVIDERS) for name in wanted):
-        return 1
-    return trt_gpus() if any(runner.kind == "trt" for runner in spec.runners) else 0
-
-
-def trt_gpus() -> int:
-    """GPUs to lease for TensorRT: one where the machine has any; where it has none TensorRT itself says so."""
-    from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
-
-    return int(bool(visible_gpus(os.environ)))

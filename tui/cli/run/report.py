@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import convert
 
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown_lines
 from layerwise._tool.debugtools.compare.rows import (
@@ -43,7 +44,7 @@ class CompareReport:
         self._said: set[tuple[str, object]] = set()
         self._held: list[tuple[int, str]] = []
 
-    def event(self, event: dict[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         kind = event.get("type")
         if kind == "row":
             self._row(event["table"], event["row"])

@@ -4,6 +4,7 @@ from argparse import Namespace
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import INFO, LEVELS, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.options import model as options
@@ -88,7 +89,7 @@ def _run(args: Namespace, log: Log, edits: list[dict[str, Any]], word: str, skip
     title = ("surgeon", word, args.model_file or "a new model")
     result: dict[str, Any] = {}
 
-    def listen(event: dict[str, Any]) -> None:
+    def listen(event: Event) -> None:
         if event.get("type") == "result":
             result.update(event["data"])
         _tell(event, log)
@@ -102,7 +103,7 @@ def _run(args: Namespace, log: Log, edits: list[dict[str, Any]], word: str, skip
     return code
 
 
-def _tell(event: dict[str, Any], log: Log) -> None:
+def _tell(event: Event, log: Log) -> None:
     kind, row = event.get("type"), event.get("row") or {}
     if kind == "log":
         log.say(LEVELS.get(str(event.get("level")).upper(), INFO), shown_lines(event.get("text")))

@@ -13,7 +13,8 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.surgeon.common import parse_dims
 from layerwise._tool.tui.cli.surgeon.insert import parse_attributes
 
-Json = dict[str, Any]
+Json = dict[str, object]
+"""An edit, or a part of one, as `surgery.edits.edit_from` reads it."""
 _CONSTANT = re.compile(r"(?P<values>-?(inf|nan|[\d.\[].*?))(:(?P<dtype>[a-z]+\d*))?", re.DOTALL)
 _END = re.compile(r"(?P<name>.+?)(:(?P<shape>auto|\[[^\]]*\]))?(:(?P<dtype>auto|[a-z]+\d+|bool))?", re.DOTALL)
 

@@ -3,11 +3,11 @@
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.tensors import TensorInfo
@@ -75,7 +75,7 @@ def _by_running(args: Namespace, log: Log, lacking: Sequence[str], inputs: Ends,
 def _run_shapes(args: Namespace, log: Log, names: list[str]) -> dict[str, TensorInfo]:
     found: dict[str, TensorInfo] = {}
 
-    def listen(event: dict[str, Any]) -> None:
+    def listen(event: Event) -> None:
         if event.get("type") == "row":
             row = event["row"]
             found[row["name"]] = TensorInfo(row["name"], row["dtype"], tuple(row["shape"]))

@@ -4,13 +4,13 @@ from argparse import Namespace
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.progress import progress
-from layerwise._tool.tui.cli.submit import job_spec, run_here
+from layerwise._tool.tui.cli.submit import job_spec, run_shown
 from layerwise._tool.tui.cli.surgeon.common import add_model, add_saving, open_file, parse_dims, tell_saved, threshold
 from layerwise._tool.tui.cli.surgeon.fold import folded_here, size_limit
 from layerwise._tool.tui.cli.values import parse_map
@@ -84,15 +84,13 @@ def run_sanitize(args: Namespace, log: Log) -> int:
         if folded_here(args, log, file):
             return 0
     job = job_spec("sanitize", job_params(args), args.words, title=("surgeon", "sanitize", args.model_file))
-    with progress(log) as show:
 
-        def listen(event: dict[str, Any]) -> None:
-            show(event)
-            if event.get("type") in ("log", "warning"):
-                level = LEVELS.get(str(event.get("level", event["type"])).upper(), INFO)
-                log.say(max(level, WARNING) if event["type"] == "warning" else level, shown_lines(event.get("text")))
+    def listen(event: Event) -> None:
+        if event.get("type") in ("log", "warning"):
+            level = LEVELS.get(str(event.get("level", event["type"])).upper(), INFO)
+            log.say(max(level, WARNING) if event["type"] == "warning" else level, shown_lines(event.get("text")))
 
-        code = run_here(job, listen, log)
+    code = run_shown(job, listen, log)
     if code == 0:
         log.info(f"Saving ONNX model to: {shown(args.output)}")
         tell_saved(args, log)
