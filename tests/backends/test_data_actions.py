@@ -28,7 +28,7 @@ from layerwise._tool.backends.saved_data.actions import action_data_concat, acti
 
 @dataclass
 class Recorder:
-    """A job's context that keeps what it is told."""
+    """A job's context that records its calls."""
 
     params: dict[str, Any]
     lines: list[str] = field(default_factory=list)

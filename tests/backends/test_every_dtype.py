@@ -26,7 +26,7 @@ PLAIN = [number for number in NUMBERS if number != TensorProto.STRING]
 
 
 def drawn(number: int, count: int, seed: int) -> np.ndarray:
-    """Any bits of a type, as many as it has."""
+    """Return all bit patterns of a type."""
     row = dtype_row(dtype_name(number))
     random = np.random.default_rng(seed)
     if row.name == "bool":

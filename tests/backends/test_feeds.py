@@ -34,7 +34,7 @@ def feeds(spec: FeedSpec, *inputs: TensorInfo, warn: Callable[[str], None] = lam
 def polygraphys(
     spec: FeedSpec, inputs: list[TensorInfo], given_shapes: dict[str, list[int]] | None = None
 ) -> list[dict[str, Any]]:
-    """What the real data loader makes for these inputs."""
+    """Return the real data loader's result for these inputs."""
     known, user = TensorMetadata(), TensorMetadata()
     for info in inputs:
         assert info.shape is not None

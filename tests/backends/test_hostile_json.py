@@ -116,7 +116,7 @@ def read_everything(path: Path) -> None:
 
 
 class Quiet:
-    """A job's context that checks what it is told."""
+    """A job's context that checks its arguments."""
 
     def __init__(self, params: dict[str, Any]) -> None:
         self.params = params

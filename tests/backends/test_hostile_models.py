@@ -105,7 +105,7 @@ MUTATIONS: list[Callable[[bytes, random.Random], bytes]] = [
 
 
 def use_everything(path: Path, folder: Path) -> None:
-    """What the app and the command line do with a model, but for running it."""
+    """Do what the app and the command line do with a model, except running it."""
     with ModelFile(path) as file:
         index = build_index(file, folder)
         for node in range(index.n_nodes):

@@ -94,7 +94,7 @@ def test_any_file_of_a_job_may_be_replaced_by_anything(
 
 
 def _pruned(home: Workspace, cases: dict[int, tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a number the damaged ones stay, and are named; with it what is theirs goes and nothing else."""
+    """Without a number the damaged ones stay, and are named; with it only their own files are removed."""
     damaged = [job for job, case in cases.items() if named(*case)]
     code, text = command(capsys, "jobs", "prune")
     assert code == 0 and f"{len(cases) + 2 - len(damaged)} jobs removed" in text
@@ -142,7 +142,7 @@ def test_workspace_files_outside_jobs_may_be_damaged(
 def test_wrong_types_in_any_field_are_tolerated(
     jobs_home: Workspace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the fields of events hold, the job is shown, and the good one beside it is as it was."""
+    """Whatever the fields of events contain, the job is listed, and the good one is unaffected."""
     monkeypatch.setattr("sys.stdin", Path(os.devnull).open())  # noqa: SIM115
     good = run(jobs_home, "rows")
     draw = random.Random(11)
@@ -200,7 +200,7 @@ def _copied_over(path: Path) -> None:
 
 @pytest.mark.parametrize("first", [Path.unlink, _moved, _copied_over])
 def test_a_live_job_survives_the_loss_of_its_lock_file(jobs_home: Workspace, first: Callable[[Path], None]) -> None:
-    """The file is deleted, moved or replaced; whatever stands at its place afterwards, whoever looks, it lives."""
+    """The file is deleted, moved or replaced; whatever takes its place, and whoever reads it, the job lives."""
     beside = Beside(jobs_home)
     first(beside.folder / "lock")
     beside.lives_on(first)
@@ -232,7 +232,7 @@ def test_a_queued_job_survives_the_loss_of_its_lock_file(jobs_home: Workspace, m
 
 
 def test_a_copy_of_a_live_job_is_a_separate_job(jobs_home: Workspace) -> None:
-    """A copied folder names the processes of the job it was copied from, which are none of its own."""
+    """A copied folder names the processes of the original job, not its own."""
     beside = Beside(jobs_home)
     shutil.copytree(beside.folder, jobs_home.jobs / "7")
     assert wait_for(jobs_home, 7, "lost").state == "lost"

@@ -19,7 +19,7 @@ __all__ = ["jobs_home", "small_disk"]
 
 @pytest.fixture
 def small_disk(workspace: Path) -> Iterator[Path]:
-    """The workspace on a disk of its own with 1 MB."""
+    """The workspace on a separate disk of 1 MB."""
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=1m", "none", workspace], capture_output=True, check=False
     )

@@ -100,7 +100,7 @@ def test_spilled_events_use_bounded_memory(tmp_path: Path) -> None:
 
 
 def test_a_reader_continues_where_it_stopped(tmp_path: Path) -> None:
-    """However the file grows and wherever a reader began, it gives the whole lines and never the end of a long one."""
+    """However the file grows and wherever a reader starts, it returns complete lines, never the end of a long one."""
     draw, path = random.Random(3), tmp_path / "lines"
     for _ in range(60):
         parts: list[tuple[bytes, bool]] = []

@@ -104,7 +104,7 @@ def test_a_dead_waiter_leaves_the_queue(tmp_path: Path) -> None:
 
 
 def test_many_processes_never_share_a_lease(tmp_path: Path) -> None:
-    """Eight processes take and give up two leases, marking each while they hold it."""
+    """Eight processes acquire and release two leases, marking each while they hold it."""
     code = """
 import os, pathlib, sys, time
 from layerwise._tool.backends.jobs.workspace.leases import Line

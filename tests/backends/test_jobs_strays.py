@@ -88,6 +88,6 @@ def test_stray_children_of_a_killed_command_line_die(tmp_path: Path, what: str) 
 
 
 def next_file(folder: Path) -> Path:
-    """The check runs in a folder of its own in the job's."""
+    """The check runs in its own folder inside the job's."""
     home = Workspace()
     return until(lambda: next(home.jobs.glob("*/artifacts/**/pids"), None))

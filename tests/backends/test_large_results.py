@@ -22,7 +22,7 @@ LARGE = 300_000  # float64 elements: 2.4 MB
 
 @pytest.fixture(params=["disk", "memory", "no unnamed files", "no links"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of the disk; of a file system that cannot take holes out; where all files have names; without links."""
+    """Folders on a normal disk, without hole collapsing, without unnamed files, and without links."""
     if request.param == "no unnamed files":
         monkeypatch.setattr(unnamed, "FLAG", None)
     if request.param == "no links":

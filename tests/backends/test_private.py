@@ -39,7 +39,7 @@ def modes(root: Path) -> set[str]:
 
 @pytest.mark.parametrize("before", ["nothing", "loose", "an empty folder"])
 def test_folders_and_files_are_private(jobs_home: Workspace, tmp_path: Path, before: str, forked_workers: None) -> None:
-    """Under every umask, in workspaces made now and before; what the user asked for has his usual mode."""
+    """Under every umask, in new and existing workspaces; files that the user asked for have the usual mode."""
     for umask in UMASKS:
         root, folder = tmp_path / f"home{umask:o}", tmp_path / f"place{umask:o}"
         folder.mkdir()

@@ -36,7 +36,7 @@ def values(kind: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
 
 
 def other_last(array: np.ndarray, kind: str) -> np.ndarray:
-    """The same but for the last element, whose bits lie beside those that fill its byte up."""
+    """Change only the last element, whose bits are next to the padding of its byte."""
     flat = array.reshape(-1).copy()
     flat[-1] = TYPES[kind][2] if flat[-1] != TYPES[kind][2] else TYPES[kind][3]
     return flat.reshape(array.shape)

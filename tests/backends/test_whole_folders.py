@@ -117,7 +117,7 @@ def foreign(target: Path) -> None:
 
 
 def older(target: Path) -> None:
-    """What was made there before, with more in it."""
+    """The folder from before, with more content."""
     target.mkdir()
     for number in range(5):
         (target / f"part{number}.onnx").write_bytes(b"old")

@@ -63,7 +63,7 @@ def types_inside(model: Structure) -> dict[str, int]:
 
 
 def assert_kept(before: Structure, after: Structure, keep: set[str]) -> None:
-    """Every kept node reads and makes what it did, and all types are those that operators take."""
+    """Check that every kept node has the same inputs and outputs, and that operators support all types."""
     onnx.checker.check_model(after.proto())
     onnx.shape_inference.infer_shapes(after.proto(), strict_mode=True, check_type=True)
     old, new = tensor_types(before.proto()), tensor_types(after.proto())

@@ -22,7 +22,7 @@ SPEC = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", threads=1, 
 
 
 def streamed(cut: GraphCut, plan: list[Segment], folder: Path, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Run all segments, feeding each only what it asks for."""
+    """Run all segments, feeding each only its feeds."""
     made = dict(feed)
     for segment in plan:
         data = cut.build(segment, {name: to_onnx(dtype_name(made[name])) for name in segment.feeds})

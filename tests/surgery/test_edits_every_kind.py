@@ -133,7 +133,7 @@ def test_the_script_keeps_weights_captured_by_bodies(edits: list[dict[str, Any]]
 
 
 def assert_scripted(before: Structure, steps: list[tuple[Edit, Structure]], path: Path, tmp_path: Path) -> None:
-    """The script of the steps makes what lies in new.onnx."""
+    """The script of the steps makes the model in new.onnx."""
     export_script(before, steps, tmp_path / "edits.py", is_new=False)
     words = [sys.executable, tmp_path / "edits.py", path, tmp_path / "scripted.onnx"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

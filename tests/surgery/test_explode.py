@@ -51,7 +51,7 @@ class Exploding:
             return dict(runner.infer({name: feed[name] for name in segment.feeds}).outputs)
 
     def run(self, cuts: Collection[str], names: list[str], own: Collection[str] = ()) -> Feed:
-        """What the regions between `cuts` make of `names`."""
+        """Return the results of the regions between `cuts` for `names`."""
         exploder = Exploder(self.cut, cuts)
         types = {name: to_onnx(dtype_name(self.values[name])) for name in exploder.feeds(names, own)}
         part = exploder.build(names, types, own)
@@ -133,7 +133,7 @@ def test_models_of_every_kind_explode_bit_equal(model: onnx.ModelProto, feed: Fe
 
 
 def test_onnx_node_tests_explode_bit_equal(tmp_path: Path) -> None:
-    """Expanded functions, optionals, sequences, LSTM, Q/DQ and all else that onnxruntime takes, four cases of each."""
+    """Expanded functions, optionals, sequences, LSTM, Q/DQ and everything else onnxruntime supports, four cases each."""
     taken = Counter[str]()
     for case in models.node_cases().values():
         kinds = " ".join(sorted({node.op_type for node in case.model.graph.node}))

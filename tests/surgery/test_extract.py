@@ -40,7 +40,7 @@ def shape_of(value: onnx.ValueInfoProto) -> list[int | str]:
 def test_any_part_of_any_graph_is_bit_equal(
     tmp_path_factory: pytest.TempPathFactory, seed: int, shuffled: bool, data: st.DataObject
 ) -> None:
-    """The reference's tensors go in where the model is cut; what comes out is bit for bit what it had there."""
+    """The part is fed the reference's tensors; its outputs are bit-equal to the reference's."""
     folder = tmp_path_factory.mktemp("extract")
     model = random_model(seed, shuffled=shuffled)
     structure = opened(model, folder)

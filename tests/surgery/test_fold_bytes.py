@@ -124,7 +124,7 @@ def test_any_plain_graph_folds_like_with_the_engine(
 
 
 def filling(value: TensorProto | None, dims: list[int], kind: int) -> onnx.ModelProto:
-    """A graph that gives what a ConstantOfShape makes."""
+    """Return a graph that outputs the result of a ConstantOfShape."""
     attributes = {} if value is None else {"value": value}
     nodes = [helper.make_node("ConstantOfShape", ["shape"], ["filled"], **attributes),
              helper.make_node("Identity", ["x"], ["y"])]  # fmt: skip

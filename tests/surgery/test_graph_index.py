@@ -265,7 +265,7 @@ def test_a_hundred_thousand_nodes_are_indexed_quickly(tmp_path: Path) -> None:
 
 
 class Context(SimpleNamespace):
-    """What the action needs of a job's context."""
+    """What the action needs from a job's context."""
 
     def progress(self, *state: Any) -> None:
         self.states = [*getattr(self, "states", []), state]

@@ -48,7 +48,7 @@ Facts = tuple[str, str, tuple[str, ...], tuple[str, ...], frozenset[str], frozen
 
 
 def facts(graph: GraphIndex) -> set[Facts]:
-    """All main graph nodes with what is around them, by names."""
+    """Return all main graph nodes with their surroundings, by names."""
 
     def label(node: int) -> str:
         return ",".join(names(graph.node_outputs(node)))

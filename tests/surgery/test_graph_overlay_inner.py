@@ -31,7 +31,7 @@ def opened(path: Path, folder: Path) -> Ground:
 
 
 def fresh(state: Structure, folder: Path) -> GraphIndex:
-    """The index of a state, written and read anew."""
+    """Return the index of a state, saved and read again."""
     saved = folder / "edited.onnx"
     saved.write_bytes(state.proto().SerializeToString())
     with ModelFile(saved) as file:
@@ -39,7 +39,7 @@ def fresh(state: Structure, folder: Path) -> GraphIndex:
 
 
 def facts(graph: GraphIndex) -> dict[tuple[str, str], object]:
-    """All nodes by what they make and where, with what is around them."""
+    """Return all nodes by their outputs and scope, with their surroundings."""
 
     def where(scope: int) -> str:
         found = graph.meta["scopes"][scope]

@@ -30,7 +30,7 @@ def ops(model: onnx.ModelProto) -> Counter[str]:
 
 
 def types(model: onnx.ModelProto) -> dict[str, int]:
-    """Types of all tensors, as strict inference finds them: every node must accept what it reads."""
+    """Return types of all tensors by strict inference: every node must accept its inputs."""
     onnx.checker.check_model(model)
     graph = onnx.shape_inference.infer_shapes(model, strict_mode=True, check_type=True).graph
     known = {value.name: value.type.tensor_type.elem_type for value in [*graph.input, *graph.value_info, *graph.output]}

@@ -41,7 +41,7 @@ def model(seed: int) -> onnx.ModelProto:
 
 
 def outputs(path: Path) -> bytes | None:
-    """What a model makes of the feed; None where it is not there or cannot be loaded."""
+    """Return a model's outputs for the feed; None if it does not exist or cannot be loaded."""
     try:
         session = onnxruntime.InferenceSession(path, OPTIONS, ["CPUExecutionProvider"])
     except Exception:  # onnxruntime's own classes, by what is wrong

@@ -1,4 +1,4 @@
-"""TensorRT in the app: set up on the Run form, built as a job, looked into; or told how to install it."""
+"""TensorRT in the app: configured on the Run form, built as a job, inspected; or how to install it."""
 
 import json
 from pathlib import Path

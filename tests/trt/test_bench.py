@@ -93,7 +93,7 @@ def test_a_fused_layer_maps_to_the_last_node_in_its_name(folder: Path, layer: st
 
 
 def test_fp32_and_fp16_are_built_saved_and_compared(folder: Path, fake_trt: dict[str, str]) -> None:
-    """What people keep in a command.sh: two builds, two timings, and which is faster."""
+    """A typical command.sh: two builds, two timings, and which is faster."""
     for kind in ([], ["--fp16"]):
         name = "fp16" if kind else "fp32"
         build = ["--onnx=chain.onnx", "--shapes=x:1x8", *kind, f"--saveEngine={name}.plan", "--buildOnly"]

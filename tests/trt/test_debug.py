@@ -58,7 +58,7 @@ print(done.result["verified"])
 
 
 def test_an_intermittent_bad_tactic_is_found(find: Find) -> None:
-    """At p = 0.3: a bad build is kept with its timings, so that searches see what it saw; repeating builds anew."""
+    """At p = 0.3: a bad build is cached with its timings, so that searches see the same one; repeating rebuilds."""
     said = find(
         """
 rates = searched("repeat", trt(), until="40").result

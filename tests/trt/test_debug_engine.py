@@ -62,7 +62,7 @@ def executed(suspect, *operators, **more):
 
 
 def test_an_engine_is_observed_as_it_runs(find: Find) -> None:
-    """Layers with names of their own are known by the values of what they make."""
+    """Renamed layers are recognised by the values of their outputs."""
     said = find(
         EXECUTED
         + """
@@ -105,7 +105,7 @@ print(*located(trt()))
 def test_every_call_of_searches_fits_the_real_bindings(
     find: Find, forwarded_trt: dict[str, str], tmp_path: Path, trt_version: int
 ) -> None:
-    """Each call goes to the real bindings first: the engine looked into, precision chosen, the bundle's script."""
+    """Each call goes to the real bindings first: observing the engine, choosing precision, the bundle's script."""
     faults = {"fp16": coarse("softplus")}
     find("chain(*OPERATORS)\n" + BUNDLED + 'bundled("low", trt(fp16=True), str(HERE / "chain.onnx"), [3])', **faults)
     environment = {**forwarded_trt, "LAYERWISE_FAKE_TRT_FAULTS": json.dumps(faults)}

@@ -160,7 +160,7 @@ print(error_of(lambda: acted(inspect_trt)))
 
 
 def test_the_parser_is_queried_for_a_model_and_its_parts(run: Callable[[str], str]) -> None:
-    """The second model has a type in the middle that TensorRT lacks, between operators that it takes."""
+    """The second model has a type in the middle that TensorRT lacks, between supported operators."""
     said = run("""
 Path("m.onnx").write_bytes(conv().data)
 nodes = [helper.make_node("Relu", ["x"], ["a"], "relu"), helper.make_node("Cast", ["a"], ["b"], "wide", to=13),
@@ -235,7 +235,7 @@ def test_both_schemas_of_the_inspector_are_read() -> None:
 
 
 def test_renamed_layers_are_matched_by_tensors_and_values(run: Callable[[str], str]) -> None:
-    """Three of five layers, and what they make, have TensorRT's own names."""
+    """Three of five layers, and their outputs, have TensorRT's own names."""
     said = run("""
 os.environ["LAYERWISE_FAKE_TRT_FAULTS"] = json.dumps({"internal": ["neg", "exp", "sqrt"]})
 reads = {"abs": "x", "neg": "a", "exp": "n", "sqrt": "e", "tanh": "s"}

@@ -17,7 +17,7 @@ Zygotes = Callable[[int, bool], Zygote]
 
 @pytest.fixture
 def go(trt_version: int, zygotes: Zygotes, tmp_path: Path) -> Go:
-    """Run a command line, in a fork of a process that has the fake TensorRT; its exit code and what it said."""
+    """Run a command line in a fork of a process with the fake TensorRT; return its exit code and output."""
 
     def run(*words: str, **faults: object) -> tuple[int, str]:
         paths = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / ".editable")]

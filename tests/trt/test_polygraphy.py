@@ -102,7 +102,7 @@ def test_tactics_are_recorded_and_replayed_on_10(
 
 
 def tactics(engine: Path) -> list[int]:
-    """What the layers of an engine of the fake have."""
+    """Return the choices of the layers of a fake engine."""
     data = engine.read_bytes().removeprefix(b"LWFAKEPLAN")
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     return [layer["tactic"] for layer in header["layers"]]

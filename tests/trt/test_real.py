@@ -1,9 +1,8 @@
-"""For those who have TensorRT and a GPU: `python -m pytest -m trt tests/trt/test_real.py`.
+"""To be run with TensorRT and a GPU: `python -m pytest -m trt tests/trt/test_real.py`.
 
-What it proves there: engines built from ONNX give onnxruntime's numbers in FP32, FP16 and INT8, whole and tensor by
-tensor; profiles, shapes that depend on data, tactics, timing caches, refit, weight streaming, CUDA graphs, the
-inspector and the parser's errors behave as Layerwise takes them to. Everywhere else it runs on the fake, which only
-shows that the suite itself is sound.
+What it verifies: engines built from ONNX agree with onnxruntime in FP32, FP16 and INT8, whole and tensor by tensor;
+profiles, shapes that depend on data, tactics, timing caches, refit, weight streaming, CUDA graphs, the inspector and
+the parser's errors behave as Layerwise assumes. Elsewhere it runs on the fake, which only tests the suite itself.
 """
 
 import importlib

@@ -40,7 +40,7 @@ def forks() -> Iterator[Callable[[int], Zygote]]:
 
 @pytest.fixture
 def go(files: Path, forks: Callable[[int], Zygote], trt_version: int, tmp_path: Path) -> Go:
-    """Run a command line, or a script, where `tensorrt` is the fake; what was said."""
+    """Run a command line, or a script, with the fake `tensorrt`; return its output."""
     for path in files.glob("*.*"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
 
