@@ -1,5 +1,5 @@
-"""What builds of engines in this process are handed: who hears of them, whether they are to end, and what writes
-reduced precision into a graph.
+"""Process-wide settings for engine builds: a progress listener, cancellation, and the function that writes reduced
+precision into a graph.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ def no_progress(done: float, total: float | None, text: str) -> None:
 
 
 class Handed:
-    """progress: hears of builds that nobody else listens to, from any thread, but not of those that are over at once: a
-    search makes many. over: they are to end, each at its next step. reduced: makes of a model, its TrtOptions and a
-    function that takes text a context with the model in lower precision.
+    """progress: listens to builds without their own listener, from any thread, except very short ones, since a search
+    makes many. over: end all builds, each at its next step. reduced: given a model, its TrtOptions and a function that
+    takes text, returns a context with the model in lower precision.
     """
 
     progress: Progress = staticmethod(no_progress)

@@ -1,4 +1,4 @@
-"""The log of the command line and of the Python API: levels, letters and formats that Polygraphy's users know."""
+"""The log of the command line and the Python API, with Polygraphy's levels, letters and formats."""
 
 import os
 import sys
@@ -61,11 +61,11 @@ class Log:
         self._said: set[str] = set()
 
     def shows(self, level: int, source: str = "") -> bool:
-        """Whether a message of `level` from the part `source` would be printed."""
+        """Return whether a message of `level` from the part `source` would be printed."""
         return level >= self._level_of(source)
 
     def say(self, level: int, text: Text, source: str = "", once: bool = False, above: int = 1) -> None:
-        """Log `text` (or what it returns, called only if shown). `above`: frames between here and the caller."""
+        """Log `text` (or its result if callable, called only if shown). `above`: frames between here and the caller."""
         if not self.shows(level, source):
             return
         message = text() if callable(text) else str(text)
@@ -97,16 +97,16 @@ class Log:
         self.say(CRITICAL, text, above=2)
 
     def verdict(self, passed: bool, text: Text, source: str = "") -> None:
-        """FINISH where something passed, ERROR where it failed."""
+        """Log FINISH if something passed, ERROR if it failed."""
         self.say(FINISH if passed else ERROR, text, source, above=2)
 
     def continued(self, text: str) -> None:
-        """More lines of the message before it."""
+        """Continue the previous message with more lines."""
         self._write(shown_lines(text), "", sys.stderr if self.to_stderr else sys.stdout)
 
     @contextmanager
     def indent(self, level: int = 1) -> Iterator[None]:
-        """Indent what is logged inside by `level` tabs."""
+        """Indent messages logged inside by `level` tabs."""
         self.depth += level
         try:
             yield
@@ -114,12 +114,12 @@ class Log:
             self.depth -= level
 
     def only_errors_to_stderr(self) -> None:
-        """Leave stdout to a document that a machine will read."""
+        """Keep stdout free for a machine-readable document."""
         self.to_stderr = True
         self.levels = {"": max(ERROR, self.levels[""])}
 
     def open_file(self, path: str) -> None:
-        """Write what is shown to `path` too; UsageError where that cannot be."""
+        """Write messages to `path` too; UsageError if it cannot be written."""
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             self._file = Path(path).open("w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
@@ -157,7 +157,7 @@ class Log:
             print(text, file=stream)
 
     def _keep(self, line: str) -> None:
-        """Write a line to the file; one that takes no more is said once and left."""
+        """Write a line to the file; a file that cannot be written is reported once and dropped."""
         file = self._file
         if file is None:
             return

@@ -1,4 +1,4 @@
-"""Where a model's weights lie. Files that it refers to: only regular ones, and only inside their folder."""
+"""Locations of a model's weights. Only regular files inside the model's folder are accepted."""
 
 import stat
 from pathlib import Path

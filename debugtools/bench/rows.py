@@ -1,14 +1,14 @@
-"""Rows and the result of a bench, and the file of `-o`, schema version 1: written by the bench, read by who shows them.
+"""Rows and the result of a bench, and the file of `-o`, schema version 1.
 
-Times are milliseconds where a name ends in _ms, and in `Statistics` of latencies; others are seconds. A field that
-older files lack has a default; one that is not known is ignored.
+Times are milliseconds if a name ends in _ms, and in `Statistics` of latencies; others are seconds. Fields that
+older files lack have a default; unknown fields are ignored.
 """
 
 from msgspec import UNSET, Struct, UnsetType, field
 
 
 class Statistics(Struct):
-    """In the unit of the values. percentiles: by their number as text; cov: coefficient of variation in percent."""
+    """In the unit of the values. percentiles: keyed by number as text; cov: coefficient of variation in percent."""
 
     min: float = 0.0
     max: float = 0.0
@@ -19,8 +19,8 @@ class Statistics(Struct):
 
 
 class RunRow(Struct, kw_only=True):
-    """A row of the table runs: one runner at one batch size. seconds: of all runs together; qps: runs a second; phases:
-    enqueue, h2d, compute, d2h, as far as they are told apart.
+    """A row of the table runs: one runner at one batch size. seconds: of all runs together; qps: runs per second;
+    phases: those measured, of enqueue, h2d, compute, d2h.
     """
 
     runner: str = ""
@@ -36,13 +36,13 @@ class RunRow(Struct, kw_only=True):
 
 
 class SavedRun(RunRow):
-    """The same in a file, with the latency of every run, in the order of their starts."""
+    """The same in a file, with the latency of every run, in order of start."""
 
     latency_ms: list[float]
 
 
 class LayerTimes(Struct, kw_only=True):
-    """How long a layer takes. typical_ms: without outliers; percent: its share in that of all layers."""
+    """A layer's time. typical_ms: without outliers; percent: its share of the time of all layers."""
 
     name: str = ""
     typical_ms: float = 0.0
@@ -52,7 +52,7 @@ class LayerTimes(Struct, kw_only=True):
 
 
 class ProfileRow(LayerTimes):
-    """A row of the table profile. i: place in the order of execution; tensor, node: of the model, "" if the backend
+    """A row of the table profile. i: position in the order of execution; tensor, node: of the model, "" if the backend
     made the layer; calls: in all runs, total_ms: of all of them.
     """
 
@@ -68,7 +68,7 @@ class ProfileRow(LayerTimes):
 
 
 class ChangeRow(Struct):
-    """A layer in two profiles: milliseconds in each, None where it is not."""
+    """A layer in two profiles: milliseconds in each, None if absent."""
 
     name: str
     ms: float | None
@@ -99,7 +99,7 @@ ROWS: dict[str, type[RunRow | ProfileRow | ComparisonRow]] = {
 
 
 class BenchResult(Struct, kw_only=True):
-    """What a bench comes to. opening_seconds: of each runner; measured_on: model, machine, versions."""
+    """The result of a bench. opening_seconds: of each runner; measured_on: model, machine, versions."""
 
     passed: bool = True
     runs: list[RunRow] = []

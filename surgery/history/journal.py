@@ -1,4 +1,4 @@
-"""A file of JSON lines that several processes append to, and that a kill at any moment leaves readable."""
+"""A file of JSON lines that several processes append to, and that stays readable after a kill at any time."""
 
 import fcntl
 import os
@@ -14,8 +14,8 @@ from layerwise._tool.backends.text import shown
 
 
 class Line(msgspec.Struct, omit_defaults=True):
-    """One line of a history, version `log`: the model's path and key; an edit that was made, as JSON, and its parent;
-    or where another one (`at`) became the current one. t: seconds since 1970.
+    """One line of a history, version `log`: the model's path and key; an edit as JSON, and its parent; or the new
+    current entry (`at`). t: seconds since 1970.
     """
 
     log: int | None = None
@@ -29,10 +29,10 @@ class Line(msgspec.Struct, omit_defaults=True):
 
 
 class Journal:
-    """take: is given each line once, others' and one's own, in the file's order.
+    """take: receives each line once, from this process and others, in file order.
 
-    A line counts once its newline is on file; torn and foreign lines are skipped. Lines are not synced: they outlive
-    any process, not a loss of power.
+    A line is valid once its newline is written; incomplete and foreign lines are skipped. Lines are not synced: they
+    survive any process, but not a power failure.
     """
 
     def __init__(self, path: Path, take: Callable[[Line], None]) -> None:
@@ -41,7 +41,7 @@ class Journal:
         self._torn = False
 
     def read(self) -> None:
-        """Take what the file has gained; nothing if there is none."""
+        """Process new lines of the file, if there are any."""
         try:
             with self.path.open("rb") as stream:
                 stream.seek(self._offset)
@@ -59,9 +59,9 @@ class Journal:
 
     @contextmanager
     def writing(self, first: Line) -> Iterator[Callable[[Line], None]]:
-        """Hold the file alone, all that is in it taken; gives a function that appends. A new file starts with `first`.
+        """Lock the file with all lines processed; yields a function that appends. A new file starts with `first`.
 
-        LayerwiseError where it cannot be written.
+        LayerwiseError if it cannot be written.
         """
         stream = -1
         try:

@@ -1,8 +1,8 @@
-"""The edits made to a model: a tree that only grows, one line of JSON per change, so that nothing is lost by a kill.
+"""The edits made to a model: a tree that only grows, one line of JSON per change, so that a kill loses nothing.
 
-The file's lines are: first {"log": 1, "model", "key"}; then {"id", "parent", "edit", "t"} for an edit that was made
-(its model is the current one then), and {"at", "t"} where an undo, redo or jump made another one the current. Id 0 is
-the model as it is on disk; t is seconds since 1970.
+The file's lines are: first {"log": 1, "model", "key"}; then {"id", "parent", "edit", "t"} for an edit
+(whose result becomes the current model), and {"at", "t"} for an undo, redo or jump to another one. Id 0 is
+the model as on disk; t is seconds since 1970.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ class Misfit(NamedTuple):
 
 
 class History:
-    """The edits of one model, and the models that they make. Open several times over one file, they see each other.
+    """The edits of one model, and the resulting models. Several instances on one file see each other's changes.
 
     entries: by id. at: the id of the current model, ROOT before any edit.
     """
@@ -99,7 +99,7 @@ class History:
         return path[::-1]
 
     def children(self, number: int) -> list[Entry]:
-        """Return the edits that were made to a model, in the order in which they were made."""
+        """Return the edits made to a model, in order."""
         return [entry for entry in self.entries.values() if entry.parent == number]
 
     @property
@@ -109,14 +109,14 @@ class History:
 
     @property
     def next(self) -> Entry | None:
-        """What redo would do: the edit that was last left."""
+        """Return what redo would apply: the edit last undone."""
         number = self._preferred.get(self.at)
         return None if number is None else self.entries[number]
 
     # Changes
 
     def do(self, edit: Edit, result: Structure | None = None) -> Structure:
-        """Make an edit and append it. `result`: what it makes, if that is known already. EditError as `Edit.apply`."""
+        """Apply an edit and append it. `result`: its result, if already known. EditError as in `Edit.apply`."""
         structure = result if result is not None else edit.apply(self.structure)
         parent = self.at
         with self._journal.writing(self._head()) as append:
@@ -128,13 +128,13 @@ class History:
         return structure
 
     def undo(self) -> Structure:
-        """Go back by one edit. UsageError if there is none."""
+        """Undo one edit. UsageError if there is none."""
         if self.at == ROOT:
             raise UsageError("there is nothing to undo")
         return self.jump(self.entries[self.at].parent)
 
     def redo(self) -> Structure:
-        """Make the edit that was last undone again. UsageError if there is none."""
+        """Redo the edit that was last undone. UsageError if there is none."""
         if self.next is None:
             raise UsageError("there is nothing to redo")
         return self.jump(self.next.id)
@@ -188,7 +188,7 @@ class History:
             number = parent
 
     def _keep(self, number: int, structure: Structure) -> None:
-        """Keep a state. What is indexed of it is dropped once others came after it: megabytes for a large graph."""
+        """Cache a state. What was derived from it is dropped once later ones exist: megabytes for a large graph."""
         self._states[number] = structure
         self._recent.pop(number, None)
         self._recent[number] = structure
@@ -220,7 +220,7 @@ class History:
 
 
 def model_key(structure: Structure) -> str:
-    """Return a hash (hex) of a model's structure and of where its weights lie in their files; no weight is read.
+    """Return a hash (hex) of a model's structure and of the locations of its weights; no weight is read.
 
     It does not depend on the name of the file.
     """
@@ -241,7 +241,7 @@ def _hide(tensor: onnx.TensorProto, base: str | None) -> None:
 
 
 def replay(edits: Iterable[Edit], structure: Structure) -> tuple[Structure, list[Misfit]]:
-    """Make edits on another model; those that do not fit are left out, and named."""
+    """Apply edits to another model; those that do not fit are skipped and returned."""
     misfits = []
     for edit in edits:
         try:
@@ -252,9 +252,9 @@ def replay(edits: Iterable[Edit], structure: Structure) -> tuple[Structure, list
 
 
 def read_edits(path: Path) -> list[Edit]:
-    """Return the edits of a file: a JSON list, or a history's own file (those that lead to its current model).
+    """Return the edits of a file: a JSON list, or a history file (those that lead to its current model).
 
-    BadFile if it holds none.
+    BadFile if there are none.
     """
     data = read_file(path, MOST)
     check_values(path, data)
@@ -267,7 +267,7 @@ def read_edits(path: Path) -> list[Edit]:
 
 
 def edits_to_json(edits: Sequence[Edit]) -> bytes:
-    """Return edits as a JSON list, one a line."""
+    """Return edits as a JSON list, one per line."""
     return b"[\n" + b",\n".join(msgspec.json.encode(edit) for edit in edits) + b"\n]\n"
 
 

@@ -1,4 +1,4 @@
-"""A sample of benchmarks/attack, and that its oracles see what is wrong."""
+"""A sample of benchmarks/attack, and checks that its oracles detect what is wrong."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ def test_a_sample_of_the_attack_finds_nothing(attacker: Attacker) -> None:
     assert [(one.reproduce, one.story, one.wrong) for one in made if one.wrong] == []
 
 
-def test_an_attempt_follows_from_its_seed_and_number() -> None:
+def test_an_attempt_is_determined_by_seed_and_number() -> None:
     drawn = [(kind, chance.random()) for kind, chance in (draw(7, number) for number in range(1, 400))]
     assert drawn == [(kind, chance.random()) for kind, chance in (draw(7, number) for number in range(1, 400))]
     assert {kind for kind, _ in drawn} == SHARES.keys()
@@ -57,7 +57,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("what", SAID)
-def test_what_is_said_wrongly_is_seen(case: Case, what: str) -> None:
+def test_wrong_output_is_detected(case: Case, what: str) -> None:
     oracles.check_said(case, SAID[what])
     assert [known for known, _ in case.wrong] == [what]
 
@@ -103,7 +103,7 @@ DONE: dict[str, Callable[[Case], None]] = {
 
 
 @pytest.mark.parametrize("what", DONE)
-def test_what_is_done_wrongly_is_seen(case: Case, what: str) -> None:
+def test_wrong_behaviour_is_detected(case: Case, what: str) -> None:
     for path in [case.place.home, *case.place.home.rglob("*")]:
         path.chmod(0o700 if path.is_dir() else 0o600)
     line = BY_NAME["extract"]
@@ -120,6 +120,6 @@ def test_what_is_done_wrongly_is_seen(case: Case, what: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.onnx", "x.npz", "x.safetensors", "x.html"])
-def test_files_that_are_not_whole_are_seen(tmp_path: Path, name: str) -> None:
+def test_incomplete_files_are_detected(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(os.urandom(50))
     assert formats.broken(tmp_path / name)

@@ -1,4 +1,4 @@
-"""What a bench times on CUDA; what needs CUDA is skipped where it does not load."""
+"""Benchmarks on CUDA; tests that need CUDA are skipped where it does not load."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ FEED = {"image": np.random.default_rng(0).random((1, 3, 16, 16), np.float32)}
 CUDA = RunnerSpec(kind="onnxrt", providers=["cuda"], tf32=False)
 
 
-def test_the_outputs_of_a_graph_have_the_declared_shapes_or_those_of_a_run() -> None:
+def test_graph_output_shapes_are_declared_or_measured_by_a_run() -> None:
     spec = RunnerSpec(kind="onnxrt")
     dynamic = Loadable(data=models.dynamic_model().SerializeToString())
     feed = {"x": np.array([[1, -1, 2], [3, 4, 5]], np.float32)}
@@ -57,7 +57,7 @@ def timed(setup: Setup, streams: int = 1) -> tuple[tuple[str, ...], list[Mapping
 @pytest.mark.parametrize("transfers", [True, False])
 @pytest.mark.parametrize("cuda_graph", [True, False])
 @pytest.mark.parametrize("streams", [1, 3])
-def test_every_way_gives_the_outputs_of_the_cpu(transfers: bool, cuda_graph: bool, streams: int) -> None:
+def test_every_mode_gives_the_outputs_of_the_cpu(transfers: bool, cuda_graph: bool, streams: int) -> None:
     setup = Setup(transfers, cuda_graph)
     if cuda_graph and streams > 1:
         with pytest.raises(UsageError, match="one stream only"):

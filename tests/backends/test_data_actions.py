@@ -1,4 +1,4 @@
-"""inspect data, data concat, data merge: beside the real Polygraphy."""
+"""`inspect data`, `data concat`, `data merge`, compared with the real Polygraphy."""
 
 import contextlib
 import io
@@ -28,7 +28,7 @@ from layerwise._tool.backends.saved_data.actions import action_data_concat, acti
 
 @dataclass
 class Recorder:
-    """A job's context that keeps what it is told."""
+    """A job's context that records its calls."""
 
     params: dict[str, Any]
     lines: list[str] = field(default_factory=list)
@@ -93,7 +93,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize(("options", "params"), OPTIONS)
 @pytest.mark.parametrize("iterations", [1, 3])
-def test_the_text_is_polygraphys(
+def test_inspect_data_text_equals_polygraphys(
     tmp_path: Path, iterations: int, options: tuple[str, ...], params: dict[str, Any]
 ) -> None:
     results(2, iterations).save(tmp_path / "out.json")
@@ -105,14 +105,14 @@ def test_the_text_is_polygraphys(
 
 
 @pytest.mark.parametrize("everything", [False, True])
-def test_accuracy_results_too(tmp_path: Path, everything: bool) -> None:
+def test_inspect_data_of_accuracy_results_equals_polygraphys(tmp_path: Path, everything: bool) -> None:
     each = [{"Y": MetricResult(value, MetricThreshold(METRICS["psnr"], 30.0)), "Z": False} for value in (29.0, 31.0)]
     AccuracyResults([AccuracyResult({("a", "b"): each})]).save(tmp_path / "a.json")
     wanted = run_polygraphy("inspect", "data", str(tmp_path / "a.json"), *(["-a"] if everything else []))
     assert ours(tmp_path / "a.json", all=everything) == wanted
 
 
-def test_types_that_polygraphy_does_not_know_are_shown(tmp_path: Path) -> None:
+def test_types_unknown_to_polygraphy_are_shown(tmp_path: Path) -> None:
     feed = {name: sample(name) for name in ("bfloat16", "float8_e5m2", "int4", "string")}
     save_feeds(tmp_path / "in.json", [feed | {"x\x1b[31m": sample("bool")}])
     text = "\n".join(ours(tmp_path / "in.json", show_values=True))
@@ -121,7 +121,7 @@ def test_types_that_polygraphy_does_not_know_are_shown(tmp_path: Path) -> None:
     assert "\x1b" not in text
 
 
-def test_statistics_as_values(tmp_path: Path) -> None:
+def test_json_output_has_statistics(tmp_path: Path) -> None:
     results().save(tmp_path / "out.safetensors")
     told = action_inspect_data(Recorder({"path": str(tmp_path / "out.safetensors"), "json": True, "histogram": True}))
     assert told["kind"] == "outputs" and [r["count"] for r in told["runners"]] == [2, 2]
@@ -130,7 +130,7 @@ def test_statistics_as_values(tmp_path: Path) -> None:
     assert tensor["stats"]["argmax"] and tensor["stats"]["p99"] and len(tensor["histogram"]["edges"]) == 11
 
 
-def test_concat_outputs_as_polygraphy_does(tmp_path: Path) -> None:
+def test_concat_of_outputs_equals_polygraphys(tmp_path: Path) -> None:
     results(2, 2).save(tmp_path / "a.json")
     results(3, 1, seed=5).save(tmp_path / "b.json")
     paths = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
@@ -145,7 +145,7 @@ def run_polygraphy_quietly(*argv: str) -> None:
         run_polygraphy(*argv)
 
 
-def test_concat_inputs_as_polygraphy_does(tmp_path: Path) -> None:
+def test_concat_of_inputs_equals_polygraphys(tmp_path: Path) -> None:
     save_feeds(tmp_path / "a.json", [{"X": sample("float32")}, {"X": sample("float32", seed=1)}])
     theirs.save_json({"Q": sample("int64")}, str(tmp_path / "b.json"))
     paths = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
@@ -158,7 +158,7 @@ def test_concat_inputs_as_polygraphy_does(tmp_path: Path) -> None:
     assert len(load_feeds(tmp_path / "folder")) == 3
 
 
-def test_inputs_and_outputs_do_not_concat(tmp_path: Path) -> None:
+def test_concat_of_inputs_with_outputs_is_rejected(tmp_path: Path) -> None:
     save_feeds(tmp_path / "a.json", [{"X": sample("float32")}])
     results().save(tmp_path / "b.json")
     with pytest.raises(UsageError, match="one kind"):
@@ -167,7 +167,7 @@ def test_inputs_and_outputs_do_not_concat(tmp_path: Path) -> None:
     assert not (tmp_path / "c.json").exists()
 
 
-def test_merge_of_one_iteration_is_polygraphys(tmp_path: Path) -> None:
+def test_merge_of_one_iteration_equals_polygraphys(tmp_path: Path) -> None:
     save_feeds(tmp_path / "in.json", [{"X": sample("float32")}])
     results(2, 1).save(tmp_path / "out.json")
     paths = [str(tmp_path / "in.json"), str(tmp_path / "out.json")]
@@ -178,7 +178,7 @@ def test_merge_of_one_iteration_is_polygraphys(tmp_path: Path) -> None:
     assert (tmp_path / "ours.json").read_bytes() == (tmp_path / "theirs.json").read_bytes()
 
 
-def test_merge_keeps_iterations_apart_where_polygraphy_does_not(tmp_path: Path) -> None:
+def test_merge_keeps_iterations_separate_unlike_polygraphy(tmp_path: Path) -> None:
     wanted = [{"X": sample("float32", seed=i)} for i in range(3)]
     save_feeds(tmp_path / "in.json", wanted)
     out = results(1, 2)
@@ -196,7 +196,7 @@ def test_merge_keeps_iterations_apart_where_polygraphy_does_not(tmp_path: Path) 
     assert np.array_equal(broken[0]["X"], wanted[2]["X"])  # 0.53.6 loses all iterations but the last
 
 
-def test_what_is_no_data_is_refused(tmp_path: Path) -> None:
+def test_files_without_data_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[1, 2]")
     for action in (action_data_concat, action_data_merge):
         with pytest.raises(BadFile, match=r"a\.json"):

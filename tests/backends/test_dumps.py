@@ -1,4 +1,4 @@
-"""safetensors dumps, with the real safetensors library on the other side."""
+"""safetensors dumps, checked against the real safetensors library."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ SHAPES = [(2, 3), (), (0, 4), (7,)]
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", NAMES)
-def test_every_type_survives(tmp_path: Path, name: str, shape: tuple[int, ...]) -> None:
+def test_every_type_round_trips(tmp_path: Path, name: str, shape: tuple[int, ...]) -> None:
     with DumpWriter(tmp_path / "a.safetensors") as writer:
         writer.add("first", np.array([True]))  # what follows is not aligned
         writer.add("x", sample(name, shape))
@@ -28,7 +28,7 @@ def test_every_type_survives(tmp_path: Path, name: str, shape: tuple[int, ...]) 
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in EXTENDED_NAMES - {"bfloat16"}])
-def test_the_library_reads_ours(tmp_path: Path, name: str) -> None:
+def test_safetensors_reads_our_dumps(tmp_path: Path, name: str) -> None:
     with DumpWriter(tmp_path / "a.safetensors") as writer:
         writer.metadata["who"] = "us"
         writer.add("x", sample(name))
@@ -40,7 +40,7 @@ def test_the_library_reads_ours(tmp_path: Path, name: str) -> None:
             assert same(opened.get_tensor("x"), sample(name))
 
 
-def test_we_read_the_library_s(tmp_path: Path) -> None:
+def test_our_reader_reads_safetensors_files(tmp_path: Path) -> None:
     arrays = {name: sample(name) for name in ("float32", "int64", "bool", "float16", "uint8")}
     safetensors.numpy.save_file(arrays, tmp_path / "a.safetensors", {"k": "v"})
     reader = DumpReader(tmp_path / "a.safetensors")
@@ -55,7 +55,7 @@ def test_arrays_are_mapped_and_read_only(tmp_path: Path) -> None:
     assert not array.flags.owndata and not array.flags.writeable
 
 
-def test_views_and_big_endian(tmp_path: Path) -> None:
+def test_views_and_big_endian_arrays_round_trip(tmp_path: Path) -> None:
     array = np.arange(24, dtype=">f4").reshape(2, 3, 4)
     with DumpWriter(tmp_path / "a.safetensors") as writer:
         writer.add("t", array.T)
@@ -64,7 +64,7 @@ def test_views_and_big_endian(tmp_path: Path) -> None:
     assert np.array_equal(reader.array("t"), array.T) and np.array_equal(reader.array("s"), array[:, ::2])
 
 
-def test_nothing_is_left_of_a_dump_that_failed(tmp_path: Path) -> None:
+def test_a_failed_dump_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="twice"), DumpWriter(tmp_path / "a.safetensors") as writer:
         writer.add("x", np.zeros(3))
         writer.add("x", np.zeros(3))

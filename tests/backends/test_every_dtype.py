@@ -1,4 +1,4 @@
-"""Every element type of the installed onnx: known by name and size, read as onnx reads it, shown by value."""
+"""Every element type of the installed onnx: name, size, reading and display."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ PLAIN = [number for number in NUMBERS if number != TensorProto.STRING]
 
 
 def drawn(number: int, count: int, seed: int) -> np.ndarray:
-    """Any bits of a type, as many as it has."""
+    """Return all bit patterns of a type."""
     row = dtype_row(dtype_name(number))
     random = np.random.default_rng(seed)
     if row.name == "bool":
@@ -38,7 +38,7 @@ def drawn(number: int, count: int, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_has_a_name_and_onnx_and_numpy_agree(number: int) -> None:
+def test_every_type_has_a_name_and_agrees_with_onnx_and_numpy(number: int) -> None:
     name = dtype_name(number)
     assert name != "unknown" and to_onnx(name) == number
     assert helper.tensor_dtype_to_np_dtype(number) == onnx_to_numpy(number)
@@ -65,7 +65,7 @@ def test_weights_of_any_type_are_read_as_onnx_reads_them(
 
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from([2, 4, 6]), st.binary(max_size=50))
-def test_small_elements_are_packed_and_unpacked_without_loss(bits: int, data: bytes) -> None:
+def test_packing_of_small_elements_is_lossless(bits: int, data: bytes) -> None:
     codes = np.frombuffer(data, np.uint8) & np.uint8((1 << bits) - 1)
     packed = pack(codes, bits)
     assert packed.size == (codes.size * bits + 7) // 8
@@ -73,7 +73,7 @@ def test_small_elements_are_packed_and_unpacked_without_loss(bits: int, data: by
 
 
 @pytest.mark.parametrize("number", PLAIN)
-def test_values_are_shown_and_compared_as_numbers(number: int) -> None:
+def test_values_are_displayed_and_compared_as_numbers(number: int) -> None:
     row = dtype_row(dtype_name(number))
     values = [1, 0, 1, 1] if row.bits < 8 and row.name.startswith(("int", "uint")) else [1, 2, 4, 2]
     array = np.array(values).astype(row.numpy)
@@ -104,7 +104,7 @@ def test_inspect_names_every_type(tmp_path: Path) -> None:
         ("int2", ml_dtypes.int2, [0, 1, -2, -1, 1]),
     ],
 )
-def test_onnxruntime_is_fed_the_newest_types_that_it_has(word: str, dtype: type, values: list[float]) -> None:
+def test_onnxruntime_accepts_the_newest_types_it_supports(word: str, dtype: type, values: list[float]) -> None:
     kind = TensorProto.DataType.Value(word.upper())
     graph = helper.make_graph(
         [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)],

@@ -1,4 +1,4 @@
-"""Feed dicts: synthetic data beside the real Polygraphy's, files, scripts, checks and casts."""
+"""Feed dicts: synthetic data compared with the real Polygraphy's, files, scripts, checks and casts."""
 
 import base64
 import importlib.util
@@ -34,7 +34,7 @@ def feeds(spec: FeedSpec, *inputs: TensorInfo, warn: Callable[[str], None] = lam
 def polygraphys(
     spec: FeedSpec, inputs: list[TensorInfo], given_shapes: dict[str, list[int]] | None = None
 ) -> list[dict[str, Any]]:
-    """What the real data loader makes for these inputs."""
+    """Return the real data loader's result for these inputs."""
     known, user = TensorMetadata(), TensorMetadata()
     for info in inputs:
         assert info.shape is not None
@@ -57,7 +57,7 @@ def assert_equal(ours: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> No
 
 @pytest.mark.parametrize("val_range", [{}, {"": (0, 1)}, {"": (2, 120)}, {"b": (3, 5.75)}, {"": (1, 2), "a": (0, 9)}])
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, "bool"])
-def test_synthetic_data_is_polygraphys(dtype: str, val_range: dict[str, tuple[float, float]]) -> None:
+def test_synthetic_data_equals_polygraphys(dtype: str, val_range: dict[str, tuple[float, float]]) -> None:
     inputs = [TensorInfo("a", dtype, (2, 3)), TensorInfo("b", dtype, (5,)), TensorInfo("c", "float32", ())]
     for seed in (1, 12345):
         spec = FeedSpec(seed=seed, iterations=3, val_range=val_range)
@@ -66,19 +66,19 @@ def test_synthetic_data_is_polygraphys(dtype: str, val_range: dict[str, tuple[fl
 
 @given(st.sampled_from(FLOATS), st.floats(allow_nan=False), st.floats(allow_nan=False), st.integers(0, 2**32 - 2))
 @settings(max_examples=60, deadline=None)
-def test_any_float_range_is_polygraphys(dtype: str, low: float, high: float, seed: int) -> None:
+def test_any_float_range_gives_polygraphys_values(dtype: str, low: float, high: float, seed: int) -> None:
     inputs = [TensorInfo("a", dtype, (2, 3))]
     spec = FeedSpec(seed=seed, iterations=1, val_range={"": (low, high)})
     with np.errstate(all="ignore"):
         assert_equal(feeds(spec, *inputs), polygraphys(spec, inputs))
 
 
-def test_the_known_first_values() -> None:
+def test_first_values_are_the_known_ones() -> None:
     (feed,) = feeds(FeedSpec(), TensorInfo("X", "float32", (4,)))
     assert np.allclose(feed["X"], [0.417022, 0.7203245, 1.1437e-4, 0.3023326], atol=1e-7)
 
 
-def test_dynamic_dimensions_are_one_and_said() -> None:
+def test_dynamic_dimensions_default_to_one_with_a_warning() -> None:
     said: list[str] = []
     inputs = [TensorInfo("X", "float32", ("N\n", 3, None, -1))]
     (first, second) = feeds(FeedSpec(iterations=2), *inputs, warn=said.append)
@@ -87,7 +87,7 @@ def test_dynamic_dimensions_are_one_and_said() -> None:
     assert_equal([first, second], polygraphys(FeedSpec(iterations=2), inputs))
 
 
-def test_shapes_are_taken_in_turn() -> None:
+def test_shapes_alternate_over_iterations() -> None:
     inputs = [TensorInfo("X", "float32", ("N", 3)), TensorInfo("Y", "float32", ("N",))]
     spec = FeedSpec(shapes={"X": [[1, 3], [4, 3]], "Y": [[2]]})
     assert [feed["X"].shape for feed in feeds(spec, *inputs)] == [(1, 3), (4, 3)]
@@ -97,7 +97,7 @@ def test_shapes_are_taken_in_turn() -> None:
     assert_equal(feeds(once, *inputs), polygraphys(FeedSpec(), inputs, {"X": [4, 3], "Y": [2]}))
 
 
-def test_patterns_and_shape_tensors_as_polygraphy_has_them() -> None:
+def test_patterns_and_shape_tensors_equal_polygraphys() -> None:
     inputs = [TensorInfo("in_shape", "int64", (3,)), TensorInfo("in_data", "float32", ("A", "B", "C"))]
     (feed,) = feeds(FeedSpec(shapes={"in_*": [[2, 3, 4]]}), *inputs)
     assert feed["in_shape"].shape == (3,) and feed["in_data"].shape == (2, 3, 4)
@@ -108,7 +108,7 @@ def test_patterns_and_shape_tensors_as_polygraphy_has_them() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "int4", "uint4", "string", "complex64"])
-def test_types_that_polygraphy_cannot_make(dtype: str) -> None:
+def test_types_that_polygraphy_cannot_generate_are_generated(dtype: str) -> None:
     (feed,) = feeds(FeedSpec(), TensorInfo("X", dtype, (4, 4)))
     assert feed["X"].dtype == to_numpy(dtype) and feed["X"].shape == (4, 4)
 
@@ -122,12 +122,12 @@ def test_types_that_polygraphy_cannot_make(dtype: str) -> None:
         (FeedSpec(iterations=-1), "--iterations"),
     ],
 )
-def test_requests_that_do_not_fit(spec: FeedSpec, message: str) -> None:
+def test_requests_that_do_not_match_the_model_are_rejected(spec: FeedSpec, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         feeds(spec)
 
 
-def test_ranges_that_do_not_fit() -> None:
+def test_invalid_ranges_are_rejected() -> None:
     with pytest.raises(UsageError, match="int8"):
         feeds(FeedSpec(val_range={"": (0, 1e30)}), TensorInfo("X", "int8", (2,)))
     with pytest.raises(UsageError, match="known shape"):
@@ -138,7 +138,7 @@ def test_ranges_that_do_not_fit() -> None:
 
 
 @pytest.mark.parametrize("target", ["a.json", "a.safetensors", "folder"])
-def test_files_of_feeds_come_back(tmp_path: Path, target: str) -> None:
+def test_saved_feeds_load_unchanged(tmp_path: Path, target: str) -> None:
     wanted = [{"X": sample("float32", (2, 3), i), "b:f": sample("bfloat16", (4,), i)} for i in range(3)]
     save_feeds(tmp_path / target, wanted)
     inputs = [X, TensorInfo("b:f", "bfloat16", ("N",))]
@@ -148,7 +148,7 @@ def test_files_of_feeds_come_back(tmp_path: Path, target: str) -> None:
     assert_equal(feeds(two, *inputs), [*wanted, wanted[0]])
 
 
-def test_files_go_both_ways_with_polygraphy(tmp_path: Path) -> None:
+def test_feed_files_are_exchanged_with_polygraphy(tmp_path: Path) -> None:
     wanted = [{"X": sample("float32", (2, 3), i)} for i in range(2)]
     save_feeds(tmp_path / "ours.json", wanted)
     theirs.save_json(wanted, str(tmp_path / "theirs.json"))
@@ -157,7 +157,7 @@ def test_files_go_both_ways_with_polygraphy(tmp_path: Path) -> None:
     assert_equal(feeds(FeedSpec(files=[str(tmp_path / "one.json")])), wanted[:1])
 
 
-def test_npz_and_foreign_safetensors(tmp_path: Path) -> None:
+def test_npz_and_foreign_safetensors_are_read(tmp_path: Path) -> None:
     import safetensors.numpy
 
     wanted = [{"X": sample("float32", (2, 3))}]
@@ -189,7 +189,7 @@ def from_json(tmp_path: Path, value: Any, *inputs: TensorInfo, said: list[str] |
         (np.array([1, 7]), "int4", np.array([1, 7]).astype(to_numpy("int4"))),
     ],
 )
-def test_safe_casts_are_done_and_said(tmp_path: Path, given_array: Any, dtype: str, wanted: Any) -> None:
+def test_safe_casts_are_made_and_reported(tmp_path: Path, given_array: Any, dtype: str, wanted: Any) -> None:
     said: list[str] = []
     feed = from_json(tmp_path, [{"X": given_array}], TensorInfo("X", dtype, (2,)), said=said)
     assert same(feed["X"], wanted)
@@ -216,12 +216,12 @@ def test_safe_casts_are_done_and_said(tmp_path: Path, given_array: Any, dtype: s
         (None, "float32"),
     ],
 )
-def test_unsafe_casts_are_refused(tmp_path: Path, given_array: Any, dtype: str) -> None:
+def test_unsafe_casts_are_rejected(tmp_path: Path, given_array: Any, dtype: str) -> None:
     with pytest.raises((UsageError, BadFile), match=r"in\.json"):
         from_json(tmp_path, [{"X": given_array}], TensorInfo("X", dtype, None))
 
 
-def test_names_and_shapes_that_do_not_fit_show_both_sides(tmp_path: Path) -> None:
+def test_errors_of_names_and_shapes_show_both_sides(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no data for input X; the model's inputs: X; the data's: x\\x1b"):
         from_json(tmp_path, [{"x\x1b": np.zeros((2, 3), np.float32)}], X)
     with pytest.raises(UsageError, match=r"shape \[3, 2\], the model takes \[2, 3\]"):
@@ -231,14 +231,14 @@ def test_names_and_shapes_that_do_not_fit_show_both_sides(tmp_path: Path) -> Non
     assert list(feed) == ["X"] and "not used: more" in said[0]
 
 
-def test_bfloat16_that_polygraphy_wrote_is_read_with_the_model_s_type(tmp_path: Path) -> None:
+def test_bfloat16_from_polygraphy_is_read_with_the_models_type(tmp_path: Path) -> None:
     array = sample("bfloat16")
     theirs.save_json([{"X": array}], str(tmp_path / "in.json"))
     (feed,) = feeds(FeedSpec(files=[str(tmp_path / "in.json")]), TensorInfo("X", "bfloat16", (2, 3)))
     assert same(feed["X"], array)
 
 
-def test_outputs_are_not_taken_for_inputs(tmp_path: Path) -> None:
+def test_saved_outputs_are_rejected_as_inputs(tmp_path: Path) -> None:
     RunResults([("r", [IterationResult({"X": sample("float32")}, 0.1, "r")])]).save(tmp_path / "out.json")
     with pytest.raises(BadFile, match="data merge"):
         feeds(FeedSpec(files=[str(tmp_path / "out.json")]))
@@ -266,7 +266,7 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("kind", SCRIPTS)
-def test_scripts(tmp_path: Path, kind: str) -> None:
+def test_scripts_provide_feeds(tmp_path: Path, kind: str) -> None:
     (tmp_path / "data.py").write_text("import numpy as np\n" + SCRIPTS[kind])
     spec = FeedSpec(script=str(tmp_path / "data.py"))
     assert [feed["X"][0, 0] for feed in feeds(spec)] == [0, 1, 2]
@@ -286,7 +286,7 @@ def test_scripts(tmp_path: Path, kind: str) -> None:
         ("def load_data():\n    yield {'Y': 1}\n", "no data for input X"),
     ],
 )
-def test_scripts_that_fail_tell_their_line(tmp_path: Path, script: str, message: str) -> None:
+def test_a_failing_scripts_error_names_its_line(tmp_path: Path, script: str, message: str) -> None:
     (tmp_path / "data.py").write_text(script)
     with pytest.raises(LayerwiseError, match=message):
         feeds(FeedSpec(script=str(tmp_path / "data.py")))
@@ -300,14 +300,14 @@ def test_a_generator_is_read_once(tmp_path: Path) -> None:
         list(made)
 
 
-def test_torch_is_asked_for_by_name_where_it_is_not() -> None:
+def test_a_missing_torch_is_named_in_the_error() -> None:
     if importlib.util.find_spec("torch") is not None:
         pytest.skip("torch is installed")
     with pytest.raises(LayerwiseError, match="pip install torch"):
         feeds(FeedSpec(backend_module="torch"))
 
 
-def test_torch_data_is_polygraphys() -> None:
+def test_torch_data_equals_polygraphys() -> None:
     pytest.importorskip("torch")
     inputs = [TensorInfo("a", "float32", (2, 3)), TensorInfo("b", "int64", (4,)), TensorInfo("c", "float16", ())]
     known = TensorMetadata()
@@ -321,7 +321,7 @@ def test_torch_data_is_polygraphys() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e5m2", "int64", "bool"])
-def test_torch_tensors_of_a_script_are_taken(tmp_path: Path, dtype: str) -> None:
+def test_a_script_may_return_torch_tensors(tmp_path: Path, dtype: str) -> None:
     pytest.importorskip("torch")
     script = f"import torch\ndef load_data():\n    yield {{'X': torch.ones(2, 3).to(torch.{dtype})}}\n"
     (tmp_path / "data.py").write_text(script)

@@ -1,4 +1,4 @@
-"""Work in a fork of this process: Ctrl-C in any moment of it is not lost and ends this process once."""
+"""Work in a fork of this process: a Ctrl-C at any time is not lost and ends this process once."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def hooks() -> Iterator[dict[str, Callable[[], None]]]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("moment", ["before", "after_in_parent"])
-def test_a_signal_in_the_moment_of_the_fork_is_raised_after_it(
+def test_a_signal_during_the_fork_is_raised_afterwards(
     hooks: dict[str, Callable[[], None]], moment: str, number: signal.Signals, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted() -> int:
@@ -48,7 +48,7 @@ def test_a_signal_in_the_moment_of_the_fork_is_raised_after_it(
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_a_signal_to_the_fork_ends_the_fork_alone(hooks: dict[str, Callable[[], None]], tmp_path: Path) -> None:
+def test_a_signal_to_the_fork_ends_only_the_fork(hooks: dict[str, Callable[[], None]], tmp_path: Path) -> None:
     def interrupted() -> int:
         hooks["after_in_child"] = lambda: os.kill(os.getpid(), signal.SIGINT)
         with suppress(Died, KeyboardInterrupt):
@@ -60,7 +60,7 @@ def test_a_signal_to_the_fork_ends_the_fork_alone(hooks: dict[str, Callable[[], 
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_what_is_raised_there_is_told() -> None:
+def test_an_exception_in_the_fork_is_reported() -> None:
     with pytest.raises(Raised, match="a word") as raised:
         done_aside(lambda: b"x" * int("a word"), 1 << 30)
     assert raised.value.kind == "ValueError"

@@ -1,4 +1,4 @@
-"""Damaged files of saved data: never a traceback, never a hang, always an error that names the file."""
+"""Damaged files of saved data give an error that names the file, never a traceback or a hang."""
 
 import json
 import random
@@ -116,7 +116,7 @@ def read_everything(path: Path) -> None:
 
 
 class Quiet:
-    """A job's context that checks what it is told."""
+    """A job's context that checks its arguments."""
 
     def __init__(self, params: dict[str, Any]) -> None:
         self.params = params
@@ -130,7 +130,7 @@ class Quiet:
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: m.__name__)
 @pytest.mark.parametrize("kind", KINDS)
-def test_damaged_files_end_in_an_error_that_names_them(
+def test_damaged_files_give_an_error_that_names_them(
     tmp_path: Path, kind: str, mutation: Callable[[bytes, random.Random], bytes]
 ) -> None:
     path = tmp_path / kind
@@ -152,7 +152,7 @@ def test_damaged_files_end_in_an_error_that_names_them(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_any_bytes_at_all(tmp_path: Path, kind: str) -> None:
+def test_arbitrary_bytes_give_an_error_that_names_the_file(tmp_path: Path, kind: str) -> None:
     rng = random.Random(kind)
     path = tmp_path / kind
     for _ in range(5):
@@ -161,14 +161,14 @@ def test_any_bytes_at_all(tmp_path: Path, kind: str) -> None:
             read_everything(path)
 
 
-def test_not_even_files(tmp_path: Path) -> None:
+def test_non_regular_files_give_an_error(tmp_path: Path) -> None:
     for path in (tmp_path / "absent.json", tmp_path / "absent.npz", tmp_path / "absent.safetensors", tmp_path):
         with pytest.raises(LayerwiseError, match=re.escape(str(path))):
             read_everything(path)
 
 
 @pytest.mark.parametrize("value", [[[1, 2], [3]], [1, [2, 3]], [[[1], [2, 3]]], {"a": 1}, ["x", 1], None, True, [], 2])
-def test_values_that_are_no_array(tmp_path: Path, value: object) -> None:
+def test_values_that_are_not_arrays_are_rejected(tmp_path: Path, value: object) -> None:
     path = tmp_path / "feeds.json"
     path.write_text(json.dumps([{"x": value}]))
     with suppress(LayerwiseError):

@@ -1,4 +1,4 @@
-"""Damaged and malicious ONNX files: each opens, or is refused by an error that names it, within seconds."""
+"""Damaged and malicious ONNX files either open, or give an error that names them, within seconds."""
 
 import random
 import struct
@@ -105,7 +105,7 @@ MUTATIONS: list[Callable[[bytes, random.Random], bytes]] = [
 
 
 def use_everything(path: Path, folder: Path) -> None:
-    """What the app and the command line do with a model, but for running it."""
+    """Do what the app and the command line do with a model, except running it."""
     with ModelFile(path) as file:
         index = build_index(file, folder)
         for node in range(index.n_nodes):
@@ -138,7 +138,7 @@ def outcome(path: Path, folder: Path) -> str:
     return result
 
 
-def test_damaged_files(tmp_path: Path) -> None:
+def test_damaged_files_open_or_are_rejected(tmp_path: Path) -> None:
     pick, samples, results = random.Random(20_261), small_models(), []
     for i in range(COUNT):
         mutation = MUTATIONS[i % len(MUTATIONS)]
@@ -195,13 +195,13 @@ CRAFTED = {
 
 
 @pytest.mark.parametrize("name", CRAFTED)
-def test_malicious_files(tmp_path: Path, name: str) -> None:
+def test_malicious_files_open_or_are_rejected(tmp_path: Path, name: str) -> None:
     path = tmp_path / f"{name}.onnx"
     path.write_bytes(CRAFTED[name])
     outcome(path, tmp_path / "index")
 
 
-def test_external_references_that_lie(tmp_path: Path) -> None:
+def test_false_external_references_open_or_are_rejected(tmp_path: Path) -> None:
     places = [
         {"location": "m.onnx", "offset": "0", "length": "4"},
         {"location": "m.onnx", "offset": "5", "length": str(1 << 62)},

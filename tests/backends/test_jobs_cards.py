@@ -1,4 +1,4 @@
-"""However a worker ends, the job says so: its own card, the last event, the command that does it again."""
+"""However a worker ends, the job says so: with its card, the last event, and the command that repeats it."""
 
 import asyncio
 import os
@@ -46,20 +46,20 @@ def test_each_end_has_its_card(
     assert view.card["last_event"]["type"] in ("log", "state")
 
 
-def test_exit_code_of_a_user_error(jobs_home: Workspace) -> None:
+def test_a_user_error_has_exit_code_2(jobs_home: Workspace) -> None:
     card = run(jobs_home, "usage_error").card
     assert card is not None
     assert (card["exit_code"], card["command"]) == (2, "layerwise jobs retry 1")
 
 
-def test_memory_limit(jobs_home: Workspace) -> None:
+def test_a_worker_beyond_its_memory_limit_is_stopped(jobs_home: Workspace) -> None:
     view = run(jobs_home, "eat_memory", memory=300 << 20)
     assert view.card is not None
     assert view.card["kind"] == "oom"
     assert "the limit is 300 MiB; LAYERWISE_MEMORY=SIZE" in view.card["summary"]
 
 
-def test_killed_by_the_kernel_for_memory(jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_oom_kill_by_the_kernel_has_its_card(jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real kill: the command line runs in a control group with 128 MB, as in a container."""
     monkeypatch.setenv("LAYERWISE_MEMORY", "none")
     group = Path("/sys/fs/cgroup/memory/layerwise-test")
@@ -81,7 +81,7 @@ def test_killed_by_the_kernel_for_memory(jobs_home: Workspace, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("action", ["hang", "native_hang", "stubborn"])
-def test_timeout_shows_where_it_hung(jobs_home: Workspace, action: str) -> None:
+def test_a_timeout_shows_where_the_worker_hung(jobs_home: Workspace, action: str) -> None:
     job = submit(jobs_home, action, timeout=0.5)
     view = wait_for(jobs_home, job, "failed")
     assert view.card is not None
@@ -91,13 +91,13 @@ def test_timeout_shows_where_it_hung(jobs_home: Workspace, action: str) -> None:
     assert 0.5 <= view.ended - view.started < 5.0
 
 
-def test_unknown_action_and_folder(jobs_home: Workspace) -> None:
+def test_unknown_actions_and_folders_fail_with_a_card(jobs_home: Workspace) -> None:
     assert "there is no action" in str((run(jobs_home, "no_such").card or {})["summary"])
     missing = run(jobs_home, "rows", cwd="/no/such/folder").card or {}
     assert (missing["kind"], "/no/such/folder" in missing["summary"]) == ("error", True)
 
 
-def test_damaged_spec_is_an_error_not_a_hang(jobs_home: Workspace) -> None:
+def test_a_damaged_spec_fails_without_a_hang(jobs_home: Workspace) -> None:
     job = submit(jobs_home, "raise_error")
     wait_for(jobs_home, job, "failed")
     (jobs_home.folder(job) / "spec.json").write_text("{oops")
@@ -106,19 +106,19 @@ def test_damaged_spec_is_an_error_not_a_hang(jobs_home: Workspace) -> None:
     assert jobs_home.view(job).state == "failed"
 
 
-def test_output_goes_to_the_log(jobs_home: Workspace) -> None:
+def test_worker_output_goes_to_the_log(jobs_home: Workspace) -> None:
     view = run(jobs_home, "noisy")
     assert (view.folder / "log.txt").read_bytes() == b"native \x1b[31mprint\npython print\n"
 
 
-def test_large_rows_and_results_come_back(jobs_home: Workspace) -> None:
+def test_large_rows_and_results_are_returned(jobs_home: Workspace) -> None:
     view = run(jobs_home, "big_row")
     assert view.state == "done"
     assert view.result == {"text": "y" * 100_000}
     assert [len(event["row"]["text"]) for event in events_of(jobs_home, view.id) if event["type"] == "row"] == [100_000]
 
 
-def test_a_listener_that_raises_ends_the_telling_and_not_the_job(jobs_home: Workspace) -> None:
+def test_a_listener_that_raises_stops_delivery_but_not_the_job(jobs_home: Workspace) -> None:
     from layerwise._tool.backends.jobs.inline import run_inline
 
     told = []
@@ -135,7 +135,7 @@ def test_a_listener_that_raises_ends_the_telling_and_not_the_job(jobs_home: Work
     assert told.count("row") == 1
 
 
-def test_who_waits_for_a_slow_listener_sleeps(jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_slow_listener_uses_no_cpu(jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     from layerwise._tool.backends.jobs.inline import run_inline
     from layerwise._tool.backends.jobs.waiting.sleeper import Sleeper
 
@@ -160,7 +160,7 @@ def test_who_waits_for_a_slow_listener_sleeps(jobs_home: Workspace, monkeypatch:
     assert during[0] < 5
 
 
-def test_the_environment_of_a_job(jobs_home: Workspace) -> None:
+def test_a_job_gets_its_environment(jobs_home: Workspace) -> None:
     assert str(TESTS) in os.environ["PYTHONPATH"]
     view = run(jobs_home, "environment", {"names": ["CUDA_VISIBLE_DEVICES", "MINE"]}, env={"MINE": "1"}, cwd="/")
     assert view.result == {"CUDA_VISIBLE_DEVICES": "", "MINE": "1", "cwd": "/"}

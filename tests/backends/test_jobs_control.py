@@ -1,4 +1,4 @@
-"""Cancel, timeouts, questions, and several clients at once."""
+"""Cancellation, timeouts, questions, and several clients at the same time."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ def _cancel(home: Workspace, job: int) -> None:
     asyncio.run(JobClient(home).cancel(job))
 
 
-def test_cancel_of_a_running_job(jobs_home: Workspace) -> None:
+def test_cancel_ends_a_running_job(jobs_home: Workspace) -> None:
     job = submit(jobs_home, "hang")
     row_of(jobs_home, job, "layers")
     _cancel(jobs_home, job)
@@ -40,7 +40,7 @@ def test_cancel_of_a_running_job(jobs_home: Workspace) -> None:
         _cancel(jobs_home, job)
 
 
-def test_cancel_of_one_that_ignores_sigterm(jobs_home: Workspace) -> None:
+def test_cancel_ends_a_job_that_ignores_sigterm(jobs_home: Workspace) -> None:
     job = submit(jobs_home, "stubborn")
     until(lambda: any(event["type"] == "log" for event in events_of(jobs_home, job)))
     worker, _ = pids_of(jobs_home, job)
@@ -49,7 +49,7 @@ def test_cancel_of_one_that_ignores_sigterm(jobs_home: Workspace) -> None:
     assert not alive(worker)
 
 
-def test_cancel_of_a_queued_job(jobs_home: Workspace) -> None:
+def test_cancel_ends_a_queued_job(jobs_home: Workspace) -> None:
     jobs = [submit(jobs_home, "hang") for _ in cpu_slots()]
     for job in jobs:
         wait_for(jobs_home, job, "running")
@@ -98,7 +98,7 @@ async def _quietly_reply(home: Workspace, job: int, question: str) -> None:
         assert home.view(job).final
 
 
-def test_cancel_of_a_waiting_job(jobs_home: Workspace) -> None:
+def test_cancel_ends_a_waiting_job(jobs_home: Workspace) -> None:
     job = submit(jobs_home, "ask", {"questions": ["?"]})
     wait_for(jobs_home, job, "waiting")
     _cancel(jobs_home, job)
@@ -116,7 +116,7 @@ def test_a_retried_job_asks_again(jobs_home: Workspace) -> None:
     assert wait_for(jobs_home, job, "done").result == {"answers": [{"ok": 1}]}
 
 
-def test_two_clients_see_the_same(jobs_home: Workspace) -> None:
+def test_two_clients_see_the_same_events(jobs_home: Workspace) -> None:
     async def follow(client: JobClient, job: int) -> list[dict[str, Any]]:
         return [event async for event in client.events(job)]
 
@@ -152,7 +152,7 @@ def test_only_one_of_two_retries_wins(jobs_home: Workspace) -> None:
     assert all(result is None or isinstance(result, UsageError) for result in results)
 
 
-def test_events_come_soon(jobs_home: Workspace) -> None:
+def test_events_arrive_quickly(jobs_home: Workspace) -> None:
     """The median from the event being written to the client having it."""
 
     async def main() -> list[float]:
@@ -166,7 +166,7 @@ def test_events_come_soon(jobs_home: Workspace) -> None:
     assert lags[len(lags) // 2] < 0.06
 
 
-def test_watch_tells_of_new_and_ended_jobs(jobs_home: Workspace) -> None:
+def test_watch_reports_new_and_ended_jobs(jobs_home: Workspace) -> None:
     async def main() -> list[list[str]]:
         client = JobClient(jobs_home)
         seen = []
@@ -187,7 +187,7 @@ def test_watch_tells_of_new_and_ended_jobs(jobs_home: Workspace) -> None:
     assert seen[-1] == ["done"]
 
 
-def test_a_follower_that_starts_late_or_in_the_middle(jobs_home: Workspace) -> None:
+def test_a_late_follower_gets_the_remaining_events(jobs_home: Workspace) -> None:
     job = submit(jobs_home, "rows")
     wait_for(jobs_home, job, "done")
 
@@ -204,7 +204,7 @@ def test_a_follower_that_starts_late_or_in_the_middle(jobs_home: Workspace) -> N
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])
-def test_who_gives_up_while_a_job_is_made_leaves_none_that_nobody_starts(jobs_home: Workspace, after: int) -> None:
+def test_an_interrupted_submission_leaves_no_unstarted_job(jobs_home: Workspace, after: int) -> None:
     async def main() -> None:
         client = JobClient(jobs_home)
         submitting = asyncio.create_task(client.submit(JobSpec(action="test_rows", params={"n": 1})))

@@ -1,4 +1,4 @@
-"""One damaged job is named and takes no other along: lists, shows, retries and prunes go on without it."""
+"""A damaged job is named and affects no other: lists, shows, retries and prunes continue without it."""
 
 import asyncio
 import json
@@ -66,7 +66,9 @@ def command(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, st
     return code, text
 
 
-def test_every_file_replaced_by_everything(jobs_home: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_file_of_a_job_may_be_replaced_by_anything(
+    jobs_home: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
     cases = damaged_jobs(jobs_home)
     views = {view.id: view for view in jobs_home.list_jobs()}
     assert set(views) == {1, 2, *cases}
@@ -92,7 +94,7 @@ def test_every_file_replaced_by_everything(jobs_home: Workspace, capsys: pytest.
 
 
 def _pruned(home: Workspace, cases: dict[int, tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a number the damaged ones stay, and are named; with it what is theirs goes and nothing else."""
+    """Without a number the damaged ones stay, and are named; with it only their own files are removed."""
     damaged = [job for job, case in cases.items() if named(*case)]
     code, text = command(capsys, "jobs", "prune")
     assert code == 0 and f"{len(cases) + 2 - len(damaged)} jobs removed" in text
@@ -104,7 +106,7 @@ def _pruned(home: Workspace, cases: dict[int, tuple[str, str]], capsys: pytest.C
     assert Path("/etc/passwd").exists() and Path("/usr/lib").exists()
 
 
-def test_names_that_are_no_jobs(jobs_home: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_with_other_names_are_not_jobs(jobs_home: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     good = run(jobs_home, "rows").folder
     for number, name in enumerate(damage.STRANGE_NAMES):
         shutil.copytree(good, jobs_home.jobs / name)
@@ -123,7 +125,7 @@ def test_names_that_are_no_jobs(jobs_home: Workspace, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("name", [".last", ".bell", "../index.sqlite", "../index.sqlite-journal"])
-def test_what_belongs_to_no_job_may_be_damaged_too(
+def test_workspace_files_outside_jobs_may_be_damaged(
     jobs_home: Workspace, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good = run(jobs_home, "rows").folder
@@ -137,10 +139,10 @@ def test_what_belongs_to_no_job_may_be_damaged_too(
         damage.clear(jobs_home.jobs / name)
 
 
-def test_wrong_types_in_every_field(
+def test_wrong_types_in_any_field_are_tolerated(
     jobs_home: Workspace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the fields of events hold, the job is shown, and the good one beside it is as it was."""
+    """Whatever the fields of events contain, the job is listed, and the good one is unaffected."""
     monkeypatch.setattr("sys.stdin", Path(os.devnull).open())  # noqa: SIM115
     good = run(jobs_home, "rows")
     draw = random.Random(11)
@@ -197,8 +199,8 @@ def _copied_over(path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", [Path.unlink, _moved, _copied_over])
-def test_a_live_job_outlives_its_lock_file(jobs_home: Workspace, first: Callable[[Path], None]) -> None:
-    """The file is deleted, moved or replaced; whatever stands at its place afterwards, whoever looks, it lives."""
+def test_a_live_job_survives_the_loss_of_its_lock_file(jobs_home: Workspace, first: Callable[[Path], None]) -> None:
+    """The file is deleted, moved or replaced; whatever takes its place, and whoever reads it, the job lives."""
     beside = Beside(jobs_home)
     first(beside.folder / "lock")
     beside.lives_on(first)
@@ -214,7 +216,7 @@ def test_a_live_job_outlives_its_lock_file(jobs_home: Workspace, first: Callable
     beside.cancelled()
 
 
-def test_a_job_in_the_line_outlives_its_lock_file(jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queued_job_survives_the_loss_of_its_lock_file(jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has no worker yet, and no process in its journal."""
     blocker = submit(jobs_home, "hang", cpus=1000)
     wait_for(jobs_home, blocker, "running")
@@ -229,8 +231,8 @@ def test_a_job_in_the_line_outlives_its_lock_file(jobs_home: Workspace, monkeypa
     wait_for(jobs_home, job, "done")
 
 
-def test_the_copy_of_a_live_job_is_another(jobs_home: Workspace) -> None:
-    """A copied folder names the processes of the job it was copied from, which are none of its own."""
+def test_a_copy_of_a_live_job_is_a_separate_job(jobs_home: Workspace) -> None:
+    """A copied folder names the processes of the original job, not its own."""
     beside = Beside(jobs_home)
     shutil.copytree(beside.folder, jobs_home.jobs / "7")
     assert wait_for(jobs_home, 7, "lost").state == "lost"
@@ -265,14 +267,14 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("what", FOREIGN)
-def test_an_index_of_somebody_else(jobs_home: Workspace, what: str) -> None:
+def test_a_foreign_index_does_not_affect_the_list(jobs_home: Workspace, what: str) -> None:
     run(jobs_home, "rows")
     FOREIGN[what](jobs_home.root / "index.sqlite")
     for _ in range(2):
         assert [(view.state, view.counts) for view in jobs_home.list_jobs()] == [("done", {"layers": 10})]
 
 
-def test_wrong_types_in_the_index(jobs_home: Workspace) -> None:
+def test_wrong_types_in_the_index_are_tolerated(jobs_home: Workspace) -> None:
     """Each field of a view, in turn, with values that it cannot have."""
     draw = random.Random(5)
     run(jobs_home, "rows")
@@ -289,7 +291,7 @@ def test_wrong_types_in_the_index(jobs_home: Workspace) -> None:
         view.to_json()
 
 
-def test_an_index_that_another_process_locks(jobs_home: Workspace) -> None:
+def test_a_locked_index_is_bypassed(jobs_home: Workspace) -> None:
     run(jobs_home, "rows")
     jobs_home.list_jobs()
     with closing(sqlite3.connect(jobs_home.root / "index.sqlite", isolation_level=None)) as database:

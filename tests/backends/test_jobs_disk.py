@@ -1,4 +1,4 @@
-"""A full disk: a clear card, and nothing half-written is taken for whole."""
+"""A full disk gives a clear card, and no incomplete file is taken for a complete one."""
 
 import asyncio
 import subprocess
@@ -19,7 +19,7 @@ __all__ = ["jobs_home", "small_disk"]
 
 @pytest.fixture
 def small_disk(workspace: Path) -> Iterator[Path]:
-    """The workspace on a disk of its own with 1 MB."""
+    """The workspace on a separate disk of 1 MB."""
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=1m", "none", workspace], capture_output=True, check=False
     )
@@ -51,7 +51,7 @@ def _fill(folder: Path) -> None:
 
 @pytest.mark.parametrize("action", ["fill_disk", "fill_journal", "fill_spill"])
 @pytest.mark.parametrize("detached", [False, True])
-def test_a_job_that_fills_the_disk(full_home: Workspace, action: str, detached: bool) -> None:
+def test_a_job_that_fills_the_disk_fails_with_a_card(full_home: Workspace, action: str, detached: bool) -> None:
     view = wait_for(full_home, submit(full_home, action), "failed") if detached else run(full_home, action)
     assert view.state == "failed"
     assert view.card is not None
@@ -67,7 +67,7 @@ def test_a_job_that_fills_the_disk(full_home: Workspace, action: str, detached: 
     assert not list(view.folder.glob("artifacts/.*.tmp"))
 
 
-def test_the_disk_is_filled_by_somebody_else(full_home: Workspace) -> None:
+def test_a_disk_filled_by_another_process_fails_the_job_with_a_card(full_home: Workspace) -> None:
     removable = run(full_home, "rows").id
     job = submit(full_home, "rows", {"n": 100000, "pause": 0.001})
     row_of(full_home, job, "layers")
@@ -89,7 +89,7 @@ def test_the_disk_is_filled_by_somebody_else(full_home: Workspace) -> None:
     assert rows == list(range(len(rows)))
 
 
-def test_no_room_for_a_job_leaves_no_folder(full_home: Workspace) -> None:
+def test_a_disk_too_full_for_a_job_leaves_no_folder(full_home: Workspace) -> None:
     _fill(full_home.root)
     with pytest.raises(LayerwiseError, match="no space left"):
         full_home.create(JobSpec(action="test_rows"))
@@ -97,7 +97,7 @@ def test_no_room_for_a_job_leaves_no_folder(full_home: Workspace) -> None:
     assert [path for path in full_home.jobs.iterdir() if path.name.isdecimal()] == []
 
 
-def test_a_limit_on_file_sizes(jobs_home: Workspace) -> None:
+def test_a_file_size_limit_fails_the_job_with_a_card(jobs_home: Workspace) -> None:
     """The same without a disk of our own: files may not grow beyond 200 KB."""
     card = run(jobs_home, "limited", {"bytes": 200_000}).card or {}
     assert card["kind"] == "disk"

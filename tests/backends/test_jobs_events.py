@@ -1,4 +1,4 @@
-"""The journal: whatever is cut off or scribbled between lines, whole events stay and broken ones never show."""
+"""The journal: whatever is cut off or inserted between lines, complete events survive and broken ones are skipped."""
 
 import json
 import math
@@ -36,7 +36,7 @@ _GARBAGE = st.one_of(
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), _LINE, _GARBAGE), max_size=12), st.integers(0, 100), st.data())
-def test_no_whole_line_is_lost_and_no_broken_one_shows(
+def test_complete_lines_survive_and_broken_ones_are_skipped(
     tmp_path_factory: object, parts: list[tuple[bool, bytes, bytes]], cut: int, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("job")  # type: ignore[attr-defined]
@@ -59,7 +59,7 @@ def test_no_whole_line_is_lost_and_no_broken_one_shows(
     assert [*kept, "after"] == [*list(read_events(folder))[:-1], list(read_events(folder))[-1]["text"]]
 
 
-def test_numbers_go_on_after_a_broken_end(tmp_path: Path) -> None:
+def test_numbering_continues_after_a_broken_end(tmp_path: Path) -> None:
     writer = EventWriter(tmp_path)
     for i in range(3):
         writer.write("row", table="t", row={"i": i})
@@ -72,7 +72,7 @@ def test_numbers_go_on_after_a_broken_end(tmp_path: Path) -> None:
     assert events[-1]["text"] == "next"
 
 
-def test_numbers_go_on_after_much_garbage(tmp_path: Path) -> None:
+def test_numbering_continues_after_much_garbage(tmp_path: Path) -> None:
     EventWriter(tmp_path).write("log", text="first")
     with (tmp_path / JOURNAL).open("ab") as file:
         file.write(b"x" * 200_000)
@@ -93,7 +93,7 @@ _FIELDS = ("state", "attempt", "reason", "gpus", "table", "row", "data", "id", "
     st.sampled_from(["state", "row", "progress", "question", "card", "result", "x"]),
     st.dictionaries(st.sampled_from(_FIELDS), _VALUE),
 )
-def test_a_view_takes_any_event_that_is_whole(kind: str, fields: dict[str, object]) -> None:
+def test_a_view_accepts_any_complete_event(kind: str, fields: dict[str, object]) -> None:
     view = JobView(Path("7"))
     view.apply({"v": 1, "n": 1, "t": 1.0, "type": kind, **fields})
     view.apply({"v": 1, "n": 2, "t": 2.0, "type": "state", "state": "running", "attempt": view.attempt})
@@ -101,7 +101,7 @@ def test_a_view_takes_any_event_that_is_whole(kind: str, fields: dict[str, objec
     view.to_json()
 
 
-def test_every_line_is_short_and_large_events_come_back_whole(tmp_path: Path) -> None:
+def test_lines_are_short_and_large_events_are_returned_complete(tmp_path: Path) -> None:
     row = {"text": "x" * 50_000, "name": "\x1b[31m\ud800"}
     EventWriter(tmp_path).write("row", table="t", row=row)
     assert all(len(line) <= MAX_LINE for line in (tmp_path / JOURNAL).read_bytes().splitlines(keepends=True))
@@ -141,14 +141,14 @@ def test_a_row_that_is_a_struct_is_written_as_the_object_it_stands_for(row: _Row
     assert repr(first) == repr(second) and first is not None
 
 
-def test_events_after_a_number(tmp_path: Path) -> None:
+def test_events_can_be_read_from_a_number_on(tmp_path: Path) -> None:
     writer = EventWriter(tmp_path)
     for i in range(5):
         writer.write("log", text=str(i))
     assert [event["text"] for event in read_events(tmp_path, after=3)] == ["3", "4"]
 
 
-def test_threads_of_one_worker_never_mix_lines(tmp_path: Path) -> None:
+def test_lines_of_several_threads_are_not_mixed(tmp_path: Path) -> None:
     code = (
         "import sys, threading, pathlib; from layerwise._tool.backends.jobs.journal.events import EventWriter\n"
         "w = EventWriter(pathlib.Path(sys.argv[1]))\n"
@@ -165,7 +165,7 @@ def test_threads_of_one_worker_never_mix_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("call", ["lseek", "pread", "fstat", "open"])
-def test_a_line_that_is_written_while_the_journal_is_read_is_read(
+def test_a_line_written_during_reading_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, when: str
 ) -> None:
     writer, system, left = EventWriter(tmp_path), getattr(os, call), list(range(20))

@@ -1,4 +1,4 @@
-"""Files that change wake who watches them, also where the system has no watch to give."""
+"""File changes wake their watchers, also where the system's file watches are unavailable."""
 
 import asyncio
 import resource
@@ -19,11 +19,11 @@ async def _told_of(path: Path) -> float:
     return time.monotonic() - since
 
 
-def test_a_file_that_is_made_later_is_noticed(tmp_path: Path) -> None:
+def test_a_file_created_later_is_noticed(tmp_path: Path) -> None:
     assert asyncio.run(_told_of(tmp_path / "not yet")) < 5
 
 
-def test_without_descriptors_it_is_looked_for(tmp_path: Path) -> None:
+def test_without_descriptors_files_are_polled(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     async def starved() -> float:
@@ -41,7 +41,7 @@ def test_without_descriptors_it_is_looked_for(tmp_path: Path) -> None:
     assert asyncio.run(starved()) < 5
 
 
-def test_once_nothing_is_unwatched_any_more_it_sleeps_again(tmp_path: Path) -> None:
+def test_polling_stops_once_everything_is_watched(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     async def rest() -> bool:

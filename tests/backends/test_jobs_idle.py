@@ -1,4 +1,4 @@
-"""When nothing happens, nobody works: neither supervisor nor worker nor a client that follows."""
+"""Idle supervisors, workers and following clients use no CPU."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ __all__ = ["jobs_home"]
 _SECONDS = 2.0
 
 
-def test_idle_jobs_cost_nothing(jobs_home: Workspace) -> None:
+def test_idle_jobs_use_no_cpu(jobs_home: Workspace) -> None:
     jobs = [submit(jobs_home, "ask", {"questions": ["?"]}, cpus=0, timeout=0.5) for _ in range(3)]
     for job in jobs:
         wait_for(jobs_home, job, "waiting")
@@ -46,7 +46,7 @@ def test_idle_jobs_cost_nothing(jobs_home: Workspace) -> None:
     assert asyncio.run(main()) / _SECONDS < 0.005
 
 
-def test_the_supervisor_is_small(jobs_home: Workspace) -> None:
+def test_the_supervisor_uses_little_memory(jobs_home: Workspace) -> None:
     job = submit(jobs_home, "hang")
     supervisor = psutil.Process(pids_of(jobs_home, job)[1])
     assert supervisor.memory_full_info().uss < 12e6

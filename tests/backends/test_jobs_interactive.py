@@ -59,7 +59,7 @@ def test_requests_are_answered(jobs_home: Workspace) -> None:
     asyncio.run(_with(jobs_home, client, main()))
 
 
-def test_a_crash_ends_the_worker_alone_and_retry_starts_it_again(jobs_home: Workspace) -> None:
+def test_a_crash_ends_only_the_worker_and_retry_restarts_it(jobs_home: Workspace) -> None:
     client = JobClient(jobs_home)
 
     async def main() -> None:
@@ -76,7 +76,7 @@ def test_a_crash_ends_the_worker_alone_and_retry_starts_it_again(jobs_home: Work
     asyncio.run(_with(jobs_home, client, main()))
 
 
-def test_gone_when_idle(jobs_home: Workspace) -> None:
+def test_an_idle_worker_exits(jobs_home: Workspace) -> None:
     client = JobClient(jobs_home)
 
     async def main() -> None:

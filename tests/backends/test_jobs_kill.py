@@ -1,4 +1,4 @@
-"""SIGKILL of whoever takes part in a job: nothing left behind, nothing finished lost, nothing unfinished done."""
+"""SIGKILL of any process of a job leaves nothing behind, loses no finished work and completes nothing unfinished."""
 
 import asyncio
 import os
@@ -49,7 +49,7 @@ def _retry(home: Workspace, job: int) -> None:
     asyncio.run(JobClient(home).retry(job))
 
 
-def test_the_app_may_die(jobs_home: Workspace) -> None:
+def test_a_job_survives_the_app(jobs_home: Workspace) -> None:
     app = start_script(_APP, "rows")
     row_of(jobs_home, 1, "layers")
     app.kill()
@@ -77,7 +77,7 @@ def test_a_killed_job_is_resumed_by_retry(jobs_home: Workspace, victim: str) -> 
     assert _rows(jobs_home, job) == list(range(30))
 
 
-def test_the_command_line_may_die(jobs_home: Workspace) -> None:
+def test_a_job_lost_with_its_command_line_is_resumed_by_retry(jobs_home: Workspace) -> None:
     command = start_script(_INLINE, "rows")
     row_of(jobs_home, 1, "layers")
     worker, supervisor = pids_of(jobs_home, 1)
@@ -124,7 +124,7 @@ def test_a_forked_child_keeps_neither_lock_nor_lease(jobs_home: Workspace) -> No
     wait_for(jobs_home, job, "lost")
 
 
-def test_killed_between_result_and_end_is_done(jobs_home: Workspace) -> None:
+def test_a_job_killed_after_its_result_is_done(jobs_home: Workspace) -> None:
     """The supervisor is stopped, so that it cannot write the final state, and then killed."""
     job = submit(jobs_home, "rows", {"n": 3, "pause": 0.1})
     _, supervisor = pids_of(jobs_home, job)
@@ -144,7 +144,7 @@ def test_a_supervisor_that_never_starts_is_lost(jobs_home: Workspace) -> None:
     assert jobs_home.view(1).state == "lost"
 
 
-def test_hangup_of_the_terminal(jobs_home: Workspace) -> None:
+def test_jobs_survive_a_hangup_of_the_terminal(jobs_home: Workspace) -> None:
     """The command line, its supervisor and worker all get SIGHUP, as when the connection drops."""
     command = start_script(_INLINE, "rows")
     detached = submit(jobs_home, "rows", {"n": 40, "pause": 0.02}) if row_of(jobs_home, 1, "layers") else 0
@@ -169,7 +169,7 @@ def test_the_supervisor_has_left_terminal_and_parent(jobs_home: Workspace) -> No
     assert os.getpgid(worker) == worker
 
 
-def test_interrupt_of_the_command_line(jobs_home: Workspace) -> None:
+def test_an_interrupt_cancels_the_job(jobs_home: Workspace) -> None:
     command = start_script(_INLINE, "stubborn")
     until(lambda: any(event["type"] == "log" for event in events_of(jobs_home, 1)))
     start = time.monotonic()
@@ -180,7 +180,7 @@ def test_interrupt_of_the_command_line(jobs_home: Workspace) -> None:
     assert time.monotonic() - start < 10
 
 
-def test_no_file_of_ours_is_open_in_a_child(jobs_home: Workspace) -> None:
+def test_children_inherit_neither_lock_nor_journal(jobs_home: Workspace) -> None:
     job = submit(jobs_home, "children")
     child = row_of(jobs_home, job, "children")["pids"][0]
     held = [str(path.readlink()) for path in Path(f"/proc/{child}/fd").iterdir() if path.is_symlink()]

@@ -1,4 +1,4 @@
-"""Journals of hundreds of megabytes: read in bounded memory, broken lines in linear time."""
+"""Journals of hundreds of megabytes are read in bounded memory, and broken lines in linear time."""
 
 import json
 import os
@@ -77,13 +77,13 @@ def _hole(path: Path, size: int) -> None:
 
 
 @pytest.mark.parametrize("content", CONTENTS)
-def test_every_reader_is_bounded(tmp_path: Path, content: str) -> None:
+def test_every_reader_uses_bounded_memory(tmp_path: Path, content: str) -> None:
     CONTENTS[content](tmp_path / "events.jsonl")
     for read in READERS.values():
         bounded(tmp_path, read)
 
 
-def test_spilled_events_are_bounded(tmp_path: Path) -> None:
+def test_spilled_events_use_bounded_memory(tmp_path: Path) -> None:
     """Many lines that name the same large file, and one file that is too large."""
     (tmp_path / "artifacts").mkdir()
     first = tmp_path / "artifacts" / "event-1.json"
@@ -99,8 +99,8 @@ def test_spilled_events_are_bounded(tmp_path: Path) -> None:
     assert 1 <= len(last_events(tmp_path)) <= 10
 
 
-def test_a_reader_goes_on_wherever_it_stopped(tmp_path: Path) -> None:
-    """However the file grows and wherever a reader began, it gives the whole lines and never the end of a long one."""
+def test_a_reader_continues_where_it_stopped(tmp_path: Path) -> None:
+    """However the file grows and wherever a reader starts, it returns complete lines, never the end of a long one."""
     draw, path = random.Random(3), tmp_path / "lines"
     for _ in range(60):
         parts: list[tuple[bytes, bool]] = []

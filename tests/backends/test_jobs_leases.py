@@ -1,4 +1,4 @@
-"""GPU leases and CPU slots: never two holders, in order, and gone with their holder."""
+"""GPU leases and CPU slots: never two holders, granted in order, released with their holder."""
 
 import asyncio
 import os
@@ -54,7 +54,7 @@ def _release(held: dict[str, int] | None) -> None:
         os.close(fd)
 
 
-def test_first_come_first_served(tmp_path: Path) -> None:
+def test_leases_are_granted_in_order(tmp_path: Path) -> None:
     first, second, third, fourth = (_line(tmp_path) for _ in range(4))
     held = [first.try_take(), second.try_take()]
     assert [sorted(names or {}) for names in held] == [["a"], ["b"]]
@@ -73,7 +73,7 @@ def test_first_come_first_served(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("ticket-*"))
 
 
-def test_all_or_nothing(tmp_path: Path) -> None:
+def test_several_leases_are_granted_together_or_not_at_all(tmp_path: Path) -> None:
     one, both = _line(tmp_path), _line(tmp_path, 2)
     held = one.try_take()
     assert both.try_take() is None
@@ -84,7 +84,7 @@ def test_all_or_nothing(tmp_path: Path) -> None:
     _release(pair)
 
 
-def test_a_dead_waiter_leaves_the_line(tmp_path: Path) -> None:
+def test_a_dead_waiter_leaves_the_queue(tmp_path: Path) -> None:
     held = _line(tmp_path, 2).try_take()
     code = (
         "import sys, pathlib, time; from layerwise._tool.backends.jobs.workspace.leases import Line\n"
@@ -103,8 +103,8 @@ def test_a_dead_waiter_leaves_the_line(tmp_path: Path) -> None:
     _release(taken)
 
 
-def test_many_processes_never_share(tmp_path: Path) -> None:
-    """Eight processes take and give up two leases, marking each while they hold it."""
+def test_many_processes_never_share_a_lease(tmp_path: Path) -> None:
+    """Eight processes acquire and release two leases, marking each while they hold it."""
     code = """
 import os, pathlib, sys, time
 from layerwise._tool.backends.jobs.workspace.leases import Line
@@ -139,7 +139,7 @@ def test_each_job_sees_its_own_gpu(jobs_home: Workspace) -> None:
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_a_job_of_a_waiting_pair_sees_its_own_gpu(jobs_home: Workspace) -> None:
+def test_a_job_in_prestarted_processes_sees_its_own_gpu(jobs_home: Workspace) -> None:
     first = submit(jobs_home, "hang", gpus=1)
     [taken] = wait_for(jobs_home, first, "running").gpus
     job = submit_warm(jobs_home, "environment", {"names": ["CUDA_VISIBLE_DEVICES"]}, gpus=1)
@@ -173,7 +173,7 @@ def test_a_job_without_gpus_may_run_jobs_that_have_some(
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_more_gpus_than_there_are(jobs_home: Workspace) -> None:
+def test_requesting_more_gpus_than_exist_is_an_error(jobs_home: Workspace) -> None:
     card = run(jobs_home, "rows", gpus=3).card or {}
     assert card["kind"] == "error"
     assert "asks for 3 GPU(s) and this machine shows 2" in card["summary"]
@@ -184,12 +184,12 @@ def test_more_gpus_than_there_are(jobs_home: Workspace) -> None:
     ("wanted", "found"),
     [("1", [_GPUS[1]]), ("GPU-bbbb", [_GPUS[1]]), ("1,0", _GPUS[::-1]), ("0,-1,1", [_GPUS[0]]), ("", []), ("7", [])],
 )
-def test_cuda_visible_devices_narrows(wanted: str, found: list[str]) -> None:
+def test_cuda_visible_devices_limits_the_gpus(wanted: str, found: list[str]) -> None:
     assert visible_gpus({"CUDA_VISIBLE_DEVICES": wanted}) == found
     assert visible_gpus({}) == _GPUS
 
 
-def test_leases_of_another_user_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lease_files_of_another_user_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can give a folder away")
     os.chown(tmp_path, 12345, 12345)

@@ -1,4 +1,4 @@
-"""A sample of benchmarks/soak: SIGKILL at random instants, checked in the same way."""
+"""A sample of benchmarks/soak: SIGKILL at random times, with the same checks."""
 
 from support.jobs import jobs_home
 

@@ -1,4 +1,4 @@
-"""The workspace: ids, list and its index, disk use, prune."""
+"""The workspace: ids, list and its index, disk usage, pruning."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def _finished(home: Workspace, count: int) -> list[int]:
     return ids
 
 
-def test_ids_of_many_processes(jobs_home: Workspace) -> None:
+def test_ids_are_unique_across_processes(jobs_home: Workspace) -> None:
     code = (
         "import os; from layerwise._tool.backends.jobs.workspace.store import Workspace\n"
         "from layerwise._tool.backends.jobs.spec import JobSpec\n"
@@ -40,14 +40,14 @@ def test_ids_of_many_processes(jobs_home: Workspace) -> None:
     assert jobs_home.ids() == list(range(1, 81))
 
 
-def test_ids_are_not_given_twice(jobs_home: Workspace) -> None:
+def test_ids_are_not_reused(jobs_home: Workspace) -> None:
     ids = _finished(jobs_home, 3)
     assert prune(jobs_home, [3])[0] == [3]
     assert _finished(jobs_home, 1) == [4]
     assert ids == [1, 2, 3]
 
 
-def test_the_list_is_what_the_journals_say(jobs_home: Workspace) -> None:
+def test_the_list_agrees_with_the_journals(jobs_home: Workspace) -> None:
     run(jobs_home, "rows")
     run(jobs_home, "raise_error")
     live = submit(jobs_home, "hang")
@@ -69,7 +69,7 @@ def test_the_list_is_what_the_journals_say(jobs_home: Workspace) -> None:
     assert told() == first
 
 
-def test_the_index_follows_a_retry(jobs_home: Workspace) -> None:
+def test_the_index_is_updated_by_a_retry(jobs_home: Workspace) -> None:
     job = run(jobs_home, "raise_error").id
     assert jobs_home.list_jobs()[0].attempt == 1
     _, lock = jobs_home.reopen(job)
@@ -90,7 +90,7 @@ def test_a_list_of_many_jobs_is_quick(jobs_home: Workspace) -> None:
     assert time.perf_counter() - start < 0.3
 
 
-def test_disk_use_and_prune(jobs_home: Workspace) -> None:
+def test_prune_frees_the_reported_disk_usage(jobs_home: Workspace) -> None:
     for _ in range(3):
         run(jobs_home, "rows")
     live = submit(jobs_home, "hang")
@@ -106,7 +106,7 @@ def test_disk_use_and_prune(jobs_home: Workspace) -> None:
     assert [view.id for view in jobs_home.list_jobs()] == [live]
 
 
-def test_prune_removes_what_was_left_half_made(jobs_home: Workspace) -> None:
+def test_prune_removes_incomplete_jobs(jobs_home: Workspace) -> None:
     for name in ("7", ".trash-3-1"):
         (jobs_home.jobs / name).mkdir()
     os.utime(jobs_home.jobs / "7", (0, 0))
@@ -116,20 +116,20 @@ def test_prune_removes_what_was_left_half_made(jobs_home: Workspace) -> None:
     assert not (jobs_home.jobs / ".trash-3-1").exists()
 
 
-def test_a_live_job_cannot_begin_anew(jobs_home: Workspace) -> None:
+def test_a_live_job_cannot_be_retried(jobs_home: Workspace) -> None:
     job = submit(jobs_home, "hang")
     wait_for(jobs_home, job, "running")
     with pytest.raises(UsageError, match="is running"):
         jobs_home.reopen(job)
 
 
-def test_names_of_jobs_that_are_none(jobs_home: Workspace) -> None:
+def test_invalid_job_names_are_rejected(jobs_home: Workspace) -> None:
     for name in ("99", "../..", "", "x", "-1"):
         with pytest.raises(UsageError, match="there is no job"):
             jobs_home.view(name)
 
 
-def test_the_spec_can_be_read_by_anyone(jobs_home: Workspace) -> None:
+def test_the_spec_is_plain_json(jobs_home: Workspace) -> None:
     spec = JobSpec(
         action="test_rows", params={"n": 1, "nested": {"a": [1, None]}}, title="\x1b[31m", cwd="/", env={"A": "b"}
     )
@@ -143,7 +143,7 @@ def test_the_spec_can_be_read_by_anyone(jobs_home: Workspace) -> None:
             _ = jobs_home.view(1).spec
 
 
-def test_where_the_workspace_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_workspace_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LAYERWISE_HOME", str(tmp_path / "home"))
     assert Workspace().root == tmp_path / "home"
     assert Workspace(tmp_path / "other").jobs == tmp_path / "other" / "jobs"
@@ -152,7 +152,7 @@ def test_where_the_workspace_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert Workspace().root == tmp_path / "state" / "layerwise"
 
 
-def test_every_new_job_is_told_to_those_who_watch_the_folder(jobs_home: Workspace) -> None:
+def test_watchers_of_the_folder_are_notified_of_every_new_job(jobs_home: Workspace) -> None:
     _finished(jobs_home, 1)
     watch = Watch()
     number = watch.add(jobs_home.jobs, FOLDER)

@@ -1,4 +1,4 @@
-"""Children in sessions of their own die with a job whose supervisor is killed: at once, and with nobody looking."""
+"""Children in their own sessions die with a job whose supervisor is killed, immediately and without a client."""
 
 import json
 import os
@@ -60,7 +60,9 @@ def _gone_at_once(pids: list[int]) -> None:
 
 
 @pytest.mark.parametrize(("start", "victim"), list(product(["detached", "warm"], ["supervisor", "both"])))
-def test_strays_of_a_detached_job(jobs_home: Workspace, tmp_path: Path, start: str, victim: str) -> None:
+def test_stray_children_of_a_killed_detached_job_die(
+    jobs_home: Workspace, tmp_path: Path, start: str, victim: str
+) -> None:
     (tmp_path / "check.py").write_text(_CHECK)
     params = {"command": [sys.executable, str(tmp_path / "check.py"), str(tmp_path / "pids")]}
     job = (submit if start == "detached" else submit_warm)(jobs_home, "command", params)
@@ -73,7 +75,7 @@ def test_strays_of_a_detached_job(jobs_home: Workspace, tmp_path: Path, start: s
 
 
 @pytest.mark.parametrize("what", ["reduce", "bisect", "repeat"])
-def test_strays_of_a_killed_command_line(tmp_path: Path, what: str) -> None:
+def test_stray_children_of_a_killed_command_line_die(tmp_path: Path, what: str) -> None:
     bad, _ = saved(tmp_path, mlp(), "/fc0/MatMul")
     (tmp_path / "check.py").write_text(_CHECK)
     words = ["debug", what, bad.name, "--check", sys.executable, "check.py", "pids"]
@@ -86,6 +88,6 @@ def test_strays_of_a_killed_command_line(tmp_path: Path, what: str) -> None:
 
 
 def next_file(folder: Path) -> Path:
-    """The check runs in a folder of its own in the job's."""
+    """The check runs in its own folder inside the job's."""
     home = Workspace()
     return until(lambda: next(home.jobs.glob("*/artifacts/**/pids"), None))

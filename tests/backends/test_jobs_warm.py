@@ -1,4 +1,4 @@
-"""Jobs given to a pair that waits for one: the same guarantees, and nothing left of a pair that nobody wants."""
+"""Jobs run by prestarted processes: the same guarantees, and no unused process is left behind."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ _APP = (
 )
 
 
-def test_a_pair_does_one_job_and_the_next_one_has_another(jobs_home: Workspace) -> None:
+def test_each_job_gets_its_own_prestarted_pair(jobs_home: Workspace) -> None:
     async def main() -> list[tuple[int, int]]:
         client = JobClient(jobs_home)
         pairs = []
@@ -66,7 +66,7 @@ def test_a_pair_does_one_job_and_the_next_one_has_another(jobs_home: Workspace) 
 
 
 @pytest.mark.parametrize("victim", ["app", "supervisor", "worker"])
-def test_an_idle_pair_is_gone_with_the_app_and_no_half_of_it_stays(jobs_home: Workspace, victim: str) -> None:
+def test_an_idle_pair_ends_with_the_app(jobs_home: Workspace, victim: str) -> None:
     app = start_script(_APP, "nothing")
     worker, supervisor = until(lambda: waiting_pair(jobs_home))
     kill({"app": app.pid, "supervisor": supervisor, "worker": worker}[victim])
@@ -77,7 +77,7 @@ def test_an_idle_pair_is_gone_with_the_app_and_no_half_of_it_stays(jobs_home: Wo
     app.wait()
 
 
-def test_a_job_of_a_pair_goes_on_without_the_app(jobs_home: Workspace) -> None:
+def test_a_job_in_a_prestarted_pair_survives_the_app(jobs_home: Workspace) -> None:
     app = start_script(_APP, "rows")
     row_of(jobs_home, 1, "layers")
     app.kill()
@@ -87,7 +87,7 @@ def test_a_job_of_a_pair_goes_on_without_the_app(jobs_home: Workspace) -> None:
     until(lambda: not alive(supervisor))
 
 
-def test_a_pair_whose_worker_died_starts_another(jobs_home: Workspace) -> None:
+def test_a_pair_whose_worker_died_starts_another_worker(jobs_home: Workspace) -> None:
     async def main() -> tuple[int, tuple[int, int]]:
         client = JobClient(jobs_home)
         worker, supervisor = await ready_pair(jobs_home, client)
@@ -102,7 +102,7 @@ def test_a_pair_whose_worker_died_starts_another(jobs_home: Workspace) -> None:
     assert own == supervisor
 
 
-def test_a_pair_that_is_gone_or_of_older_code_is_not_used(jobs_home: Workspace) -> None:
+def test_a_dead_or_outdated_pair_is_not_used(jobs_home: Workspace) -> None:
     packages = Path(sysconfig.get_path("purelib"))
 
     async def main() -> None:
@@ -156,7 +156,7 @@ def test_cancel_while_it_waits_for_a_slot_and_while_it_runs(jobs_home: Workspace
 
 @pytest.mark.parametrize("victim", ["worker", "supervisor"])
 @pytest.mark.parametrize("daemon", [True, False])
-def test_children_are_gone_wherever_they_went(jobs_home: Workspace, victim: str, daemon: bool) -> None:
+def test_children_are_killed_in_any_session(jobs_home: Workspace, victim: str, daemon: bool) -> None:
     job = submit_warm(jobs_home, "children", {"daemon": daemon})
     children = row_of(jobs_home, job, "children")["pids"]
     worker, supervisor = pids_of(jobs_home, job)
@@ -177,7 +177,7 @@ def test_a_forked_child_keeps_neither_lock_nor_lease(jobs_home: Workspace) -> No
     until(lambda: not alive(child), 1.0)
 
 
-def test_worker_and_supervisor_hold_the_lock_and_no_other_descriptor_of_ours(jobs_home: Workspace) -> None:
+def test_worker_and_supervisor_hold_only_the_lock(jobs_home: Workspace) -> None:
     job = submit_warm(jobs_home, "hang")
     row_of(jobs_home, job, "layers")
     folder = jobs_home.jobs / str(job)

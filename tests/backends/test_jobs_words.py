@@ -1,4 +1,4 @@
-"""How a job ended is said as it was: over every way a worker can end and every moment it can be asked to."""
+"""How a job's end is described, for every way a worker can end and every time it can be cancelled."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ WROTE = ("nothing", "card", "result")
 
 
 @pytest.mark.parametrize("stopped", ["", "cancel", "timeout"])
-def test_the_words_for_an_end(jobs_home: Workspace, stopped: str) -> None:
+def test_every_end_has_its_description(jobs_home: Workspace, stopped: str) -> None:
     for status, wrote, killed in product(STATUSES, WROTE, [False, True]):
         folder, lock = jobs_home.create(JobSpec(action="test_rows"))
         os.close(lock)
@@ -54,7 +54,7 @@ ENDS = {"hang": "cancelled", "stubborn": "cancelled", "error_when_asked": "cance
 
 
 @pytest.mark.parametrize(("action", "state"), ENDS.items())
-def test_only_what_ended_because_it_was_asked_to_is_cancelled(jobs_home: Workspace, action: str, state: str) -> None:
+def test_only_jobs_that_end_on_request_are_cancelled(jobs_home: Workspace, action: str, state: str) -> None:
     job = submit(jobs_home, action)
     until(lambda: any(event["type"] in ("log", "row") for event in events_of(jobs_home, job)))
     asyncio.run(JobClient(jobs_home).cancel(job))
@@ -74,7 +74,7 @@ def test_cancel_says_how_it_ended(jobs_home: Workspace, tmp_path: Path, end: str
 
 @pytest.mark.parametrize("ago", [60.0, 86_400.0])
 @pytest.mark.parametrize("events", range(1, 11))
-def test_a_lost_job_ended_when_it_was_last_seen(
+def test_a_lost_jobs_end_time_is_its_last_sign_of_life(
     jobs_home: Workspace, ago: float, events: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     then = time.time() - ago
@@ -90,7 +90,7 @@ def test_a_lost_job_ended_when_it_was_last_seen(
     assert view.state == "lost" and view.ended == view.started == pytest.approx(then, abs=0.001)
 
 
-def test_a_killed_job_that_nobody_looked_at(jobs_home: Workspace) -> None:
+def test_a_killed_job_without_readers_is_lost(jobs_home: Workspace) -> None:
     job = submit(jobs_home, "hang")
     worker, supervisor = pids_of(jobs_home, job)
     last = max(event["t"] for event in events_of(jobs_home, job))
@@ -100,7 +100,7 @@ def test_a_killed_job_that_nobody_looked_at(jobs_home: Workspace) -> None:
     assert jobs_home.view(job).ended == pytest.approx(last, abs=1.0)
 
 
-def test_conclude_is_what_a_look_does(jobs_home: Workspace) -> None:
+def test_conclude_and_reading_find_the_same_state(jobs_home: Workspace) -> None:
     folder, lock = jobs_home.create(JobSpec(action="test_rows"))
     assert conclude(folder, 1, Ending()) == "lost"
     os.close(lock)

@@ -1,4 +1,4 @@
-"""Polygraphy's JSON, with the real Polygraphy on the other side."""
+"""Polygraphy's JSON, checked against the real Polygraphy."""
 
 import base64
 import io
@@ -26,7 +26,9 @@ def read(path: Path) -> Any:
 
 @pytest.mark.parametrize("shape", [(2, 3), (), (0, 4), (5,)])
 @pytest.mark.parametrize("name", NUMPY_NAMES)
-def test_arrays_of_numpy_are_written_byte_for_byte_alike(tmp_path: Path, name: str, shape: tuple[int, ...]) -> None:
+def test_numpy_arrays_are_written_byte_for_byte_like_polygraphys(
+    tmp_path: Path, name: str, shape: tuple[int, ...]
+) -> None:
     feeds = [{"X": sample(name, shape)}]
     save(tmp_path / "ours.json", feeds)
     theirs.save_json(feeds, str(tmp_path / "theirs.json"))
@@ -43,7 +45,7 @@ def test_every_type_survives_a_round_trip(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*sorted(EXTENDED_NAMES), "string"])
-def test_polygraphy_reads_the_types_it_does_not_know(tmp_path: Path, name: str) -> None:
+def test_polygraphy_reads_types_unknown_to_it(tmp_path: Path, name: str) -> None:
     array = sample(name)
     save(tmp_path / "a.json", {"x": array})
     got = theirs.load_json(str(tmp_path / "a.json"))["x"]
@@ -56,7 +58,9 @@ def test_polygraphy_reads_the_types_it_does_not_know(tmp_path: Path, name: str) 
 
 @given(hnp.arrays(hnp.scalar_dtypes().filter(lambda d: dtype_name(d) in NUMPY_NAMES), hnp.array_shapes(min_dims=0)))
 @settings(max_examples=40, deadline=None)
-def test_any_array_goes_both_ways(tmp_path_factory: pytest.TempPathFactory, array: np.ndarray[Any, Any]) -> None:
+def test_any_array_is_exchanged_with_polygraphy(
+    tmp_path_factory: pytest.TempPathFactory, array: np.ndarray[Any, Any]
+) -> None:
     path = tmp_path_factory.mktemp("any") / "a.json"
     save(path, [array])
     native = array.astype(array.dtype.newbyteorder("="))
@@ -65,7 +69,7 @@ def test_any_array_goes_both_ways(tmp_path_factory: pytest.TempPathFactory, arra
     assert np.array_equal(as_array(read(path)[0]).astype(array.dtype), array, equal_nan=array.dtype.kind in "fc")
 
 
-def test_fortran_order_and_strides(tmp_path: Path) -> None:
+def test_fortran_order_and_strided_arrays_round_trip(tmp_path: Path) -> None:
     array = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     odd = [np.asfortranarray(array), array[:, ::2], array.T, array[::-1]]
     theirs.save_json(odd, str(tmp_path / "a.json"))
@@ -82,7 +86,7 @@ def test_plain_values_are_written_as_polygraphy_writes_them(tmp_path: Path) -> N
     assert (tmp_path / "a.json").read_text() == theirs.to_json(value)
 
 
-def test_nothing_is_decoded_before_it_is_asked_for(tmp_path: Path) -> None:
+def test_arrays_are_decoded_lazily(tmp_path: Path) -> None:
     big = np.random.default_rng(0).random(4 << 20)
     save(tmp_path / "a.json", {"x": big, "y": big[:10]})
     tracemalloc.start()
@@ -106,7 +110,7 @@ def test_any_layout_of_the_json_is_read(tmp_path: Path, indent: int | None) -> N
     assert same(got[2]["array"].array(), feeds[2]["array"])
 
 
-def test_odd_spellings_of_the_key_and_the_value(tmp_path: Path) -> None:
+def test_unusual_spellings_of_key_and_value_are_read(tmp_path: Path) -> None:
     array = sample("float32")
     text = theirs.to_json({"x": array})
     value = json.loads(text)["x"]["array"]
@@ -117,13 +121,13 @@ def test_odd_spellings_of_the_key_and_the_value(tmp_path: Path) -> None:
         assert same(as_array(read(tmp_path / "a.json")["x"]), array)
 
 
-def test_a_name_that_looks_like_the_key_is_no_array(tmp_path: Path) -> None:
+def test_a_name_like_the_key_is_not_an_array(tmp_path: Path) -> None:
     value = {'foo"array": "': 'k05VTVBZ"array": "k05V', "array": "k05VTVBZ"}
     (tmp_path / "a.json").write_text(json.dumps(value))
     assert read(tmp_path / "a.json") == value
 
 
-def test_many_small_arrays_across_the_scanner_windows(tmp_path: Path) -> None:
+def test_small_arrays_across_scanner_windows_are_found(tmp_path: Path) -> None:
     feeds = [{f"{'n' * (number % 97)}{number}": np.full(number % 50, number)} for number in range(3000)]
     save(tmp_path / "a.json", feeds)
     for got, wanted in zip(read(tmp_path / "a.json"), feeds, strict=True):
@@ -131,7 +135,7 @@ def test_many_small_arrays_across_the_scanner_windows(tmp_path: Path) -> None:
         assert np.array_equal(got[name].array(), array)
 
 
-def test_legacy_forms(tmp_path: Path) -> None:
+def test_legacy_forms_are_read(tmp_path: Path) -> None:
     array = np.array([1.0, 2.0], np.float32)
     plain, archive = io.BytesIO(), io.BytesIO()
     np.save(plain, array)
@@ -151,7 +155,7 @@ def test_legacy_forms(tmp_path: Path) -> None:
 LEGACY = "polygraphy_serialized_json_type"
 
 
-def test_the_void_form_of_polygraphy_stays_raw(tmp_path: Path) -> None:
+def test_polygraphys_void_type_stays_raw_bytes(tmp_path: Path) -> None:
     array = sample("bfloat16")
     theirs.save_json([array], str(tmp_path / "a.json"))
     got = read(tmp_path / "a.json")[0].array()
@@ -180,7 +184,7 @@ def test_bad_files_name_the_file_and_the_reason(tmp_path: Path, text: str, reaso
     assert str(path) in str(caught.value) and "\x1b" not in str(caught.value)
 
 
-def test_pickles_are_refused(tmp_path: Path) -> None:
+def test_pickles_are_rejected(tmp_path: Path) -> None:
     stream = io.BytesIO()
     np.save(stream, np.array([{"a": 1}], object), allow_pickle=True)
     text = base64.b64encode(stream.getvalue()).decode()
@@ -189,7 +193,7 @@ def test_pickles_are_refused(tmp_path: Path) -> None:
         read(tmp_path / "a.json")
 
 
-def test_a_file_that_changes_under_us_is_noticed(tmp_path: Path) -> None:
+def test_a_file_changed_during_reading_is_detected(tmp_path: Path) -> None:
     save(tmp_path / "a.json", [sample("float32")])
     stored = read(tmp_path / "a.json")[0]
     save(tmp_path / "a.json", [sample("float32", seed=1)])
@@ -197,7 +201,7 @@ def test_a_file_that_changes_under_us_is_noticed(tmp_path: Path) -> None:
         stored.array()
 
 
-def test_strings_that_cannot_be_kept_are_refused(tmp_path: Path) -> None:
+def test_strings_that_npy_cannot_store_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(LayerwiseError, match="safetensors"):
         save(tmp_path / "a.json", [np.array(["a\0"], object)])
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Large result files: written once, whole or not at all, on file systems that help and on those that do not."""
+"""Large result files are written once and atomically, on file systems with and without hole collapsing."""
 
 import json
 import os
@@ -22,7 +22,7 @@ LARGE = 300_000  # float64 elements: 2.4 MB
 
 @pytest.fixture(params=["disk", "memory", "no unnamed files", "no links"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of the disk; of a file system that cannot take holes out; where all files have names; without links."""
+    """Folders on a normal disk, without hole collapsing, without unnamed files, and without links."""
     if request.param == "no unnamed files":
         monkeypatch.setattr(unnamed, "FLAG", None)
     if request.param == "no links":
@@ -56,7 +56,7 @@ def results(*sizes: int) -> RunResults:
 
 @pytest.mark.parametrize("sizes", [(LARGE, LARGE), (LARGE, 5, LARGE), (5, LARGE), (LARGE, LARGE, 5), (LARGE,)])
 @pytest.mark.parametrize("name", ["out.json", "out.safetensors"])
-def test_large_results_come_back_and_polygraphy_reads_them(folder: Path, name: str, sizes: tuple[int, ...]) -> None:
+def test_large_results_are_read_by_us_and_polygraphy(folder: Path, name: str, sizes: tuple[int, ...]) -> None:
     wanted, path = results(*sizes), folder / name
     path.write_text("what was there before")
     wanted.save(path)
@@ -72,7 +72,7 @@ def test_large_results_come_back_and_polygraphy_reads_them(folder: Path, name: s
     assert path.stat().st_mode & 0o777 == 0o666 & ~umask
 
 
-def test_a_large_file_has_spaces_between_runners_at_most(folder: Path) -> None:
+def test_a_large_file_has_at_most_spaces_between_runners(folder: Path) -> None:
     results(LARGE, LARGE).save(folder / "ours.json")
     text = (folder / "ours.json").read_text()
     assert len(json.loads(text)["lst"]) == 2
@@ -83,7 +83,7 @@ def test_a_large_file_has_spaces_between_runners_at_most(folder: Path) -> None:
     assert len(text) - theirs.stat().st_size < 1 << 16
 
 
-def test_the_library_reads_a_large_dump_and_one_with_a_long_header(folder: Path) -> None:
+def test_safetensors_reads_large_dumps_and_long_headers(folder: Path) -> None:
     array = np.random.default_rng(0).random(LARGE * 2)
     for name, count in (("few", 2), ("many", 5000)):
         with DumpWriter(folder / name) as writer:
@@ -97,7 +97,7 @@ def test_the_library_reads_a_large_dump_and_one_with_a_long_header(folder: Path)
 
 
 @pytest.mark.parametrize("name", ["out.json", "out.safetensors"])
-def test_nothing_is_left_of_what_an_error_stopped(folder: Path, name: str) -> None:
+def test_a_failed_write_leaves_nothing(folder: Path, name: str) -> None:
     class Breaks(dict[str, np.ndarray]):
         def items(self):  # type: ignore[no-untyped-def]
             yield "a", np.zeros(LARGE)
@@ -125,7 +125,7 @@ with open_results_writer(sys.argv[1], ["first", "second"]) as writer:
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files have names here")
 @pytest.mark.parametrize("name", ["out.json", "out.safetensors"])
-def test_nothing_is_left_of_a_writer_that_was_killed(tmp_path: Path, name: str) -> None:
+def test_a_killed_writer_leaves_nothing(tmp_path: Path, name: str) -> None:
     command = [sys.executable, "-c", WRITES_AND_WAITS, str(tmp_path / name)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None and writer.stdout.readline() == b"written\n"

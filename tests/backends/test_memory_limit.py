@@ -1,4 +1,4 @@
-"""How much memory a worker may hold: told, set and kept to, whatever fills it; what files back is not counted."""
+"""A worker's memory limit is configured, applied and enforced; file-backed memory is not counted."""
 
 import os
 import resource
@@ -25,13 +25,13 @@ NO_SIZES = ["-1", "0", "1K", "63M", "much", "8 apples", "nan", "inf", "1e999", "
 
 
 @pytest.mark.parametrize("text", SIZES)
-def test_the_users_limit(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_limit_is_applied(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAYERWISE_MEMORY", text)
     assert memory.limit() == SIZES[text]
 
 
 @pytest.mark.parametrize("text", NO_SIZES)
-def test_what_is_no_limit_is_refused_by_name(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_limit_is_named_in_the_error(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAYERWISE_MEMORY", text)
     with pytest.raises(UsageError, match=r"^LAYERWISE_MEMORY: ") as refused:
         memory.limit()
@@ -45,7 +45,7 @@ def test_the_machines_limit_leaves_an_eighth(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("detached", [False, True])
-def test_a_hungry_worker_is_stopped_and_says_why(
+def test_a_worker_beyond_the_limit_is_stopped_with_the_reason(
     detached: bool, jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAYERWISE_MEMORY", "200M")
@@ -57,14 +57,14 @@ def test_a_hungry_worker_is_stopped_and_says_why(
     assert "eat_memory" in view.card["detail"]
 
 
-def test_a_limit_that_is_none_ends_the_job_in_a_sentence(jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_limit_ends_the_job_with_a_message(jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAYERWISE_MEMORY", "plenty")
     card = run(jobs_home, "echo").card
     assert card is not None
     assert (card["kind"], card["summary"].partition(":")[0]) == ("error", "LAYERWISE_MEMORY")
 
 
-def test_what_files_back_is_not_counted(tmp_path: Path) -> None:
+def test_file_backed_memory_is_not_counted(tmp_path: Path) -> None:
     """Weights of hundreds of gigabytes may be mapped."""
     path = tmp_path / "weights"
     with path.open("wb") as stream:
@@ -78,7 +78,7 @@ def test_what_files_back_is_not_counted(tmp_path: Path) -> None:
     del filled
 
 
-def test_a_room_bounds_what_is_taken_in_it_and_nothing_after() -> None:
+def test_room_limits_allocations_only_inside_its_block() -> None:
     usual = resource.getrlimit(resource.RLIMIT_DATA)
     with memory.room(100 * M):
         with pytest.raises(MemoryError):
@@ -92,11 +92,11 @@ def test_a_room_bounds_what_is_taken_in_it_and_nothing_after() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 999, 1023, 1 << 10, 1536, 5 << 20, 1 << 40])
-def test_sizes_are_written_as_they_are_read(size: int) -> None:
+def test_sizes_are_formatted_as_they_are_parsed(size: int) -> None:
     text = binary_size(size)
     assert parse_size(text.removesuffix(" bytes").replace(" ", "")) == pytest.approx(size, rel=0.005)
 
 
-def test_damaged_bytes_have_no_functions() -> None:
+def test_check_functions_accepts_damaged_bytes() -> None:
     for data in (b"", b"\xff" * 20, b"\xca\x01\x05abc"):
         check_functions(data)

@@ -54,7 +54,7 @@ def test_large_weights_are_references_into_the_model_itself(tmp_path: Path) -> N
     assert load_model(path) == whole == load_model(path.read_bytes())
 
 
-def test_weights_of_bodies_and_constants_stay_out_too(tmp_path: Path) -> None:
+def test_weights_of_bodies_and_constants_are_external_too(tmp_path: Path) -> None:
     whole, path = if_model(), tmp_path / "m.onnx"
     constant = helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.ones(512, np.float32)))
     whole.graph.node.extend([constant, helper.make_node("Add", ["y", "c"], ["z"])])
@@ -80,7 +80,7 @@ def typed(name: str, dtype: int, values: np.ndarray) -> onnx.TensorProto:
     return helper.make_tensor(name, dtype, values.shape, values.ravel().tolist())
 
 
-def test_typed_fields(tmp_path: Path) -> None:
+def test_weights_in_typed_fields_are_read(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     floats, doubles = random.standard_normal((20, 20)).astype(np.float32), random.standard_normal(300)
     ints, halfs = np.arange(-600, 600), random.standard_normal(1000).astype(np.float16)
@@ -102,7 +102,7 @@ def test_typed_fields(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["int4", "uint4", "bfloat16", "float8_e4m3fn", "float4_e2m1fn", "bool"])
-def test_types_that_numpy_lacks(tmp_path: Path, kind: str) -> None:
+def test_types_that_numpy_lacks_are_read(tmp_path: Path, kind: str) -> None:
     dtype = np.dtype(getattr(ml_dtypes, kind, np.bool_))
     values = np.array([[0, 1, 2], [3, 1, 0]], np.float32).astype(dtype)
     whole, path = model([], [], [], [numpy_helper.from_array(values, "w")]), tmp_path / "m.onnx"
@@ -122,7 +122,7 @@ def save_external(folder: Path, data_folder: Path | None = None) -> onnx.ModelPr
     return whole
 
 
-def test_external_data_beside_the_model(tmp_path: Path) -> None:
+def test_external_data_next_to_the_model_is_read(tmp_path: Path) -> None:
     whole = save_external(tmp_path)
     file = ModelFile(tmp_path / "m.onnx")
     assert {ref["location"] for ref in external_refs(file.structure()).values()} == {"w.bin"}
@@ -152,7 +152,7 @@ def test_external_data_in_another_folder_needs_one_common_folder(tmp_path: Path)
         ignored.array("w0")
 
 
-def test_a_link_to_a_model_elsewhere(tmp_path: Path) -> None:
+def test_a_linked_model_finds_its_external_data(tmp_path: Path) -> None:
     (tmp_path / "blobs").mkdir()
     whole = mlp()
     onnx.save(whole, tmp_path / "blobs" / "abc")
@@ -211,7 +211,7 @@ def test_external_numbers_are_checked(tmp_path: Path, key: str, value: str) -> N
         ModelFile(tmp_path / "m.onnx").structure()
 
 
-def test_over_two_gigabytes_of_external_data(tmp_path: Path) -> None:
+def test_external_data_over_two_gigabytes_are_read(tmp_path: Path) -> None:
     count = 3 * (1 << 30) // 4
     with (tmp_path / "w.bin").open("wb") as stream:
         stream.truncate(4 * count)
@@ -228,7 +228,7 @@ def test_over_two_gigabytes_of_external_data(tmp_path: Path) -> None:
     assert array[0] == 0
 
 
-def test_over_two_gigabytes_in_the_file_itself(tmp_path: Path) -> None:
+def test_a_file_over_two_gigabytes_is_read(tmp_path: Path) -> None:
     from layerwise._tool.backends.model.wire import put_bytes, put_int, put_varint
 
     nbytes = 3 << 30
@@ -244,7 +244,7 @@ def test_over_two_gigabytes_in_the_file_itself(tmp_path: Path) -> None:
     assert len(file.structure_bytes()) < 200
 
 
-def test_old_models_functions_and_empty_graphs(tmp_path: Path) -> None:
+def test_old_models_functions_and_empty_graphs_are_read(tmp_path: Path) -> None:
     old = mlp()
     old.ir_version = 3
     for tensor in old.graph.initializer:
@@ -266,7 +266,7 @@ def test_old_models_functions_and_empty_graphs(tmp_path: Path) -> None:
     assert ModelFile(tmp_path / "empty.onnx").weights() == {}
 
 
-def test_keys(tmp_path: Path) -> None:
+def test_structure_keys_depend_on_structure_and_weight_locations(tmp_path: Path) -> None:
     first, second = tmp_path / "a" / "m.onnx", tmp_path / "b" / "m.onnx"
     for path, seed in ((first, 0), (second, 1)):
         path.parent.mkdir()
@@ -291,20 +291,20 @@ def test_content_hash_sees_external_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"# A readme\n\nwith some text\n" * 50, b"\0" * 100, b"PK\x03\x04" + b"a" * 99])
-def test_what_is_no_model(tmp_path: Path, data: bytes) -> None:
+def test_files_that_are_not_models_are_rejected(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "m.onnx").write_bytes(data)
     with pytest.raises(BadFile, match="not an ONNX model"):
         ModelFile(tmp_path / "m.onnx")
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_paths_that_are_not_files_are_rejected(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "missing", tmp_path / "pipe", Path("/dev/zero"), tmp_path / "a\0b"):
         with pytest.raises(BadFile):
             ModelFile(path)
 
 
-def test_odd_file_names(tmp_path: Path) -> None:
+def test_unusual_file_names_are_accepted(tmp_path: Path) -> None:
     whole, feed = mlp(), {"x": np.ones((1, 64), np.float32)}
     onnx.save(whole, tmp_path / "mö del 模型.onnx")
     assert_runs_alike(ModelFile(tmp_path / "mö del 模型.onnx"), whole, feed)
@@ -332,7 +332,7 @@ def test_values_must_fit_the_shape(tmp_path: Path) -> None:
             ModelFile(tmp_path / "m.onnx").array(name)
 
 
-def test_opening_and_walking_reads_no_weights(tmp_path: Path) -> None:
+def test_opening_and_scanning_read_no_weights(tmp_path: Path) -> None:
     path = DATA / "light" / "light_densenet121.onnx"
     assert len(ModelFile(path).weights()) == len(onnx.load(path).graph.initializer)
     big = tmp_path / "big.onnx"

@@ -1,4 +1,4 @@
-"""The onnxruntime runner: types, providers, errors in words, optimised graphs."""
+"""The onnxruntime runner: types, providers, readable errors, optimised graphs."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def opened(model: onnx.ModelProto, **options: object) -> Runner:
 X2 = np.array([1, 2], np.float32)
 
 
-def test_runs_a_model_and_names_what_it_has() -> None:
+def test_a_runner_runs_a_model_and_lists_inputs_and_outputs() -> None:
     with opened(models.mlp(width=4)) as runner:
         result = runner.infer({"x": np.ones((3, 4), np.float32)})
     (info,) = runner.inputs
@@ -47,7 +47,7 @@ def test_runs_a_model_and_names_what_it_has() -> None:
         ("float16", np.float16),
     ],
 )
-def test_small_floats_go_in_and_come_out_as_themselves(type_text: str, dtype: type) -> None:
+def test_small_floats_pass_through_unchanged(type_text: str, dtype: type) -> None:
     number = onnx.TensorProto.DataType.Value(type_text.upper())
     model = models.from_text(
         f"g ({type_text}[2,3] x) => ({type_text}[2,3] y, float[2,3] wide, {type_text}[2,3] back) "
@@ -70,7 +70,7 @@ def test_small_floats_go_in_and_come_out_as_themselves(type_text: str, dtype: ty
         (21, ml_dtypes.uint4, [1, 2, 3, 15, 0]),
     ],
 )
-def test_four_bit_tensors_of_odd_length(number: int, dtype: type, values: list[int]) -> None:
+def test_four_bit_tensors_of_odd_length_pass_through(number: int, dtype: type, values: list[int]) -> None:
     word = onnx.TensorProto.DataType.Name(number).lower()
     wide = np.array(values, np.float32)
     with opened(models.from_text(f"g (float[5] x) => ({word}[5] y) {{ y = Cast<to={number}>(x) }}")) as runner:
@@ -81,13 +81,13 @@ def test_four_bit_tensors_of_odd_length(number: int, dtype: type, values: list[i
         np.testing.assert_array_equal(runner.infer({"x": packed}).outputs["y"], wide)
 
 
-def test_empty_bfloat16() -> None:
+def test_empty_bfloat16_tensors_pass_through() -> None:
     model = models.from_text("g (bfloat16[n] x) => (bfloat16[n] y) { y = Identity(x) }")
     with opened(model) as runner:
         assert runner.infer({"x": np.zeros(0, ml_dtypes.bfloat16)}).outputs["y"].shape == (0,)
 
 
-def test_strings_and_booleans() -> None:
+def test_strings_and_booleans_pass_through() -> None:
     words = np.array(["a", "bé\n\x1b[31m"], object)
     with opened(models.string_model()) as runner:
         assert runner.infer({"x": words}).outputs["y"].tolist() == words.tolist()
@@ -95,14 +95,14 @@ def test_strings_and_booleans() -> None:
         assert runner.infer({"x": np.array([True, False])}).outputs["y"].tolist() == [False, True]
 
 
-def test_sequences_come_out_element_by_element() -> None:
+def test_sequences_are_returned_element_by_element() -> None:
     with opened(models.sequence_model()) as runner:
         outputs = runner.infer({"x": X2}).outputs
     assert list(outputs) == ["y[0]", "y[1]", "z"]
     np.testing.assert_array_equal(outputs["y[1]"], 2 * X2)
 
 
-def test_an_absent_optional_is_left_out() -> None:
+def test_an_absent_optional_is_omitted() -> None:
     model = models.from_text("g (optional(float[2]) x) => (optional(float[2]) y) { y = Identity(x) }")
     with opened(model) as runner:
         assert dict(runner.infer({"x": None}).outputs) == {}  # type: ignore[dict-item]
@@ -135,7 +135,7 @@ def _as_bfloat16() -> onnx.ModelProto:
     return new
 
 
-def test_some_outputs_only() -> None:
+def test_a_subset_of_outputs_can_be_requested() -> None:
     with opened(models.loop_model()) as runner:
         outputs = runner.infer({"trips": np.array(2), "x": X2}, ["every"]).outputs
     assert list(outputs) == ["every"]
@@ -158,7 +158,7 @@ def test_an_initializer_that_is_an_input_may_be_fed() -> None:
         ({"x": X2.astype(np.float64)}, "input 'x' is float32, the feed has float64"),
     ],
 )
-def test_a_feed_that_does_not_fit(feed: dict[str, np.ndarray], message: str) -> None:
+def test_a_feed_that_does_not_match_is_rejected(feed: dict[str, np.ndarray], message: str) -> None:
     with opened(models.from_text("g (float[2] x) => (float[2] y) { y = Neg(x) }")) as runner:
         with pytest.raises(UsageError, match=message):
             runner.infer(feed)
@@ -177,7 +177,7 @@ def test_a_failing_node_is_named_on_one_line() -> None:
     assert "onnxruntime_src" not in str(caught.value) and "::" not in str(caught.value)
 
 
-def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_loaded_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LayerwiseError, match=r"cannot load the model: .*No Op registered for Foo"):
         opened(models.from_text("g (float[2] x) => (float[2] y) { y = Foo(x) }"))
     bad = tmp_path / "bad.onnx"
@@ -192,25 +192,25 @@ def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["cpu", "CPU", "CPUExecutionProvider", "cpuexecutionprovider"])
-def test_providers_as_users_write_them(text: str) -> None:
+def test_providers_are_found_by_partial_names(text: str) -> None:
     with opened(models.mlp(width=4), providers=[text]) as runner:
         assert runner.fallbacks() == []
 
 
-def test_a_provider_that_nobody_knows_or_that_is_ambiguous() -> None:
+def test_an_unknown_or_ambiguous_provider_is_rejected() -> None:
     with pytest.raises(UsageError, match=r"'quantum' fits no provider .* CUDA"):
         opened(models.mlp(), providers=["quantum"])
     with pytest.raises(UsageError, match="'c' fits several providers"):
         opened(models.mlp(), providers=["c"])
 
 
-def test_a_provider_that_is_not_built_in() -> None:
+def test_a_provider_missing_from_the_build_is_an_error() -> None:
     with pytest.raises(MissingDependency, match="built without DmlExecutionProvider"):
         opened(models.mlp(), providers=["dml"])
 
 
 @pytest.mark.parametrize("provider", ["cuda", "tensorrt"])
-def test_a_provider_that_does_not_load_is_never_the_cpu_instead(provider: str) -> None:
+def test_a_provider_that_fails_to_load_does_not_fall_back_to_cpu(provider: str) -> None:
     try:
         runner = opened(models.mlp(), providers=[provider])
     except MissingDependency as error:
@@ -222,7 +222,7 @@ def test_a_provider_that_does_not_load_is_never_the_cpu_instead(provider: str) -
 # Notes
 
 
-def test_fp16_nodes_on_the_cpu_are_told() -> None:
+def test_fp16_nodes_on_the_cpu_give_a_warning() -> None:
     model = models.mlp()
     with opened(model) as runner:
         assert runner.notes() == []
@@ -233,7 +233,7 @@ def test_fp16_nodes_on_the_cpu_are_told() -> None:
         assert runner.notes() == []
 
 
-def test_notes_of_a_model_on_disk(tmp_path: Path) -> None:
+def test_notes_are_given_for_a_model_on_disk(tmp_path: Path) -> None:
     path = models.save(convert_precision(models.mlp(), "float16"), tmp_path / "half.onnx")
     with open_runner(RunnerSpec(kind="onnxrt"), Loadable(path=path)) as runner:
         assert len(runner.notes()) == 1
@@ -242,7 +242,7 @@ def test_notes_of_a_model_on_disk(tmp_path: Path) -> None:
 # Custom operators
 
 
-def test_a_custom_operator_library() -> None:
+def test_a_custom_operator_library_is_loaded() -> None:
     extensions = pytest.importorskip("onnxruntime_extensions")
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17, "ai.onnx.contrib" : 1]>'
@@ -254,7 +254,7 @@ def test_a_custom_operator_library() -> None:
         opened(model)
 
 
-def test_a_custom_operator_library_that_is_none(tmp_path: Path) -> None:
+def test_an_invalid_custom_operator_library_is_rejected(tmp_path: Path) -> None:
     text = tmp_path / "text.so"
     text.write_text("no library")
     with pytest.raises(BadFile, match=r"text\.so: not a custom-op library"):
@@ -273,7 +273,7 @@ def test_weights_stay_in_the_model_file(tmp_path: Path) -> None:
         assert runner.infer({"x": np.array([3], np.float32)}).outputs["y"].tolist() == [3]
 
 
-def test_external_weights_beside_a_path_and_in_another_folder(tmp_path: Path) -> None:
+def test_external_weights_are_found_next_to_the_model_and_elsewhere(tmp_path: Path) -> None:
     model = models.conv_net()
     image = {"image": np.random.default_rng(0).random((1, 3, 16, 16), np.float32)}
     with opened(model) as runner:
@@ -289,7 +289,7 @@ def test_external_weights_beside_a_path_and_in_another_folder(tmp_path: Path) ->
         open_runner(RunnerSpec(kind="onnxrt"), Loadable(path=path))
 
 
-def test_the_optimised_graph_gives_the_same_bits(tmp_path: Path) -> None:
+def test_the_optimised_graph_is_bit_equal(tmp_path: Path) -> None:
     path = make_heavy(tmp_path, "squeezenet")
     spec = RunnerSpec(kind="onnxrt")
     with open_runner(spec, Loadable(path=path)) as runner:

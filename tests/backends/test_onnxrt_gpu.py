@@ -30,7 +30,7 @@ def cuda() -> None:
         pytest.skip(str(error))
 
 
-def test_close_to_the_cpu_and_nothing_falls_back() -> None:
+def test_cuda_is_close_to_the_cpu_without_fallbacks() -> None:
     feed = {"image": np.random.default_rng(0).random((1, 3, 16, 16), np.float32)}
     with opened(models.conv_net(), tf32=False) as runner:
         got = runner.infer(feed).outputs["scores"]
@@ -57,7 +57,7 @@ def test_bfloat16_keeps_its_bits() -> None:
     assert outputs["z"].tolist() == x.astype(np.float32).tolist()
 
 
-def test_tf32_is_the_users_choice() -> None:
+def test_tf32_can_be_switched_on_and_off() -> None:
     random = np.random.default_rng(1)
     x = {"x": random.standard_normal((64, 512)).astype(np.float32)}
     model = models.mlp(width=512, layers=1)
@@ -71,7 +71,7 @@ def test_tf32_is_the_users_choice() -> None:
     assert np.abs(fast - want).max() > 1e-4
 
 
-def test_the_optimised_graph_gives_the_same_bits(tmp_path: Path) -> None:
+def test_the_optimised_graph_is_bit_equal(tmp_path: Path) -> None:
     model = Loadable(data=models.conv_net(channels=32, size=32).SerializeToString())
     feed = {"image": np.random.default_rng(0).random((1, 3, 32, 32), np.float32)}
     with open_runner(cuda_spec(), model) as runner:

@@ -21,7 +21,7 @@ SIZES = st.one_of(st.integers(0, 9), st.integers(BLOCK - 2, BLOCK + 2), st.integ
 @pytest.mark.parametrize("shared", FOLDERS)
 @settings(max_examples=25, deadline=None)
 @given(start=st.sampled_from([0, 1, 4096]), sizes=st.lists(SIZES, max_size=5), late=st.lists(SIZES, max_size=2))
-def test_what_is_written_is_in_the_file(
+def test_the_file_has_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, shared: Path | None, start: int, sizes: list[int], late: list[int]
 ) -> None:
     data = np.random.default_rng(len(sizes)).bytes(3 * BLOCK)
@@ -74,7 +74,7 @@ with open(sys.argv[1], "w+b") as file:
 """
 
 
-def test_a_file_that_may_not_grow_is_told(tmp_path: Path) -> None:
+def test_a_file_size_limit_is_reported(tmp_path: Path) -> None:
     command = [sys.executable, "-c", LIMITED, str(tmp_path / "limited")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "File too large" in done.stderr

@@ -1,4 +1,4 @@
-"""CPU references of TensorRT plugins, against ONNX's own operators, Polygraphy and the plugins' documentation."""
+"""CPU references of TensorRT plugins, compared with ONNX's operators, Polygraphy and the plugins' documentation."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def close(a: np.ndarray, b: np.ndarray) -> None:
     np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
 
 
-def test_instance_normalization() -> None:
+def test_instance_normalization_equals_onnx() -> None:
     want = onnx_op("InstanceNormalization", {"x": X, "s": C6, "b": B6}, epsilon=1e-3)
     close(plugin("InstanceNormalization_TRT", {"x": X, "s": C6, "b": B6}, epsilon=1e-3), want)
     close(plugin("InstanceNormalization_TRT", {"x": X}, epsilon=1e-3, scales=C6.tolist(), bias=B6.tolist()), want)
@@ -57,7 +57,7 @@ def test_instance_normalization() -> None:
 
 
 @pytest.mark.parametrize("op", ["Identity", "InstanceNormalization", "MeanVarianceNormalization"])
-def test_what_polygraphy_has_as_polygraphy_computes_it(op: str) -> None:
+def test_polygraphys_plugins_equal_polygraphys_results(op: str) -> None:
     polygraphy = pytest.importorskip("polygraphy.backend.pluginref")
     from polygraphy.backend.onnx import gs_from_onnx
 
@@ -67,7 +67,7 @@ def test_what_polygraphy_has_as_polygraphy_computes_it(op: str) -> None:
     close(plugin(op, inputs, domain=""), want)
 
 
-def test_group_and_layer_normalization() -> None:
+def test_group_and_layer_normalization_equal_onnx() -> None:
     flat = onnx_op("InstanceNormalization", {"x": X.reshape(2, 3, -1), "s": np.ones(3, "f"), "b": np.zeros(3, "f")})
     want = flat.reshape(X.shape) * C6[:, None, None] + B6[:, None, None]
     close(plugin("GroupNormalizationPlugin", {"x": X, "s": C6, "b": B6}, num_groups=3), want)
@@ -112,7 +112,7 @@ def test_l2_normalization(across: int, axes: tuple[int, ...]) -> None:
     close(got, X / norm * C6[:, None, None])
 
 
-def test_reorg_as_its_readme_shows() -> None:
+def test_reorg_equals_its_readme() -> None:
     x = np.arange(2 * 4 * 36, dtype=np.float32).reshape(2, 4, 6, 6)
     y = plugin("Reorg_TRT", {"x": x}, stride=2)
     assert y.shape == (2, 16, 3, 3)
@@ -121,7 +121,7 @@ def test_reorg_as_its_readme_shows() -> None:
     assert y[1, 15].tolist() == [[259, 261, 263], [277, 279, 281], [283, 285, 287]]
 
 
-def test_coordinate_channels_as_their_readme_shows() -> None:
+def test_coordinate_channels_equal_their_readme() -> None:
     y = plugin("CoordConvAC", {"x": np.zeros((1, 1, 5, 5), np.float32)})
     assert y.shape == (1, 3, 5, 5)
     assert y[0, 1, :, 0].tolist() == y[0, 2, 0].tolist() == [-1, -0.5, 0, 0.5, 1]
@@ -131,14 +131,14 @@ def test_resize_nearest() -> None:
     np.testing.assert_array_equal(plugin("ResizeNearest_TRT", {"x": X}, scale=2.0), X.repeat(2, 2).repeat(2, 3))
 
 
-def test_plugins_and_onnx_operators_in_one_graph() -> None:
+def test_plugins_and_onnx_operators_run_in_one_graph() -> None:
     model = models.from_text("g (float[2,6,4,4] x) => (float[2,6,4,4] y) { a = Neg(x)\n b = Mish_TRT(a)\n y = Abs(b) }")
     with open_runner(RunnerSpec(kind="pluginref"), Loadable(data=model.SerializeToString())) as runner:
         y = runner.infer({"x": X}).outputs["y"]
     close(y, np.abs(plugin("Mish_TRT", {"x": -X})))
 
 
-def test_what_cannot_be_evaluated_is_named() -> None:
+def test_operators_without_a_reference_are_named() -> None:
     with pytest.raises(
         LayerwiseError, match=r"no CPU reference for EfficientNMS_TRT; plugins that have one: .*Mish_TRT"
     ):

@@ -1,4 +1,4 @@
-"""A workspace is its user's alone, whatever the umask and whoever put something there."""
+"""A workspace is private to its user, whatever the umask and whoever created something in it."""
 
 import os
 import stat
@@ -38,10 +38,8 @@ def modes(root: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("before", ["nothing", "loose", "an empty folder"])
-def test_folders_and_files_are_their_users_alone(
-    jobs_home: Workspace, tmp_path: Path, before: str, forked_workers: None
-) -> None:
-    """Under every umask, in workspaces made now and before; what the user asked for has his usual mode."""
+def test_folders_and_files_are_private(jobs_home: Workspace, tmp_path: Path, before: str, forked_workers: None) -> None:
+    """Under every umask, in new and existing workspaces; files that the user asked for have the usual mode."""
     for umask in UMASKS:
         root, folder = tmp_path / f"home{umask:o}", tmp_path / f"place{umask:o}"
         folder.mkdir()
@@ -93,7 +91,7 @@ def _use(root: Path, folder: Path, umask: int) -> int:
 
 @needs_root
 @pytest.mark.parametrize("where", ["root", "jobs", "cache", "leases"])
-def test_what_belongs_to_another_user_is_refused(where: str, open_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_another_user_are_rejected(where: str, open_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = open_place / "home"
     monkeypatch.setenv("LAYERWISE_LEASES", str(root / "leases"))
     Workspace(root)
@@ -116,7 +114,7 @@ ABOVE = [
 
 
 @needs_root
-def test_folders_above_are_safe_as_sshd_has_it(open_place: Path) -> None:
+def test_parent_folders_are_checked_like_sshd_does(open_place: Path) -> None:
     """Of 80: one above is another's, or may be written to by others and is not sticky."""
     for number, (mode, uid, gid, depth, link) in enumerate(ABOVE):
         above = open_place / str(number)
@@ -138,7 +136,7 @@ def test_folders_above_are_safe_as_sshd_has_it(open_place: Path) -> None:
 
 
 @needs_root
-def test_a_link_of_another_user_is_no_workspace(open_place: Path) -> None:
+def test_a_link_of_another_user_is_rejected_as_workspace(open_place: Path) -> None:
     (open_place / "mine").mkdir(mode=0o700)
     for name, target in (("home", "mine"), ("way", ".")):
         (open_place / name).symlink_to(open_place / target)
@@ -150,7 +148,7 @@ def test_a_link_of_another_user_is_no_workspace(open_place: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775, 0o722])
-def test_a_folder_for_all_is_no_workspace(tmp_path: Path, mode: int) -> None:
+def test_a_world_writable_folder_is_rejected_as_workspace(tmp_path: Path, mode: int) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "notes.txt").touch()
     (tmp_path / "shared").chmod(mode)
@@ -159,7 +157,7 @@ def test_a_folder_for_all_is_no_workspace(tmp_path: Path, mode: int) -> None:
     assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == mode
 
 
-def test_a_folder_with_other_things_in_it_keeps_its_mode(tmp_path: Path) -> None:
+def test_a_folder_with_other_content_keeps_its_mode(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "project").chmod(0o755)
     (tmp_path / "project" / "notes.txt").touch()
@@ -231,7 +229,7 @@ def test_a_planted_job_is_never_run(
 
 @needs_root
 @pytest.mark.parametrize("name", ["replies.jsonl", "events.jsonl"])
-def test_lines_of_another_user_are_not_read(jobs_home: Workspace, name: str, forked_workers: None) -> None:
+def test_journal_lines_of_another_user_are_ignored(jobs_home: Workspace, name: str, forked_workers: None) -> None:
     """A cancel that somebody else wrote stops nothing, his journal tells nothing."""
     view = run(jobs_home, "rows", {"n": 3})
     _, lock = jobs_home.reopen(view.id)

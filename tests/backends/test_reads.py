@@ -1,4 +1,4 @@
-"""What a node reads: its inputs and what its bodies capture, and that the reference evaluator keeps just that."""
+"""What nodes read, including captures of their bodies, and when the reference evaluator frees tensors."""
 
 import numpy as np
 import onnx
@@ -40,7 +40,7 @@ def test_a_capture_lives_until_the_body_that_reads_it_has_run() -> None:
     assert Evaluation(model, None).run(feed, ["y"])["y"].tolist() == [4, 16]
 
 
-def test_a_body_reads_its_own_weights_from_itself() -> None:
+def test_a_bodys_own_weights_are_not_captures() -> None:
     model = models.from_text(
         """g (bool c) => (float[1] y) {
             y = If(c) <then_branch = t () => (float[1] a) <float[1] w = {3.0}> { a = Identity(w) },

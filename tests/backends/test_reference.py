@@ -1,4 +1,4 @@
-"""The ONNX reference evaluator as a runner, and its evaluation node by node."""
+"""The ONNX reference evaluator as a runner, and evaluation node by node."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,7 +40,7 @@ FEEDS = {
 
 
 @pytest.mark.parametrize("name", FEEDS)
-def test_agrees_with_onnxruntime(name: str) -> None:
+def test_the_reference_agrees_with_onnxruntime(name: str) -> None:
     model = getattr(models, name)()
     found = []
     for kind in ("onnxrt", "reference"):
@@ -55,7 +55,7 @@ def test_agrees_with_onnxruntime(name: str) -> None:
             np.testing.assert_allclose(ours.astype(np.float64), theirs.astype(np.float64), rtol=1e-4, atol=1e-5)
 
 
-def test_any_tensor_may_be_asked_for_and_only_what_it_needs_runs() -> None:
+def test_any_tensor_can_be_requested_and_only_its_inputs_are_evaluated() -> None:
     model = models.from_text(
         "g (float[2] x) => (float[2] y) { [a] h = Add(x, x)\n [boom] b = Reshape(x, s)\n [c] y = Sub(h, b) }"
     )
@@ -100,7 +100,7 @@ def test_tensors_are_the_callers_own() -> None:
     assert x.tolist() == [1, 1]
 
 
-def test_a_body_reads_tensors_of_the_graph_around_it_after_their_last_other_use() -> None:
+def test_captured_tensors_live_until_the_body_has_run() -> None:
     model = models.from_text(
         """g (bool c, float[2] x) => (float[2] y) {
             h = Add(x, x)
@@ -116,7 +116,7 @@ def test_a_body_reads_tensors_of_the_graph_around_it_after_their_last_other_use(
 
 
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, ml_dtypes.int4, np.int64])
-def test_external_weights_of_any_type(dtype: type, tmp_path: Path) -> None:
+def test_external_weights_of_any_type_are_read(dtype: type, tmp_path: Path) -> None:
     values = np.arange(-8, 7).astype(dtype)
     name = onnx.TensorProto.DataType.Name(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))).lower()
     model = models.from_text(f"g (float[1] x) => ({name}[15] w, float[1] y) {{ y = Neg(x) }}")
@@ -129,7 +129,7 @@ def test_external_weights_of_any_type(dtype: type, tmp_path: Path) -> None:
     assert w.tolist() == values.tolist()
 
 
-def test_weights_inside_the_model_file(tmp_path: Path) -> None:
+def test_weights_in_the_model_file_are_read(tmp_path: Path) -> None:
     model = ModelFile(models.save(models.conv_net(), tmp_path / "net.onnx"))
     with opened(models.conv_net()) as runner:
         want = runner.infer(FEEDS["conv_net"]).outputs["scores"]
@@ -147,7 +147,7 @@ def test_weights_inside_the_model_file(tmp_path: Path) -> None:
         ({"offset": "999999"}, "ends before"),
     ],
 )
-def test_external_weights_that_are_not_there(change: dict[str, str], reason: str, tmp_path: Path) -> None:
+def test_missing_external_weights_are_an_error(change: dict[str, str], reason: str, tmp_path: Path) -> None:
     path = models.with_external_weights(models.mlp(), tmp_path / "m.onnx")
     (tmp_path / "weights.bin").rename(tmp_path / "keep.bin")
     (tmp_path / "keep.bin").rename(tmp_path / "weights.bin")
@@ -158,7 +158,7 @@ def test_external_weights_that_are_not_there(change: dict[str, str], reason: str
         open_runner(REFERENCE, Loadable(data=proto.SerializeToString(), folder=tmp_path))
 
 
-def test_what_is_no_model() -> None:
+def test_files_that_are_not_models_are_rejected() -> None:
     for data in (b"no model at all", b""):
         with pytest.raises(BadFile, match="ONNX model"):
             open_runner(REFERENCE, Loadable(data=data))
@@ -170,7 +170,7 @@ def test_an_unknown_operator_is_named() -> None:
 
 
 @pytest.mark.parametrize("kind", ["onnxrt", "reference"])
-def test_onnx_own_node_tests(kind: str) -> None:
+def test_onnx_node_tests_pass(kind: str) -> None:
     right, wrong, refused = [], [], []
     for case in list(models.node_cases().values())[::5]:
         try:

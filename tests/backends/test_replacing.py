@@ -1,4 +1,4 @@
-"""Replacing what a user has: modes, owners and links stay; links that others left are not followed."""
+"""Replacing a user's files keeps modes, owners and links; links made by other users are not followed."""
 
 import os
 import stat
@@ -16,7 +16,7 @@ __all__ = ["open_place"]
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077])
-def test_a_file_that_is_replaced_keeps_its_mode(tmp_path: Path, umask: int) -> None:
+def test_a_replaced_file_keeps_its_mode(tmp_path: Path, umask: int) -> None:
     """By all that write; in the user's process and in a worker's."""
     for (way, (name, function)), mode in product(WAYS.items(), (0o600, 0o640, 0o444, 0o755, 0o666)):
         target = tmp_path / f"{mode:o}" / way / name
@@ -65,7 +65,7 @@ def test_a_link_stays_a_link(tmp_path: Path, link: str) -> None:
         assert not list(place.rglob("*.tmp"))
 
 
-def test_links_that_go_round_are_refused_and_stay(tmp_path: Path) -> None:
+def test_circular_links_are_rejected_and_kept(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(OSError, match="cannot be written"):
@@ -74,7 +74,7 @@ def test_links_that_go_round_are_refused_and_stay(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_a_link_that_another_user_left_in_a_folder_for_all_is_not_followed(open_place: Path) -> None:
+def test_another_users_link_in_a_world_writable_folder_is_not_followed(open_place: Path) -> None:
     precious = open_place / "precious"
     precious.write_text("old")
     shared = open_place / "shared"
@@ -89,7 +89,7 @@ def test_a_link_that_another_user_left_in_a_folder_for_all_is_not_followed(open_
 
 @needs_root
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o644])
-def test_a_file_of_another_user_stays_his(open_place: Path, mode: int) -> None:
+def test_a_replaced_file_keeps_its_owner(open_place: Path, mode: int) -> None:
     """Root keeps owner and group; where another user replaces it, his own group may do no more than all."""
     for _, function in WAYS.values():
         path = open_place / f"out{mode:o}.json"
@@ -115,7 +115,7 @@ def pipe(tmp_path: Path) -> Iterator[tuple[Path, int]]:
     os.close(reader)
 
 
-def test_a_pipe_and_a_device_are_written_to_and_stay(pipe: tuple[Path, int], tmp_path: Path) -> None:
+def test_pipes_and_devices_are_written_to_not_replaced(pipe: tuple[Path, int], tmp_path: Path) -> None:
     path, reader = pipe
     atomic_write(path, "through")
     assert os.read(reader, 100) == b"through"

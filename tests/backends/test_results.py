@@ -1,4 +1,4 @@
-"""Run results and accuracy results: files that either tool reads, written while they come."""
+"""Run results and accuracy results: incremental writing, and files that Polygraphy and we both read."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def assert_same(ours: RunResults, wanted: RunResults) -> None:
 
 
 @pytest.mark.parametrize("iterations", [0, 1, 3])
-def test_the_json_is_byte_for_byte_polygraphys(tmp_path: Path, iterations: int) -> None:
+def test_the_json_equals_polygraphys_byte_for_byte(tmp_path: Path, iterations: int) -> None:
     results = make(iterations)
     results.append("empty", [IterationResult({}, None, "empty")])
     results.save(tmp_path / "ours.json")
@@ -68,7 +68,7 @@ def test_the_json_is_byte_for_byte_polygraphys(tmp_path: Path, iterations: int) 
 
 
 @pytest.mark.parametrize("target", ["a.json", "a.safetensors", "folder"])
-def test_all_formats_come_back(tmp_path: Path, target: str) -> None:
+def test_all_formats_round_trip(tmp_path: Path, target: str) -> None:
     results = make()
     results.save(tmp_path / target)
     loaded = load_results(tmp_path / target)
@@ -88,7 +88,7 @@ def test_every_type_keeps_its_name(tmp_path: Path, target: str, name: str) -> No
     assert same(np.asarray(outputs["x"]), sample(name))
 
 
-def test_polygraphy_reads_ours_and_we_its(tmp_path: Path) -> None:
+def test_results_are_exchanged_with_polygraphy(tmp_path: Path) -> None:
     results = make()
     results.save(tmp_path / "ours")
     joined = TheirResults.concat(TheirResults.load_streaming(str(tmp_path / "ours")))
@@ -125,7 +125,7 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path, target: str) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     script = (
         "import resource, numpy as np\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
@@ -170,7 +170,7 @@ def test_large_results_need_little_memory(tmp_path: Path) -> None:
     assert grown < 90 << 10  # KiB: what may wait for the disk, and a tensor
 
 
-def test_other_files_are_named_for_what_they_are(tmp_path: Path) -> None:
+def test_errors_say_what_other_files_are(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[]")
     with pytest.raises(BadFile, match="not saved outputs"):
         load_results(tmp_path / "a.json")
@@ -201,7 +201,7 @@ def accuracy() -> AccuracyResults:
     return AccuracyResults(results)
 
 
-def test_accuracy_results_go_both_ways(tmp_path: Path) -> None:
+def test_accuracy_results_are_exchanged_with_polygraphy(tmp_path: Path) -> None:
     ours = accuracy()
     ours.save(tmp_path / "a.json")
     theirs = TheirAccuracy.load(str(tmp_path / "a.json"))
@@ -215,7 +215,7 @@ def test_accuracy_results_go_both_ways(tmp_path: Path) -> None:
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "c.json").read_bytes()
 
 
-def test_verdicts_and_averages() -> None:
+def test_verdicts_and_averages_follow_the_thresholds() -> None:
     pair = ("a", "b")
     l2, lpips = METRICS["l2"], METRICS["perceptual_metrics"]
     each = [{"Y": MetricResult(value, MetricThreshold(l2, 1.0))} for value in (0.5, 1.5)]
@@ -233,7 +233,7 @@ def test_verdicts_and_averages() -> None:
         _ = SimpleResult(elementwise.values).passed
 
 
-def test_the_sample_of_real_polygraphy_reads(tmp_path: Path) -> None:
+def test_a_real_polygraphy_run_is_exchanged_both_ways(tmp_path: Path) -> None:
     """The real tool's own run: written by it, read by us, written by us, read by it."""
     command = [sys.executable, "-c", REAL_RUN, str(tmp_path)]
     subprocess.run(command, check=True, timeout=120, capture_output=True, env={**os.environ})

@@ -1,4 +1,4 @@
-"""What all runners share: names, loading, dispatch."""
+"""Common behaviour of all runners: names, loading, dispatch."""
 
 import time
 from pathlib import Path
@@ -15,14 +15,14 @@ from layerwise._tool.backends.specs import RunnerSpec
 WHEN = time.strptime("2026-11-20 22:48:09", "%Y-%m-%d %H:%M:%S")
 
 
-def test_names_in_polygraphys_form() -> None:
+def test_default_names_have_polygraphys_form() -> None:
     assert runner_name(RunnerSpec(kind="onnxrt"), 0, WHEN) == "onnxrt-runner-N0-11/20/26-22:48:09"
     assert runner_name(RunnerSpec(kind="pluginref"), 2, WHEN) == "pluginref-runner-N2-11/20/26-22:48:09"
     assert runner_name(RunnerSpec(kind="trt", name="mine"), 2, WHEN) == "mine"
 
 
 @pytest.mark.parametrize("kind", ["onnxrt", "reference", "pluginref"])
-def test_the_same_model_from_bytes_and_from_a_path(kind: str, tmp_path: Path) -> None:
+def test_bytes_and_path_load_the_same_model(kind: str, tmp_path: Path) -> None:
     path = models.save(models.mlp(), tmp_path / "mlp.onnx")
     spec = RunnerSpec(kind=kind)
     feed = {"x": np.ones((1, 16), np.float32)}
@@ -39,7 +39,7 @@ def test_the_same_model_from_bytes_and_from_a_path(kind: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", ["onnxrt", "reference", "pluginref"])
-def test_no_model_and_a_missing_one(kind: str, tmp_path: Path) -> None:
+def test_a_missing_model_is_an_error(kind: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a model is needed"):
         open_runner(RunnerSpec(kind=kind), Loadable())
     with pytest.raises(BadFile, match=r"none\.onnx"):
@@ -63,7 +63,7 @@ def test_a_kind_whose_library_is_missing_says_how_to_install_it() -> None:
         ({"s": [1], "s[1]": 2}, ["s[0]", "s[1]"]),
     ],
 )
-def test_values_that_are_no_tensors_become_arrays_by_name(values: dict[str, Any], names: list[str]) -> None:
+def test_non_tensor_values_become_named_arrays(values: dict[str, Any], names: list[str]) -> None:
     found = flat_outputs(values.items())
     assert list(found) == names
     assert all(isinstance(array, np.ndarray) for array in found.values())
@@ -72,6 +72,6 @@ def test_values_that_are_no_tensors_become_arrays_by_name(values: dict[str, Any]
         assert found["m[keys]"].tolist() == [1, 3] and found["m[values]"].tolist() == [0.25, 0.5]
 
 
-def test_two_values_of_one_name_are_refused() -> None:
+def test_duplicate_output_names_are_rejected() -> None:
     with pytest.raises(LayerwiseError, match=r"s\[0\]"):
         flat_outputs({"s[0]": 1, "s": [1]}.items())

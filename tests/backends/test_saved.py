@@ -26,7 +26,7 @@ def write(path: Path, iterations: int = 2) -> Path:
 
 
 @pytest.mark.parametrize("name", ["outputs.json", "outputs.safetensors", "outputs"])
-def test_iterations_one_after_the_other(name: str, tmp_path: Path) -> None:
+def test_infer_returns_one_iteration_after_the_other(name: str, tmp_path: Path) -> None:
     spec = RunnerSpec(kind="saved", results=str(write(tmp_path / name)), results_index=1)
     with open_runner(spec, Loadable()) as runner:
         assert runner.name == "second"
@@ -40,7 +40,7 @@ def test_iterations_one_after_the_other(name: str, tmp_path: Path) -> None:
             runner.infer({})
 
 
-def test_some_outputs_and_any_iteration(tmp_path: Path) -> None:
+def test_any_outputs_and_iteration_can_be_requested(tmp_path: Path) -> None:
     spec = RunnerSpec(kind="saved", results=str(write(tmp_path / "o.json")), name="golden")
     runner = open_runner(spec, Loadable())
     assert runner.name == "golden"
@@ -49,7 +49,7 @@ def test_some_outputs_and_any_iteration(tmp_path: Path) -> None:
         runner.infer({}, ["nope"])
 
 
-def test_results_that_do_not_fit(tmp_path: Path) -> None:
+def test_results_that_do_not_match_are_rejected(tmp_path: Path) -> None:
     path = str(write(tmp_path / "o.json"))
     with pytest.raises(UsageError, match="no runner number 2; there are: first, second"):
         open_runner(RunnerSpec(kind="saved", results=path, results_index=2), Loadable())

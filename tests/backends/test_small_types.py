@@ -1,4 +1,4 @@
-"""Types of 2 and 4 bits, any number of elements: run, saved, loaded, compared; what fills a byte up is no element."""
+"""Types of 2 and 4 bits with any number of elements: run, saved, loaded, compared; padding bits are not elements."""
 
 from itertools import product
 from pathlib import Path
@@ -36,7 +36,7 @@ def values(kind: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
 
 
 def other_last(array: np.ndarray, kind: str) -> np.ndarray:
-    """The same but for the last element, whose bits lie beside those that fill its byte up."""
+    """Change only the last element, whose bits are next to the padding of its byte."""
     flat = array.reshape(-1).copy()
     flat[-1] = TYPES[kind][2] if flat[-1] != TYPES[kind][2] else TYPES[kind][3]
     return flat.reshape(array.shape)
@@ -80,7 +80,7 @@ def test_backends_and_files_agree_on_any_number_of_elements(tmp_path: Path, kind
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_saved_arrays_differ_where_their_elements_do(tmp_path: Path, kind: str) -> None:
+def test_saved_arrays_differ_only_where_their_elements_do(tmp_path: Path, kind: str) -> None:
     for shape, (one, other) in product(SHAPES, [("json", "safetensors"), ("safetensors", "json")]):
         array = values(kind, shape, 1)
         paths = {}
@@ -97,7 +97,7 @@ def test_saved_arrays_differ_where_their_elements_do(tmp_path: Path, kind: str) 
 
 
 @pytest.mark.parametrize("kind", ["INT4", "UINT4", "INT2", "UINT2"])
-def test_the_bits_that_fill_a_byte_up_are_not_compared(tmp_path: Path, kind: str) -> None:
+def test_padding_bits_are_not_compared(tmp_path: Path, kind: str) -> None:
     dtype, bits, _, _ = TYPES[kind]
     to = getattr(TensorProto, kind)
     for shape in SHAPES:
@@ -138,7 +138,7 @@ BESIDE = {
 
 
 @pytest.mark.parametrize("name", BESIDE)
-def test_small_types_beside_what_is_no_tensor(tmp_path: Path, name: str) -> None:
+def test_small_types_work_next_to_non_tensors(tmp_path: Path, name: str) -> None:
     node, output, count = BESIDE[name]
     path = casting(tmp_path / "m.onnx", "INT4", (5,), node, outputs=[output])
     x = values("INT4", (5,))

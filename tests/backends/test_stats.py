@@ -1,4 +1,4 @@
-"""Statistics and histograms, with the real Polygraphy's text on the other side."""
+"""Statistics and histograms, compared with the real Polygraphy's text."""
 
 import math
 from typing import Any
@@ -29,14 +29,14 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_the_text_is_polygraphys(name: str) -> None:
+def test_the_text_equals_polygraphys(name: str) -> None:
     array = ARRAYS[name]
     assert stats_text(array) == theirs.str_output_stats(array).strip()
     assert histogram_text(array) == theirs.str_histogram(array).rstrip("\n")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_type_has_statistics_or_says_that_it_has_none(name: str) -> None:
+def test_every_type_has_statistics_or_none(name: str) -> None:
     text = stats_text(sample(name, (4, 5)))
     assert text.startswith("mean=") or text == f"none for {name}"
     assert (array_stats(sample(name)) is None) == (name == "string" or name.startswith("complex"))
@@ -44,7 +44,7 @@ def test_every_type_has_statistics_or_says_that_it_has_none(name: str) -> None:
 
 @given(hnp.arrays(np.float32, st.integers(1, 400), elements=st.floats(-(2.0**99), 2.0**99, width=32)))
 @settings(max_examples=60, deadline=None)
-def test_statistics_are_numpys_in_float64(array: np.ndarray[Any, Any]) -> None:
+def test_statistics_equal_numpys_in_float64(array: np.ndarray[Any, Any]) -> None:
     stats = array_stats(array)
     assert stats is not None
     wide = array.astype(np.float64)
@@ -82,7 +82,7 @@ def test_nan_and_infinity_are_counted() -> None:
     assert histogram_text(np.array([0.0, np.nan])).endswith("1 values are not finite")
 
 
-def test_nothing_to_describe() -> None:
+def test_arrays_without_values_have_no_statistics() -> None:
     assert stats_text(np.zeros((0, 3))) == "no elements"
     assert histogram(np.zeros(0)) is None and histogram(np.array([np.nan])) is None
     assert histogram_text(np.array([True])) == ""

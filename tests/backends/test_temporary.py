@@ -1,4 +1,4 @@
-"""What killed writers left goes with the next writer there, or with their job; nothing that is the user's does."""
+"""Leftovers of killed writers are removed by the next writer or with their job; the user's own files never are."""
 
 import fcntl
 import os
@@ -52,7 +52,7 @@ def remove(path: Path) -> None:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("way", WAYS)
-def test_the_next_writer_removes_what_killed_ones_left(place: Path, way: str, system: str) -> None:
+def test_the_next_writer_removes_leftovers_of_killed_ones(place: Path, way: str, system: str) -> None:
     target = place / WAYS[way][0]
     before = names(place)
     lines = lines_of(way, system, target)
@@ -76,7 +76,7 @@ def test_the_next_writer_removes_what_killed_ones_left(place: Path, way: str, sy
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if not way.startswith("large")])
-def test_others_that_sweep_meanwhile_take_nothing_of_a_live_writer(place: Path, way: str) -> None:
+def test_concurrent_sweeps_remove_nothing_of_a_live_writer(place: Path, way: str) -> None:
     target = place / WAYS[way][0]
     assert write(way, "all", target) == 0
     wanted, whole = names(place), contents(place)
@@ -87,7 +87,7 @@ def test_others_that_sweep_meanwhile_take_nothing_of_a_live_writer(place: Path, 
         assert (names(place), contents(place)) == (wanted, whole), first
 
 
-def test_what_is_being_written_stays_and_what_was_copied_stays(place: Path) -> None:
+def test_live_and_copied_temporary_files_stay(place: Path) -> None:
     """A live writer's file, a copy of a dead one's under another name, one that another user has."""
     from layerwise._tool.backends.filesystem.temporary import open_named
 
@@ -104,7 +104,7 @@ def test_what_is_being_written_stays_and_what_was_copied_stays(place: Path) -> N
     assert not live.exists()
 
 
-def test_a_fork_that_lives_on_keeps_what_it_writes(place: Path) -> None:
+def test_a_surviving_fork_keeps_its_files(place: Path) -> None:
     from layerwise._tool.backends.filesystem.temporary import TemporaryFolder, sweep
 
     folder = TemporaryFolder(place / "out")
@@ -116,7 +116,7 @@ def test_a_fork_that_lives_on_keeps_what_it_writes(place: Path) -> None:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("way", ["text", "model and data", "results", "folder of results", "temporary folder", "feeds"])
-def test_a_job_takes_its_temporary_files_along(
+def test_a_jobs_temporary_files_are_removed_with_it(
     jobs_home: Workspace, place: Path, way: str, system: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker is killed at some line: nothing is left when the job has ended, though nobody writes there again."""
@@ -137,7 +137,7 @@ def test_a_job_takes_its_temporary_files_along(
 
 
 @pytest.mark.parametrize("sweeper", ["list", "retry", "prune"])
-def test_what_a_lost_job_left_goes(
+def test_leftovers_of_a_lost_job_are_removed(
     jobs_home: Workspace, place: Path, sweeper: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Worker and supervisor die together."""
@@ -175,7 +175,9 @@ def _lose(home: Workspace, params: dict[str, object]) -> int:
     return 0
 
 
-def test_spilled_tensors_of_a_killed_comparison_go(jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spilled_tensors_of_a_killed_comparison_are_removed(
+    jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(supervise, "start_worker", ForkedWorker)
     for files in range(1, 21):
         view: JobView = run(jobs_home, "spill", {"files": files})

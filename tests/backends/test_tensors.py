@@ -1,4 +1,4 @@
-"""Types by name, by ONNX number and by NumPy type; values shown honestly."""
+"""Types by name, by ONNX number and by NumPy type; unambiguous display of values."""
 
 import numpy as np
 import onnx
@@ -33,17 +33,17 @@ def test_types_agree_with_onnx(name: str) -> None:
     assert theirs == to_numpy(name)
 
 
-def test_all_of_onnx_is_covered() -> None:
+def test_every_onnx_type_is_covered() -> None:
     numbers = set(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
     assert {dtype_name(number) for number in numbers} - {"unknown"} == set(NAMES)
 
 
-def test_text_of_any_kind_is_a_string() -> None:
+def test_numpy_text_types_are_strings() -> None:
     for array in (np.array(["a"]), np.array([b"a"]), np.array(["a"], object)):
         assert dtype_name(array) == "string"
 
 
-def test_unknown_types_name_the_known_ones() -> None:
+def test_errors_for_unknown_types_list_the_known_ones() -> None:
     with pytest.raises(UsageError, match="float32"):
         dtype_row("float3\x1b")
     with pytest.raises(UsageError):
@@ -51,7 +51,7 @@ def test_unknown_types_name_the_known_ones() -> None:
     assert dtype_name(999) == "unknown"
 
 
-def test_packed_sizes() -> None:
+def test_packed_sizes_equal_onnxs() -> None:
     assert packed_nbytes("int4", (3, 3)) == 5
     assert packed_nbytes("float32", ()) == 4
     assert packed_nbytes("int2", (5,)) == 2
@@ -71,11 +71,11 @@ def test_numpy_types_show_as_numpy_shows_them() -> None:
     assert format_array(np.array(1.5)) == "1.5"
 
 
-def test_raw_bytes_are_not_passed_off_as_numbers() -> None:
+def test_raw_bytes_are_not_shown_as_numbers() -> None:
     assert "type is not known" in format_array(np.zeros(3, "V2"))
 
 
-def test_values_and_shapes() -> None:
+def test_values_and_shapes_are_formatted_unambiguously() -> None:
     assert format_value("a\x1b[31m") == '"a\\x1b[31m"'
     assert format_value(to_numpy("bfloat16").type(0.1)) == "0.1001"
     assert format_value(to_numpy("int4").type(-8)) == "-8"

@@ -282,7 +282,7 @@ def _attribute_record(attribute: Attribute) -> tuple[Any, ...]:
 
 @given(st.integers(0, 1 << 32))
 @settings(max_examples=60, deadline=None)
-def test_objects_and_records_say_the_same_of_any_encoding(tmp_path_factory: Any, seed: int) -> None:
+def test_objects_and_records_agree_on_any_encoding(tmp_path_factory: Any, seed: int) -> None:
     rng = random.Random(seed)
     data = encoded(filled(ModelProto, rng), rng)
     assert by_records(data) == by_objects(ModelProto.FromString(data))
@@ -290,7 +290,7 @@ def test_objects_and_records_say_the_same_of_any_encoding(tmp_path_factory: Any,
 
 @given(st.integers(0, 1 << 32))
 @settings(max_examples=40, deadline=None)
-def test_weights_left_where_they_are_leave_the_rest_as_it_is(tmp_path_factory: Any, seed: int) -> None:
+def test_externalising_weights_changes_nothing_else(tmp_path_factory: Any, seed: int) -> None:
     rng = random.Random(seed)
     data = encoded(filled(ModelProto, rng), rng)
     path: Path = tmp_path_factory.getbasetemp() / "any.onnx"

@@ -1,4 +1,4 @@
-"""Folders of results, bundles and reports, their writers killed at every step: whole or not there, and made again."""
+"""Folders of results, bundles and reports: atomic if their writers are killed at any step, and can be made again."""
 
 import errno
 import shutil
@@ -117,7 +117,7 @@ def foreign(target: Path) -> None:
 
 
 def older(target: Path) -> None:
-    """What was made there before, with more in it."""
+    """The folder from before, with more content."""
     target.mkdir()
     for number in range(5):
         (target / f"part{number}.onnx").write_bytes(b"old")
@@ -139,7 +139,7 @@ def names(content: Content | None) -> set[str] | None:
 
 
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.__name__)
-def test_killed_at_any_step_the_folder_is_whole_or_as_before_and_is_made_again(
+def test_a_kill_at_any_step_leaves_the_new_or_old_folder_and_a_rerun_works(
     writer: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folders, "_ledger", None)
@@ -170,7 +170,7 @@ def test_killed_at_any_step_the_folder_is_whole_or_as_before_and_is_made_again(
 
 
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.__name__)
-def test_failing_at_any_step_nothing_half_made_is_left(writer: Callable[[Path], None], tmp_path: Path) -> None:
+def test_a_failure_at_any_step_leaves_nothing_incomplete(writer: Callable[[Path], None], tmp_path: Path) -> None:
     target = tmp_path / "here" / "out"
     error = OSError(errno.EIO, "the disk")
     for before in (nothing, *((older,) if writer is parts else ())):
@@ -186,7 +186,7 @@ def test_failing_at_any_step_nothing_half_made_is_left(writer: Callable[[Path], 
 
 
 @pytest.mark.parametrize("writer", [writer for writer, fills in WRITERS.items() if not fills])
-def test_what_is_not_ours_is_never_replaced(writer: Callable[[Path], None], tmp_path: Path) -> None:
+def test_foreign_files_are_never_replaced(writer: Callable[[Path], None], tmp_path: Path) -> None:
     target = tmp_path / "here" / "out"
     prepared(tmp_path / "here", foreign)()
     was = contents(target)
@@ -195,9 +195,7 @@ def test_what_is_not_ours_is_never_replaced(writer: Callable[[Path], None], tmp_
     assert contents(target) == was
 
 
-def test_a_folder_of_an_earlier_attempt_that_somebody_put_a_file_into_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_earlier_attempts_folder_with_a_foreign_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folders, "_ledger", None)
     monkeypatch.setattr(folders, "_earlier", [])
     prepared(tmp_path / "here", nothing)()

@@ -29,7 +29,7 @@ def read(data: bytes) -> list[tuple[int, int, int]]:
 
 
 @given(st.integers(0, (1 << 64) - 1))
-def test_numbers_survive_the_round_trip(value: int) -> None:
+def test_numbers_round_trip(value: int) -> None:
     assert varint(put_varint(value), 0, 10) == (value, len(put_varint(value)))
 
 
@@ -40,7 +40,7 @@ def test_negative_numbers_are_ten_bytes_long() -> None:
 
 
 @pytest.mark.parametrize("window", [32, 64, 4096])
-def test_a_file_reads_as_its_bytes_do_whatever_the_window(tmp_path: Path, window: int) -> None:
+def test_a_file_reads_like_its_bytes_with_any_window(tmp_path: Path, window: int) -> None:
     path = tmp_path / "message"
     path.write_bytes(MESSAGE)
     fd = os.open(path, os.O_RDONLY)
@@ -54,7 +54,7 @@ def test_a_file_reads_as_its_bytes_do_whatever_the_window(tmp_path: Path, window
 
 
 @given(st.integers(0, len(MESSAGE) - 1))
-def test_a_cut_message_is_refused_or_ends_between_fields(length: int) -> None:
+def test_a_truncated_message_is_rejected_unless_cut_between_fields(length: int) -> None:
     with contextlib.suppress(WireError):
         assert read(MESSAGE[:length]) == read(MESSAGE)[: len(read(MESSAGE[:length]))]
 
@@ -73,13 +73,13 @@ def test_a_cut_message_is_refused_or_ends_between_fields(length: int) -> None:
         b"\x80",  # tag cut off
     ],
 )
-def test_what_does_not_fit_is_refused(data: bytes) -> None:
+def test_invalid_messages_are_rejected(data: bytes) -> None:
     with pytest.raises(WireError):
         read(data)
 
 
 @given(st.binary(max_size=200))
-def test_random_bytes_are_read_or_refused(data: bytes) -> None:
+def test_random_bytes_are_read_or_rejected(data: bytes) -> None:
     try:
         found = list(fields(Source(data), 0, len(data)))
     except WireError:
@@ -87,7 +87,7 @@ def test_random_bytes_are_read_or_refused(data: bytes) -> None:
     assert all(0 <= f.at < f.start <= f.end <= len(data) for f in found)
 
 
-def test_a_file_that_shrinks_is_refused(tmp_path: Path) -> None:
+def test_a_shrinking_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "message"
     path.write_bytes(MESSAGE)
     fd = os.open(path, os.O_RDWR)

@@ -1,4 +1,4 @@
-"""Whole models in FP16 and bfloat16: they load and run, and no node that is kept changes its precision."""
+"""Whole models in FP16 and bfloat16 load and run, and kept nodes keep their precision."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def types_inside(model: Structure) -> dict[str, int]:
 
 
 def assert_kept(before: Structure, after: Structure, keep: set[str]) -> None:
-    """Every kept node reads and makes what it did, and all types are those that operators take."""
+    """Check that every kept node has the same inputs and outputs, and that operators support all types."""
     onnx.checker.check_model(after.proto())
     onnx.shape_inference.infer_shapes(after.proto(), strict_mode=True, check_type=True)
     old, new = tensor_types(before.proto()), tensor_types(after.proto())
@@ -86,7 +86,7 @@ def test_kept_nodes_keep_their_precision(name: str, low: str, data: st.DataObjec
     assert [v.type for v in done.structure.outputs] == [v.type for v in before.outputs]
 
 
-def test_a_real_network_loads_and_runs(tmp_path: Path) -> None:
+def test_a_converted_real_network_loads_and_runs(tmp_path: Path) -> None:
     full, half = models.save(heavy_model("resnet50"), tmp_path / "full.onnx"), tmp_path / "half.onnx"
     with ModelFile(full) as file:
         before = Structure.open(file)
@@ -108,7 +108,7 @@ def test_a_real_network_loads_and_runs(tmp_path: Path) -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(["if", "loop"]), st.data())
-def test_bodies_are_converted_and_keep_what_is_kept(name: str, data: st.DataObject) -> None:
+def test_bodies_are_converted_except_kept_nodes(name: str, data: st.DataObject) -> None:
     before = structure(name)
     inner = [node for node in every_node(before.nodes) if node not in before.nodes and node.op_type != "Identity"]
     keep = data.draw(st.sets(st.sampled_from([node_label(node) for node in every_node(before.nodes)])))
@@ -163,7 +163,7 @@ def test_nodes_out_of_order_are_converted_too() -> None:
         to_low_precision(before.with_(nodes=(*before.nodes, *loop)), "float16")
 
 
-def test_nodes_are_named_by_name_output_glob_or_operator() -> None:
+def test_nodes_are_selected_by_name_output_glob_or_operator() -> None:
     nodes = structure("mlp").nodes
     assert labels(nodes, ["/fc0/*"], ["Relu"]) == {
         "/fc0/MatMul", "/fc0/Add", "/fc0/Relu", "/fc1/Relu", "/fc2/Relu",

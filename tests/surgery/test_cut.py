@@ -1,4 +1,4 @@
-"""Segments of a model, run one after the other, give what the whole model gives, bit for bit."""
+"""Segments of a model, run one after the other, are bit-equal to the whole model."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ SPEC = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", threads=1, 
 
 
 def streamed(cut: GraphCut, plan: list[Segment], folder: Path, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Run all segments, feeding each only what it asks for."""
+    """Run all segments, feeding each only its feeds."""
     made = dict(feed)
     for segment in plan:
         data = cut.build(segment, {name: to_onnx(dtype_name(made[name])) for name in segment.feeds})
@@ -62,7 +62,7 @@ def sorted_copy(model: onnx.ModelProto, cut: GraphCut) -> onnx.ModelProto:
     return copy
 
 
-def test_a_segment_feeds_and_gives_only_what_is_alive(tmp_path: Path) -> None:
+def test_a_segment_feeds_and_outputs_only_live_tensors(tmp_path: Path) -> None:
     onnx.save(random_model(3), tmp_path / "model.onnx")
     cut = GraphCut(ModelFile(tmp_path / "model.onnx").structure())
     plan = cut.segments(cut.outputs, 0)
@@ -100,7 +100,7 @@ def test_sequences_never_cross_a_cut(tmp_path: Path) -> None:
     assert streamed(cut, plan, tmp_path, feed)["joined"].shape == (8, 4)
 
 
-def test_wrong_requests_are_told(tmp_path: Path) -> None:
+def test_invalid_requests_are_reported(tmp_path: Path) -> None:
     cut = GraphCut(random_model(2))
     with pytest.raises(UsageError, match="makes no tensor 'nowhere'"):
         cut.segments(["nowhere"], None)

@@ -1,4 +1,4 @@
-"""The demo pair has the trouble it promises, and no other: measured node by node with the reference evaluator."""
+"""The demo pair has exactly the documented problems, measured node by node with the reference evaluator."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -61,23 +61,23 @@ def _half(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float16) if array.dtype == np.float32 else array
 
 
-def test_small_and_the_same_each_time(paths: DemoPaths, tmp_path: Path) -> None:
+def test_the_demo_is_small_and_reproducible(paths: DemoPaths, tmp_path: Path) -> None:
     again = make_demo(tmp_path)
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
     assert sum(path.stat().st_size for path in paths) < 20_000_000
 
 
 @pytest.mark.parametrize("which", ["fp32", "fp16"])
-def test_valid_models(paths: DemoPaths, which: str) -> None:
+def test_the_demo_models_are_valid(paths: DemoPaths, which: str) -> None:
     onnx.checker.check_model(str(getattr(paths, which)), full_check=True)
 
 
-def test_exactly_the_named_nodes_overflow(local_errors: dict[str, Local]) -> None:
+def test_exactly_the_documented_nodes_overflow(local_errors: dict[str, Local]) -> None:
     born = {name for name, local in local_errors.items() if local.finite_inputs and not local.finite}
     assert born == {name for name, kind in TROUBLE.items() if kind == "overflow"}
 
 
-def test_exactly_the_named_nodes_lose_accuracy(local_errors: dict[str, Local]) -> None:
+def test_exactly_the_documented_nodes_lose_accuracy(local_errors: dict[str, Local]) -> None:
     leaps = {name for name, local in local_errors.items() if local.finite and local.error > HEALTHY}
     assert leaps == {name for name, kind in TROUBLE.items() if kind == "leap"}
     (softmax,) = leaps
@@ -85,7 +85,7 @@ def test_exactly_the_named_nodes_lose_accuracy(local_errors: dict[str, Local]) -
     assert np.median([local.error for local in local_errors.values()]) < 5e-4
 
 
-def test_the_reference_is_healthy_and_the_output_is_ruined(paths: DemoPaths) -> None:
+def test_the_reference_is_finite_and_the_fp16_output_is_wrong(paths: DemoPaths) -> None:
     found = {}
     for path in (paths.fp32, paths.fp16):
         with open_runner(RunnerSpec(kind="onnxrt"), Loadable(path=path)) as runner:

@@ -44,13 +44,13 @@ def polygraphy_lines(proto: onnx.ModelProto, show: tuple[str, ...]) -> list[str]
 
 @pytest.mark.parametrize("show", [(), ("layers",), ("weights",), ("layers", "attrs"), ALL])
 @pytest.mark.parametrize("name", ["mlp", "if", "squeezenet"])
-def test_the_layout_is_that_of_polygraphy(tmp_path: Path, name: str, show: tuple[str, ...]) -> None:
+def test_the_layout_equals_polygraphys(tmp_path: Path, name: str, show: tuple[str, ...]) -> None:
     made = {"mlp": mlp, "if": if_model, "squeezenet": lambda: onnx.load(DATA / "light" / "light_squeezenet.onnx")}
     proto = made[name]()
     assert lines(proto, tmp_path, *show) == polygraphy_lines(proto, show)
 
 
-def test_all_node_tests_read_as_in_polygraphy(tmp_path: Path) -> None:
+def test_all_onnx_node_tests_are_described_like_polygraphy(tmp_path: Path) -> None:
     """Left out: types that Polygraphy has no name for, and unknown ranks, which it shows as ()."""
     same = 0
     with warnings.catch_warnings():
@@ -65,7 +65,7 @@ def test_all_node_tests_read_as_in_polygraphy(tmp_path: Path) -> None:
     assert same > 300
 
 
-def test_what_polygraphy_gets_wrong(tmp_path: Path) -> None:
+def test_cases_that_polygraphy_gets_wrong_are_right(tmp_path: Path) -> None:
     node = helper.make_node("Relu", ["x"], ["y"], name="relu")
     proto = model([node], ["x"], ["y"], shape=None)
     proto.graph.input[0].type.tensor_type.elem_type = TensorProto.INT4
@@ -77,7 +77,7 @@ def test_what_polygraphy_gets_wrong(tmp_path: Path) -> None:
     assert " s [dtype=sequence(bfloat16)]}" in text
 
 
-def test_text_of_the_model_is_shown_not_obeyed(tmp_path: Path) -> None:
+def test_text_of_the_model_is_escaped(tmp_path: Path) -> None:
     node = helper.make_node("Relu", ["x"], ["y"], name="a\n\x1b[31mred\u202e", note="b\r\nc")
     proto = model([node], ["x"], ["y"], shape=["\x07N", 2])
     proto.graph.doc_string = "first\nsecond\x1b]0;title\x07"
@@ -96,20 +96,20 @@ def test_output_is_bounded(tmp_path: Path) -> None:
     assert re.search(r"\[0\.0+e\+00 1\.0+e\+00 .*\.\.\.", text)
 
 
-def test_damaged_weights_are_said_in_place(tmp_path: Path) -> None:
+def test_damaged_weights_are_reported_in_place(tmp_path: Path) -> None:
     tensor = TensorProto(name="w", data_type=FLOAT, dims=[5], raw_data=b"abcd")
     text = "\n".join(lines(model([], [], [], [tensor]), tmp_path, "weights"))
     assert "4 bytes for float32 [5]" in text
 
 
-def test_shape_inference_on_request(tmp_path: Path) -> None:
+def test_shapes_are_inferred_on_request(tmp_path: Path) -> None:
     with saved(mlp(width=8, layers=1), tmp_path) as file:
         assert not any("g0 [dtype" in line for line in describe_model(file, ("layers",)))
         inferred = list(describe_model(file, ("layers",), shape_inference=True))
     assert "         -> {g0 [dtype=float32, shape=('N', 8)]}" in inferred
 
 
-def test_json(tmp_path: Path) -> None:
+def test_the_json_describes_the_model(tmp_path: Path) -> None:
     with saved(if_model(), tmp_path) as file:
         short = describe_model_json(file)
         full = describe_model_json(file, ALL)
@@ -141,7 +141,7 @@ def test_the_action_logs_lines_in_bounded_events(tmp_path: Path) -> None:
     assert described["n_nodes"] == len(proto.graph.node)
 
 
-def test_weight_statistics(tmp_path: Path) -> None:
+def test_weight_statistics_cover_every_type(tmp_path: Path) -> None:
     values = np.linspace(-1, 3, 4096, dtype=np.float32).reshape(64, 64)
     spoiled = values.copy()
     spoiled[3, 4], spoiled[0, 0], spoiled[0, 1] = np.nan, np.inf, 0

@@ -1,4 +1,4 @@
-"""What single edits do, and what they say where they do not fit."""
+"""Single edits: their effects, and their errors."""
 
 import subprocess
 import sys
@@ -49,14 +49,14 @@ def outputs(structure: Structure, folder: Path) -> dict[str, np.ndarray[Any, Any
     return dict(zip(names, session.run(names, {i.name: feed[i.name] for i in session.get_inputs()}), strict=True))
 
 
-def test_opening_takes_apart_and_puts_together_the_same_model(tmp_path: Path) -> None:
+def test_opening_and_saving_gives_the_same_model(tmp_path: Path) -> None:
     path = varied_model(tmp_path / "varied.onnx")
     with ModelFile(path) as file:
         assert Structure.open(file).proto() == file.structure()
     assert not problems(opened(path))
 
 
-def test_graph_outputs_keep_their_names_when_their_maker_goes(model: Structure, tmp_path: Path) -> None:
+def test_graph_outputs_keep_their_names_when_their_node_is_deleted(model: Structure, tmp_path: Path) -> None:
     made = edit("delete-node", nodes=["leaky"]).apply(model)
     assert made.output_names == ["y", "z"]
     assert made.lookups.makers["z"].op_type == "Twice"
@@ -71,7 +71,7 @@ def test_deleting_drops_the_weights_that_nothing_else_reads(model: Structure) ->
     assert "b" in model.initializers
 
 
-def test_reconnection_can_be_said(model: Structure) -> None:
+def test_reconnection_can_be_specified(model: Structure) -> None:
     made = edit("delete-node", nodes=["last"], reconnect={"y": "s2"}).apply(model)
     assert made.lookups.makers["y"].name == "sigmoid2"
     with pytest.raises(EditError, match="does not read 'cube'"):
@@ -84,13 +84,13 @@ def test_several_nodes_in_a_row_are_deleted_at_once(model: Structure) -> None:
     assert list(made.node("shape").input) == ["sum"]
 
 
-def test_what_a_body_reads_is_reconnected_too(model: Structure) -> None:
+def test_captures_of_bodies_are_reconnected_too(model: Structure) -> None:
     made = edit("delete-node", nodes=["add"]).apply(model)
     assert list(made.graph_at(("if", "then_branch")).node("then_relu").input) == ["product"]
     assert not edit_problems(model, made)
 
 
-def test_bodies_and_functions_are_edited_where_they_stand(model: Structure, tmp_path: Path) -> None:
+def test_bodies_and_functions_are_edited_in_place(model: Structure, tmp_path: Path) -> None:
     made = edit("set-op", nodes=["then_relu"], op="Abs", scope=["if", "then_branch"]).apply(model)
     made = edit("insert-node", tensor="d", op="Mul", operands=[{"values": 3.0}], scope=["function", "my:Twice"]).apply(
         made
@@ -111,13 +111,13 @@ def test_bypassing_reaches_bodies(model: Structure) -> None:
     assert "relu" not in made.lookups.by_name
 
 
-def test_inserting_for_one_reader_leaves_the_others(model: Structure) -> None:
+def test_inserting_for_one_reader_does_not_affect_others(model: Structure) -> None:
     made = edit("insert-node", tensor="r1", op="Neg", readers=["reshape"]).apply(model)
     assert list(made.node("shape").input) == ["r1"]
     assert made.node(made.node("reshape").input[0]).op_type == "Neg"
 
 
-def test_nodes_are_told_apart_whatever_they_are_named(tmp_path: Path) -> None:
+def test_nodes_with_equal_names_are_distinguished(tmp_path: Path) -> None:
     names = [("", "x", "a"), ("same", "a", "b"), ("same", "b", "c"), ("a", "c", "d"), ("b", "d", "y")]
     nodes = [helper.make_node("Neg", [read], [made], name) for name, read, made in names]
     ends = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, [2])] for name in ("x", "y")]
@@ -144,7 +144,7 @@ def test_a_new_domain_is_imported(model: Structure) -> None:
     assert made.opsets == {"": 17, "my": 1, "there": 1}
 
 
-def test_nodes_after_a_late_operand_are_sorted(model: Structure) -> None:
+def test_nodes_are_sorted_after_a_late_operand(model: Structure) -> None:
     made = edit("replace-node", node="sigmoid", op="Add", inputs=["chosen", "r1"]).apply(model)
     made = edit("insert-node", tensor="product", op="Mul", operands=["w2"]).apply(
         edit("add-weight", name="w2", value={"values": 2.0}).apply(made)
@@ -152,7 +152,7 @@ def test_nodes_after_a_late_operand_are_sorted(model: Structure) -> None:
     assert not edit_problems(model, made)
 
 
-def test_attributes_take_the_kind_that_they_have(model: Structure) -> None:
+def test_attributes_keep_their_kind(model: Structure) -> None:
     made = edit("set-attribute", nodes=["leaky"], name="alpha", value=1).apply(model)
     attribute = made.node("leaky").attribute[0]
     assert (attribute.type, attribute.f) == (onnx.AttributeProto.FLOAT, 1.0)
@@ -161,7 +161,7 @@ def test_attributes_take_the_kind_that_they_have(model: Structure) -> None:
         edit("set-attribute", nodes=["leaky"], name="alpha", value="much").apply(model)
 
 
-def test_infinities_survive_the_history(model: Structure, tmp_path: Path) -> None:
+def test_infinities_round_trip_through_the_history(model: Structure, tmp_path: Path) -> None:
     history = History.open(model, tmp_path)
     history.do(edit("insert-node", tensor="sum", op="Max", operands=[{"values": [float("-inf")]}]))
     history.do(edit("set-attribute", nodes=["leaky"], name="alpha", value=float("inf")))
@@ -190,7 +190,7 @@ def test_checks_name_the_node_and_the_reason(model: Structure) -> None:
         assert any(reason in problem.message for problem in found), (reason, found)
 
 
-def test_shapes_that_edits_change_are_declared_anew(model: Structure, tmp_path: Path) -> None:
+def test_shapes_changed_by_edits_are_declared(model: Structure, tmp_path: Path) -> None:
     made = settled(model, edit("set-batch", batch=5).apply(model))
     dims = [[d.dim_value or d.dim_param for d in v.type.tensor_type.shape.dim] for v in made.outputs]
     assert dims == [[5, 32], [5, 4, 8]]
@@ -205,20 +205,20 @@ def test_marked_outputs_have_their_types(model: Structure, tmp_path: Path) -> No
     assert outputs(made, tmp_path)["shape"].tolist() == [3, 32]
 
 
-def test_freezing_a_symbol_reaches_outputs(model: Structure) -> None:
+def test_freezing_a_symbol_changes_output_shapes(model: Structure) -> None:
     made = edit("freeze-dims", dims={"n": 2}).apply(model)
     assert [d.dim_value for d in made.outputs[1].type.tensor_type.shape.dim] == [2, 4, 8]
     with pytest.raises(EditError, match="no input has a dimension 'm'"):
         edit("freeze-dims", dims={"m": 2}).apply(model)
 
 
-def test_equal_nodes_become_one(model: Structure, tmp_path: Path) -> None:
+def test_equal_nodes_are_merged(model: Structure, tmp_path: Path) -> None:
     made = edit("deduplicate").apply(model)
     assert list(made.node("last").input) == ["s1", "s1"]
     np.testing.assert_array_equal(outputs(made, tmp_path)["y"], outputs(model, tmp_path)["y"])
 
 
-def test_a_pattern_becomes_a_subgraph(model: Structure, tmp_path: Path) -> None:
+def test_a_pattern_is_replaced_by_a_subgraph(model: Structure, tmp_path: Path) -> None:
     nodes = [helper.make_node("Abs", ["in"], ["mid"], "abs"), helper.make_node("Mul", ["mid", "k"], ["out"], "mul")]
     ends = [[helper.make_tensor_value_info(n, TensorProto.FLOAT, None)] for n in ("in", "out")]
     weight = numpy_helper.from_array(np.array(2, np.float32), "k")
@@ -237,7 +237,7 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def test_weights_are_references_until_they_are_saved(model: Structure, tmp_path: Path) -> None:
+def test_weights_are_references_until_saving(model: Structure, tmp_path: Path) -> None:
     weight = model.initializers["w"]
     assert weight.data_location == TensorProto.EXTERNAL
     made = edit("rename-tensor", tensor="w", to="weight").apply(model)
@@ -248,7 +248,7 @@ def test_weights_are_references_until_they_are_saved(model: Structure, tmp_path:
         np.testing.assert_array_equal(values["weight"], file.array("w"))
 
 
-def test_saving_keeps_external_data_beside_the_model(model: Structure, tmp_path: Path) -> None:
+def test_saving_keeps_external_data_next_to_the_model(model: Structure, tmp_path: Path) -> None:
     (tmp_path / "apart").mkdir()
     save(model, tmp_path / "apart" / "m.onnx", external=Path("weights.bin"))
     assert (tmp_path / "apart" / "weights.bin").stat().st_size == 16 * 32 * 4
@@ -259,7 +259,7 @@ def test_saving_keeps_external_data_beside_the_model(model: Structure, tmp_path:
     assert described(load_model(tmp_path / "apart" / "n.onnx")) == described(load_model(tmp_path / "varied.onnx"))
 
 
-def test_large_weights_inside_bodies_and_constants_come_along(tmp_path: Path) -> None:
+def test_large_weights_in_bodies_and_constants_are_saved(tmp_path: Path) -> None:
     large = numpy_helper.from_array(np.arange(400, dtype=np.float32), "large")
     then = helper.make_graph([helper.make_node("Add", ["x", "large"], ["t"], "then_add")], "then", [],
                              [helper.make_tensor_value_info("t", TensorProto.FLOAT, [400])], [large])  # fmt: skip
@@ -292,7 +292,7 @@ def test_large_weights_inside_bodies_and_constants_come_along(tmp_path: Path) ->
     assert described(onnx.load(tmp_path / "scripted.onnx")) == described(onnx.load(tmp_path / "new.onnx"))
 
 
-def test_what_would_pass_two_gigabytes_goes_beside(
+def test_models_over_two_gigabytes_are_saved_with_external_data(
     model: Structure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saving, "ONE_FILE_LIMIT", 1000)
@@ -302,7 +302,7 @@ def test_what_would_pass_two_gigabytes_goes_beside(
     assert described(load_model(tmp_path / "below" / "new.onnx")) == described(load_model(tmp_path / "varied.onnx"))
 
 
-def test_a_script_saves_what_is_too_large_for_one_file_beside(
+def test_a_script_saves_large_models_with_external_data(
     model: Structure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gs_script, "ONE_FILE_LIMIT", 1000)
@@ -316,7 +316,7 @@ def test_a_script_saves_what_is_too_large_for_one_file_beside(
     assert onnx.load(tmp_path / "new.onnx").graph.node[2].op_type == "Abs"
 
 
-def test_nothing_is_overwritten_without_a_word(model: Structure, tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten_silently(model: Structure, tmp_path: Path) -> None:
     data = (tmp_path / "varied.onnx").read_bytes()
     with pytest.raises(UsageError, match="is there already"):
         save(edit("clean-up").apply(model), tmp_path / "varied.onnx")
@@ -325,7 +325,7 @@ def test_nothing_is_overwritten_without_a_word(model: Structure, tmp_path: Path)
     assert "relu" not in opened(tmp_path / "varied.onnx").lookups.by_name
 
 
-def test_replay_names_what_does_not_fit(model: Structure) -> None:
+def test_replay_lists_edits_that_do_not_fit(model: Structure) -> None:
     edits = [edit("delete-node", nodes=["gone"]), edit("set-op", nodes=["relu"], op="Tanh")]
     made, misfits = replay(edits, model)
     assert [(misfit.edit, misfit.reason) for misfit in misfits] == [(edits[0], "there is no node 'gone'")]
@@ -364,13 +364,13 @@ def test_a_long_history_of_a_large_graph_stays_small(tmp_path: Path) -> None:
         assert history.undo().node(name).op_type == "Relu"
 
 
-def test_the_history_of_a_model_is_found_under_another_name(model: Structure, tmp_path: Path) -> None:
+def test_the_history_is_found_after_renaming_the_model(model: Structure, tmp_path: Path) -> None:
     History.open(model, tmp_path).do(edit("clean-up"))
     (tmp_path / "varied.onnx").rename(tmp_path / "other.onnx")
     assert History.open(opened(tmp_path / "other.onnx"), tmp_path).at == 1
 
 
-def test_results_of_heavy_edits_are_read_back(model: Structure, tmp_path: Path) -> None:
+def test_results_of_slow_edits_are_read_from_disk(model: Structure, tmp_path: Path) -> None:
     history = History.open(model, tmp_path)
     made = history.do(edit("set-opset", version=18))
     assert made.opsets[""] == 18
@@ -397,7 +397,7 @@ def test_the_effect_on_outputs_is_measured(model: Structure) -> None:
     "text",
     ["", "{", "[1]", '{"edit": "unknown"}', '{"edit": "set-op"}', '{"edit": "set-op", "nodes": ["a"], "more": 1}'],
 )
-def test_what_is_no_edit_is_refused(text: str) -> None:
+def test_invalid_edits_are_rejected(text: str) -> None:
     with pytest.raises(UsageError):
         edits_from_json(text)
 
@@ -421,7 +421,7 @@ def test_what_is_no_edit_is_refused(text: str) -> None:
         (edit("replace-node", node="relu", op="Abs", outputs=["new"]), "still read"),
     ],
 )
-def test_an_edit_that_does_not_fit_says_why(model: Structure, bad: Edit, reason: str) -> None:
+def test_an_edit_that_does_not_fit_gives_the_reason(model: Structure, bad: Edit, reason: str) -> None:
     with pytest.raises(EditError, match=reason) as error:
         bad.apply(model)
     assert bad.describe() in str(error.value)

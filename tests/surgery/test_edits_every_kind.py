@@ -1,4 +1,4 @@
-"""Every kind of edit: JSON and back, sound afterwards, loads on onnxruntime, and the script makes the same model."""
+"""Every kind of edit round-trips through JSON, leaves a valid model that loads, and is reproduced by the script."""
 
 import base64
 import io
@@ -81,7 +81,7 @@ def label(item: dict[str, Any]) -> str:
     return str(item["edit"])
 
 
-def test_every_kind_is_here() -> None:
+def test_the_examples_cover_every_kind() -> None:
     kinds = {typing.cast(Any, kind).__struct_config__.tag for kind in typing.get_args(AnyEdit)}
     assert kinds == {item["edit"] for item in EDITS}
 
@@ -96,9 +96,7 @@ def test_every_kind_and_field_is_documented() -> None:
 
 
 @pytest.mark.parametrize("item", EDITS, ids=label)
-def test_an_edit_leaves_a_model_that_loads_and_that_the_script_makes_too(
-    item: dict[str, Any], path: Path, tmp_path: Path
-) -> None:
+def test_an_edited_model_loads_and_equals_the_scripts(item: dict[str, Any], path: Path, tmp_path: Path) -> None:
     with ModelFile(path) as file:
         before = Structure.open(file)
     edit = edit_from(item)
@@ -123,9 +121,7 @@ def test_an_edit_leaves_a_model_that_loads_and_that_the_script_makes_too(
     ],
     ids=["renamed", "replaced", "body made anew"],
 )
-def test_a_body_reads_the_weights_of_the_graph_around_it_in_the_script_too(
-    edits: list[dict[str, Any]], path: Path, tmp_path: Path
-) -> None:
+def test_the_script_keeps_weights_captured_by_bodies(edits: list[dict[str, Any]], path: Path, tmp_path: Path) -> None:
     with ModelFile(path) as file:
         structure = before = Structure.open(file)
     steps = []
@@ -137,7 +133,7 @@ def test_a_body_reads_the_weights_of_the_graph_around_it_in_the_script_too(
 
 
 def assert_scripted(before: Structure, steps: list[tuple[Edit, Structure]], path: Path, tmp_path: Path) -> None:
-    """The script of the steps makes what lies in new.onnx."""
+    """The script of the steps makes the model in new.onnx."""
     export_script(before, steps, tmp_path / "edits.py", is_new=False)
     words = [sys.executable, tmp_path / "edits.py", path, tmp_path / "scripted.onnx"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""The nine families of onnx-graphsurgeon's examples, by command line and by the exported script: the same model."""
+"""The nine kinds of onnx-graphsurgeon's examples, by command line and by the exported script, give the same model."""
 
 import subprocess
 import sys

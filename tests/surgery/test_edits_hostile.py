@@ -1,4 +1,4 @@
-"""Edits of models that are broken, or steer terminals: an error in words, or a model; never an exception."""
+"""Edits of models that are broken or contain terminal escapes give a model or a readable error, never an exception."""
 
 import ast
 import random
@@ -30,7 +30,7 @@ def opened(path: Path) -> Structure:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "hostile names"])
-def test_broken_models_are_edited_or_refused_in_words(kind: str, tmp_path: Path) -> None:
+def test_broken_models_are_edited_or_give_a_readable_error(kind: str, tmp_path: Path) -> None:
     if kind in KINDS:
         (tmp_path / "m.onnx").write_bytes(KINDS[kind]().SerializeToString())
     else:
@@ -55,7 +55,7 @@ def test_broken_models_are_edited_or_refused_in_words(kind: str, tmp_path: Path)
             assert str(error)
 
 
-def test_before_ir_4_a_new_weight_is_an_input_too(tmp_path: Path) -> None:
+def test_before_ir_4_a_new_weight_is_also_an_input(tmp_path: Path) -> None:
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "y", "w")]
     weight = helper.make_tensor("w", TensorProto.FLOAT, [2], [1, 2])
     nodes = [helper.make_node("Add", ["x", "w"], ["y"], "add")]
@@ -92,7 +92,7 @@ EDITS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_odd_edits_are_made_or_refused_in_words(tmp_path: Path) -> None:
+def test_unusual_edits_are_applied_or_give_a_readable_error(tmp_path: Path) -> None:
     before, made = opened(varied_model(tmp_path / "m.onnx")), 0
     for item in EDITS:
         try:

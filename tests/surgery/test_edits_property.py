@@ -1,4 +1,4 @@
-"""Invariants of edits over random sequences of them."""
+"""Invariants of random sequences of edits."""
 
 import os
 import random
@@ -79,7 +79,7 @@ def test_undoing_all_edits_gives_the_identical_model(model: Path, tmp_path: Path
 
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
-def test_what_is_known_of_a_graph_is_carried_over_rightly(model: Path, seed: int) -> None:
+def test_lookups_are_updated_correctly(model: Path, seed: int) -> None:
     structure = opened(model)
     _ = structure.lookups
     for _, after in random_steps(structure, seed, 12):
@@ -145,7 +145,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_killed_process_leaves_the_same_state_and_redo(model: Path, tmp_path: Path) -> None:
+def test_state_and_redo_survive_a_kill(model: Path, tmp_path: Path) -> None:
     steps = random_steps(opened(model), 5, 12)
     assert len(steps) > 3
     (tmp_path / "edits.json").write_bytes(edits_to_json([edit for edit, _ in steps]))
@@ -159,7 +159,7 @@ def test_a_killed_process_leaves_the_same_state_and_redo(model: Path, tmp_path: 
     assert history.redo().proto() == steps[-1][1].proto()
 
 
-def test_a_torn_line_is_ignored_and_what_follows_it_is_not(model: Path, tmp_path: Path) -> None:
+def test_an_incomplete_line_is_ignored_but_not_its_successors(model: Path, tmp_path: Path) -> None:
     steps = random_steps(opened(model), 5, 12)
     history = History(tmp_path / "log.jsonl", opened(model))
     history.do(steps[0][0])
@@ -173,7 +173,7 @@ def test_a_torn_line_is_ignored_and_what_follows_it_is_not(model: Path, tmp_path
 
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS)
-def test_what_an_edit_is_checked_for_is_what_the_whole_model_is(model: Path, seed: int) -> None:
+def test_checks_per_edit_agree_with_a_check_of_the_whole_model(model: Path, seed: int) -> None:
     """A model that stayed sound edit by edit is sound as a whole, and its types are those inferred from scratch."""
     before = structure = opened(model)
     types_of(before)
@@ -200,7 +200,7 @@ def assert_no_contradiction(one: onnx.TypeProto.Tensor, other: onnx.TypeProto.Te
             assert a.dim_value == b.dim_value or not (a.HasField("dim_value") and b.HasField("dim_value"))
 
 
-def test_types_follow_what_a_function_makes(model: Path) -> None:
+def test_types_follow_changes_of_a_function(model: Path) -> None:
     before = opened(model)
     assert types_of(before)["z"].type.tensor_type.elem_type == onnx.TensorProto.FLOAT
     parts = {"node": "twice_id", "op": "Cast", "attributes": {"to": onnx.TensorProto.INT32}}

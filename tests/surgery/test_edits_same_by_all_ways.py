@@ -1,4 +1,4 @@
-"""What an edit leaves in the file depends on the edit alone: not on what was looked at before, nor on who makes it."""
+"""The result of an edit depends only on the edit, not on earlier inference or on who applies it."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ def test_declared_shapes_do_not_depend_on_what_was_inferred_before(tmp_path: Pat
     assert settled(fresh, edit.apply(fresh)).proto() == settled(known, later).proto()
 
 
-def test_a_script_does_not_take_an_unread_weight_for_a_folded_one(tmp_path: Path) -> None:
+def test_a_script_does_not_confuse_an_unused_weight_with_a_folded_one(tmp_path: Path) -> None:
     path, script = small(tmp_path / "base.onnx"), tmp_path / "edits.py"
     before = opened(path)
     edit = edit_from({"edit": "fold"})

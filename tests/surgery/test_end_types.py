@@ -1,4 +1,4 @@
-"""Other types at a model's ends: what is inside computes as before, bodies that read an input too."""
+"""Other types for a model's inputs and outputs: the inside computes as before, even bodies that read an input."""
 
 import numpy as np
 import onnx
@@ -22,7 +22,7 @@ def run(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> list[np.ndarray]
     return [np.asarray(value) for value in session.run(None, feed)]
 
 
-def test_ends_are_cast_and_the_inside_stays() -> None:
+def test_inputs_and_outputs_are_cast_and_the_inside_is_unchanged() -> None:
     model = parser.parse_model(MODEL)
     typed = with_end_types(Structure.from_proto(model), TYPES).proto()
     kinds = {value.name: value.type.tensor_type.elem_type for value in (*typed.graph.input, *typed.graph.output)}
@@ -36,6 +36,6 @@ def test_ends_are_cast_and_the_inside_stays() -> None:
             np.testing.assert_allclose(a, b, rtol=1e-3)
 
 
-def test_types_that_they_have_change_nothing() -> None:
+def test_requesting_the_existing_types_changes_nothing() -> None:
     structure = Structure.from_proto(parser.parse_model(MODEL))
     assert with_end_types(structure, {"x": TensorProto.FLOAT, "y": TensorProto.FLOAT}) is structure

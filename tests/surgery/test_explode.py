@@ -1,4 +1,4 @@
-"""Exploded graphs: fed with a graph's own tensors, every region gives its tensor again, bit for bit."""
+"""Exploded graphs: fed with a graph's own tensors, every region reproduces its tensor bit for bit."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -51,7 +51,7 @@ class Exploding:
             return dict(runner.infer({name: feed[name] for name in segment.feeds}).outputs)
 
     def run(self, cuts: Collection[str], names: list[str], own: Collection[str] = ()) -> Feed:
-        """What the regions between `cuts` make of `names`."""
+        """Return the results of the regions between `cuts` for `names`."""
         exploder = Exploder(self.cut, cuts)
         types = {name: to_onnx(dtype_name(self.values[name])) for name in exploder.feeds(names, own)}
         part = exploder.build(names, types, own)
@@ -93,7 +93,7 @@ def test_every_region_of_any_graph_is_bit_equal(
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), data=st.data())
-def test_regions_lie_between_the_cuts_and_read_nothing_else(seed: int, data: st.DataObject) -> None:
+def test_regions_read_only_tensors_at_the_cuts(seed: int, data: st.DataObject) -> None:
     cut = GraphCut(random_model(seed))
     cuts = data.draw(st.sets(st.sampled_from(sorted(cut.maker))))
     regions = Regions(cut, cuts)
@@ -125,15 +125,15 @@ def test_regions_lie_between_the_cuts_and_read_nothing_else(seed: int, data: st.
         (models.conv_net(), {"image": np.random.default_rng(0).standard_normal((1, 3, 16, 16), np.float32)}),
     ],
 )
-def test_models_of_every_kind(model: onnx.ModelProto, feed: Feed, tmp_path: Path) -> None:
+def test_models_of_every_kind_explode_bit_equal(model: onnx.ModelProto, feed: Feed, tmp_path: Path) -> None:
     exploding = Exploding(model, tmp_path, feed)
     exploding.check()
     exploding.check(cuts=exploding.made[::2])
     exploding.check(cuts=())
 
 
-def test_onnx_s_own_operators(tmp_path: Path) -> None:
-    """Expanded functions, optionals, sequences, LSTM, Q/DQ and all else that onnxruntime takes, four cases of each."""
+def test_onnx_node_tests_explode_bit_equal(tmp_path: Path) -> None:
+    """Expanded functions, optionals, sequences, LSTM, Q/DQ and everything else onnxruntime supports, four cases each."""
     taken = Counter[str]()
     for case in models.node_cases().values():
         kinds = " ".join(sorted({node.op_type for node in case.model.graph.node}))
@@ -156,7 +156,7 @@ def test_onnx_s_own_operators(tmp_path: Path) -> None:
     assert taken.total() > 300
 
 
-def test_a_real_network_with_its_weights_left_in_the_file(tmp_path: Path) -> None:
+def test_a_real_network_explodes_with_its_weights_in_the_file(tmp_path: Path) -> None:
     model = onnx.load(make_heavy(tmp_path, "squeezenet"))
     name = model.graph.input[0].name
     image = np.random.default_rng(0).standard_normal((1, 3, 224, 224), np.float32)
@@ -181,7 +181,7 @@ def one_body_deep(outer: list[onnx.NodeProto], inner: list[onnx.NodeProto]) -> o
     return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
 
 
-def test_names_in_bodies_that_look_like_ours_are_not_taken(tmp_path: Path) -> None:
+def test_generated_names_do_not_clash_with_names_in_bodies(tmp_path: Path) -> None:
     outer = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Abs", ["a"], ["b"])]
     inner = [
         helper.make_node("Add", ["a", "b"], ["a__local"]),
@@ -192,7 +192,7 @@ def test_names_in_bodies_that_look_like_ours_are_not_taken(tmp_path: Path) -> No
     exploding.check()
 
 
-def test_a_body_at_two_levels_that_captures_and_has_a_name_of_its_own(tmp_path: Path) -> None:
+def test_nested_bodies_with_captures_and_shadowed_names_explode(tmp_path: Path) -> None:
     deepest = helper.make_graph(
         [helper.make_node("Add", ["a", "b"], ["deep"])], "deepest", [], [onnx.ValueInfoProto(name="deep")]
     )
@@ -217,7 +217,7 @@ def small(nodes: list[onnx.NodeProto], outputs: list[str], weights: Feed, ir: in
 X = {"x": np.random.default_rng(1).standard_normal((2, 8)).astype(np.float32)}
 
 
-def test_reads_twice_inputs_and_weights_as_outputs_old_versions_and_no_elements(tmp_path: Path) -> None:
+def test_special_graph_forms_explode_bit_equal(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Mul", ["x", "w"], ["a"]),
         helper.make_node("Add", ["a", "a"], ["b"]),
@@ -233,7 +233,7 @@ def test_reads_twice_inputs_and_weights_as_outputs_old_versions_and_no_elements(
         exploding.check()
 
 
-def test_a_wrong_constant_is_its_own_fault_and_not_its_readers(tmp_path: Path) -> None:
+def test_a_wrong_constant_is_blamed_instead_of_its_readers(tmp_path: Path) -> None:
     def model(value: float) -> onnx.ModelProto:
         constant = numpy_helper.from_array(np.full((8, 3), value, np.float32))
         nodes = [
@@ -251,7 +251,7 @@ def test_a_wrong_constant_is_its_own_fault_and_not_its_readers(tmp_path: Path) -
     assert np.allclose(bad.run(bad.made, ["y"], own=["k"])["y"], 1.5 * good.values["y"])
 
 
-def test_random_nodes_are_known_wherever_they_are() -> None:
+def test_random_nodes_are_recognised_at_any_depth() -> None:
     inner = helper.make_function(
         "local", "Draws", ["x"], ["y"], [helper.make_node("RandomNormalLike", ["x"], ["y"])], []
     )

@@ -1,4 +1,4 @@
-"""A part of a model computes what the model computes there."""
+"""An extracted part of a model computes the same as in the model."""
 
 from pathlib import Path
 
@@ -37,10 +37,10 @@ def shape_of(value: onnx.ValueInfoProto) -> list[int | str]:
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10_000), shuffled=st.booleans(), data=st.data())
-def test_any_part_of_any_graph(
+def test_any_part_of_any_graph_is_bit_equal(
     tmp_path_factory: pytest.TempPathFactory, seed: int, shuffled: bool, data: st.DataObject
 ) -> None:
-    """The reference's tensors go in where the model is cut; what comes out is bit for bit what it had there."""
+    """The part is fed the reference's tensors; its outputs are bit-equal to the reference's."""
     folder = tmp_path_factory.mktemp("extract")
     model = random_model(seed, shuffled=shuffled)
     structure = opened(model, folder)
@@ -55,7 +55,7 @@ def test_any_part_of_any_graph(
     assert all(np.array_equal(mine, reference[name]) for mine, name in zip(outputs, wanted, strict=True))
 
 
-def test_shapes_and_types_are_the_models_or_inferred_or_given(tmp_path: Path) -> None:
+def test_shapes_and_types_are_declared_inferred_or_given(tmp_path: Path) -> None:
     structure = opened(models.mlp(), tmp_path)
     part = extract(structure, [End("h0")], [End("a1")])
     assert shape_of(part.inputs[0]) == ["batch", 16] and part.inputs[0].type.tensor_type.elem_type == 1
@@ -65,7 +65,7 @@ def test_shapes_and_types_are_the_models_or_inferred_or_given(tmp_path: Path) ->
     assert list(part.initializers) == ["w1", "b1"] and [n.op_type for n in part.nodes] == ["MatMul", "Add"]
 
 
-def test_a_run_says_what_inference_cannot(tmp_path: Path) -> None:
+def test_a_run_provides_shapes_that_inference_cannot(tmp_path: Path) -> None:
     model = from_text(
         """hidden (float[2,4] x, int64[n] shape) => (float[a,b] y) {
             [turn] r = Reshape(x, shape) [own] c = com.microsoft.Gelu(r) [act] y = Relu(c)
@@ -82,7 +82,7 @@ def test_a_run_says_what_inference_cannot(tmp_path: Path) -> None:
     assert known["c"].shape == (8,) and known["c"].dtype == "float32"
 
 
-def test_a_tensor_that_is_not_there_or_not_fed(tmp_path: Path) -> None:
+def test_missing_and_unfed_tensors_are_rejected(tmp_path: Path) -> None:
     structure = opened(models.mlp(), tmp_path)
     with pytest.raises(UsageError, match="hh0 does not exist in the model; did you mean h0"):
         extract(structure, None, [End("h1"), End("hh0")])
@@ -115,7 +115,9 @@ def test_one_of_several_outputs_can_become_an_input(tmp_path: Path) -> None:
     [(models.if_model, "y"), (models.loop_model, "last"), (models.scan_model, "sums"),
      (surgeon_zoo.optional_inputs, "a"), (surgeon_zoo.functions, "s"), (surgeon_zoo.weights_as_inputs, "f")],
 )  # fmt: skip
-def test_control_flow_left_out_inputs_and_functions(maker: surgeon_zoo.Maker, name: str, tmp_path: Path) -> None:
+def test_control_flow_omitted_inputs_and_functions_are_extracted(
+    maker: surgeon_zoo.Maker, name: str, tmp_path: Path
+) -> None:
     from support.surgeon_sides import feed_of
 
     structure = opened(maker(), tmp_path)
@@ -130,7 +132,7 @@ def test_control_flow_left_out_inputs_and_functions(maker: surgeon_zoo.Maker, na
     assert same(outputs_of(tmp_path / "part.onnx", feed), [outputs_of(whole, feed)[position]])
 
 
-def test_borders_and_neighbours_of_nodes(tmp_path: Path) -> None:
+def test_a_node_is_extracted_with_its_neighbours(tmp_path: Path) -> None:
     structure = opened(models.mlp(), tmp_path)
     nodes = [node for node in structure.nodes if node.name.startswith("/fc1/")]
     assert borders(structure, nodes) == (["h0"], ["h1"])
@@ -141,7 +143,7 @@ def test_borders_and_neighbours_of_nodes(tmp_path: Path) -> None:
     assert [node.name for node in part.nodes] == [node.name for node in near]
 
 
-def test_large_weights_are_not_copied_beside_the_model(tmp_path: Path) -> None:
+def test_large_weights_are_not_copied_next_to_the_model(tmp_path: Path) -> None:
     source = models.write_sparse(_folder(tmp_path / "below") / "big.onnx", (WORTH_IT >> 20) + 1)
     structure = Structure.open(ModelFile(source))
     part = extract(structure, None, [End("p")])
@@ -177,7 +179,7 @@ def _folder(path: Path) -> Path:
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10_000), data=st.data())
-def test_a_part_picked_on_the_wire_is_the_same_part(
+def test_extraction_in_wire_format_gives_the_same_part(
     tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("wire")
@@ -210,7 +212,7 @@ def test_a_part_picked_on_the_wire_is_the_same_part(
         (models.mlp, ([], [End("y")])),
     ],
 )
-def test_what_picking_leaves_to_others(
+def test_wire_format_extraction_declines_what_it_cannot_handle(
     maker: surgeon_zoo.Maker, ends: tuple[list[End] | None, list[End] | None], tmp_path: Path
 ) -> None:
     assert Parts(ModelFile(models.save(maker(), tmp_path / "m.onnx")).structure_bytes()).extract(*ends) is None
@@ -232,7 +234,7 @@ def test_a_part_with_its_weights_is_written_without_reading_them(tmp_path: Path)
     assert same(outputs_of(tmp_path / "copied.onnx", feed), outputs_of(tmp_path / "moved.onnx", feed))
 
 
-def test_weights_kept_outside_are_not_gathered_in_one_file(tmp_path: Path) -> None:
+def test_external_weights_are_not_merged_into_one_file(tmp_path: Path) -> None:
     source = models.with_external_weights(surgeon_zoo.large_weights(), tmp_path / "m.onnx")
     with ModelFile(source) as file:
         part = Parts(file.structure_bytes()).extract(None, [End("y")])

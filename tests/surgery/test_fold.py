@@ -1,4 +1,4 @@
-"""Constant folding: the model computes what it did, what can go is gone, and it does not grow unasked."""
+"""Constant folding: the model computes the same, foldable nodes are gone, and it does not grow by default."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def ops(model: onnx.ModelProto) -> list[str]:
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), shuffled=st.booleans(), limit=st.sampled_from([None, 0, 200, 1 << 30]))
-def test_any_graph_computes_the_same(
+def test_any_folded_graph_computes_the_same(
     tmp_path_factory: pytest.TempPathFactory, seed: int, shuffled: bool, limit: int | None
 ) -> None:
     folder = tmp_path_factory.mktemp("fold")
@@ -77,18 +77,18 @@ def test_any_graph_computes_the_same(
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_what_is_left(maker: surgeon_zoo.Maker, left: list[str], tmp_path: Path) -> None:
+def test_the_expected_nodes_remain(maker: surgeon_zoo.Maker, left: list[str], tmp_path: Path) -> None:
     assert ops(folded(maker(), tmp_path, ANY_SIZE)) == left
 
 
-def test_arithmetic_in_floats_is_done_in_integers_only_where_it_is_the_same(tmp_path: Path) -> None:
+def test_float_arithmetic_becomes_integer_only_if_equal(tmp_path: Path) -> None:
     model = folded(surgeon_zoo.shapes_in_floats(), tmp_path, ANY_SIZE)
     kept = {node.name: node.op_type for node in model.graph.node}
     assert "to_float" in kept and "part" in kept and "back2" in kept  # times 0.5
     assert "back" not in kept  # times 2.0
 
 
-def test_a_default_that_the_caller_may_override_is_no_constant(tmp_path: Path) -> None:
+def test_an_overridable_default_is_not_a_constant(tmp_path: Path) -> None:
     model = folded(surgeon_zoo.defaults(), tmp_path, ANY_SIZE)
     assert [value.name for value in model.graph.input] == ["x", "w"]
     assert ops(model) == ["Add", "Mul", "Add"]
@@ -109,7 +109,7 @@ def test_random_numbers_stay_random(tmp_path: Path) -> None:
     assert [node.op_type for node in result.nodes] == ["RandomUniform", "Add", "Mul"]
 
 
-def test_a_model_does_not_grow_unasked(tmp_path: Path) -> None:
+def test_a_model_does_not_grow_by_default(tmp_path: Path) -> None:
     small = folded(surgeon_zoo.expanding(), tmp_path)
     assert ops(small) == ["Expand", "Add"]  # the mean is one number: it is folded, the 1 MB it comes from is not
     assert (tmp_path / "folded.onnx").stat().st_size < 2000
@@ -125,7 +125,7 @@ def test_a_weight_that_is_read_elsewhere_is_not_stored_twice(tmp_path: Path) -> 
     assert ops(folded(model, tmp_path, ANY_SIZE)) == ["MatMul", "Relu", "MatMul"]
 
 
-def test_what_cannot_be_computed_stays_and_says_why(tmp_path: Path) -> None:
+def test_what_cannot_be_computed_stays_with_a_warning(tmp_path: Path) -> None:
     model = from_text(
         """fails (float[2] x) => (float[2] y, float[2] z) <float[2] a = {1.0, 2.0}, float[3] b = {1.0, 2.0, 3.0}> {
             [first] c = Add(a, a)
@@ -169,14 +169,14 @@ def test_bodies_and_functions_are_folded_too(tmp_path: Path) -> None:
     assert [node.op_type for node in called.functions[0].node] == ["Constant", "Mul"]
 
 
-def test_shapes_are_left_alone_if_asked(tmp_path: Path) -> None:
+def test_shapes_are_not_folded_on_request(tmp_path: Path) -> None:
     kept = folded(surgeon_zoo.static_shapes(), tmp_path, FoldOptions(threshold=1 << 40, shapes=False))
     assert "Shape" in ops(kept)
     one = folded(surgeon_zoo.static_shapes(), tmp_path, FoldOptions(threshold=1 << 40, passes=1, infer=False))
     assert ops(one) == ["Reshape"]
 
 
-def test_weights_that_are_not_folded_stay_where_they_are(tmp_path: Path) -> None:
+def test_unfolded_weights_stay_in_place(tmp_path: Path) -> None:
     path = models.with_external_weights(surgeon_zoo.large_weights(), tmp_path / "m.onnx")
     result = fold_constants(Structure.open(ModelFile(path)), FoldOptions(threshold=1000))
     assert {tensor.data_location for tensor in result.initializers.values()} == {onnx.TensorProto.EXTERNAL}

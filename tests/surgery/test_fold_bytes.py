@@ -1,4 +1,4 @@
-"""Folding on the wire gives what folding gives, or leaves the model to it."""
+"""Folding in wire format gives the same result as folding with the engine, or declines."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -59,7 +59,7 @@ def described(model: onnx.ModelProto) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("threshold", [None, 4096, 1 << 20])
-def test_a_light_model_becomes_what_the_engine_makes_of_it(threshold: int | None, tmp_path: Path) -> None:
+def test_a_light_model_folds_like_with_the_engine(threshold: int | None, tmp_path: Path) -> None:
     folded = both_ways(LIGHT, tmp_path, FoldOptions(threshold=threshold))
     assert folded is not None and described(folded[0]) == described(folded[1])
     sizes = [(tmp_path / f"{name}.onnx").stat().st_size for name in ("wire", "engine")]
@@ -69,7 +69,7 @@ def test_a_light_model_becomes_what_the_engine_makes_of_it(threshold: int | None
 
 
 @pytest.mark.parametrize("maker", surgeon_zoo.MAKERS.values(), ids=surgeon_zoo.MAKERS)
-def test_every_model_is_folded_alike_or_left(maker: surgeon_zoo.Maker, tmp_path: Path) -> None:
+def test_every_model_folds_like_with_the_engine_or_is_declined(maker: surgeon_zoo.Maker, tmp_path: Path) -> None:
     path = models.save(maker(), tmp_path / "m.onnx")
     folded = both_ways(path, tmp_path, FoldOptions(threshold=1 << 20))
     assert (folded is None) == (maker.__name__ not in PLAIN)
@@ -112,7 +112,7 @@ def plain_models(draw: st.DrawFn) -> onnx.ModelProto:
 
 @settings(max_examples=60, deadline=None)
 @given(model=plain_models(), limit=st.sampled_from([None, 0, 200, 1 << 30]), passes=st.sampled_from([None, 1]))
-def test_any_plain_graph(
+def test_any_plain_graph_folds_like_with_the_engine(
     tmp_path_factory: pytest.TempPathFactory, model: onnx.ModelProto, limit: int | None, passes: int | None
 ) -> None:
     folder = tmp_path_factory.mktemp("wire")
@@ -124,7 +124,7 @@ def test_any_plain_graph(
 
 
 def filling(value: TensorProto | None, dims: list[int], kind: int) -> onnx.ModelProto:
-    """A graph that gives what a ConstantOfShape makes."""
+    """Return a graph that outputs the result of a ConstantOfShape."""
     attributes = {} if value is None else {"value": value}
     nodes = [helper.make_node("ConstantOfShape", ["shape"], ["filled"], **attributes),
              helper.make_node("Identity", ["x"], ["y"])]  # fmt: skip
@@ -146,7 +146,7 @@ KINDS = ("FLOAT", "FLOAT16", "DOUBLE", "INT8", "INT16", "INT32", "INT64", "UINT8
     dims=st.lists(st.integers(0, 40), max_size=3),
     raw=st.booleans(),
 )
-def test_fills_of_every_type_have_the_values_that_they_stand_for(
+def test_fills_of_every_type_have_the_right_values(
     tmp_path_factory: pytest.TempPathFactory, kind: str, value: int, dims: list[int], raw: bool
 ) -> None:
     folder, number = tmp_path_factory.mktemp("fill"), TensorProto.DataType.Value(kind)
@@ -191,14 +191,14 @@ def test_a_fill_without_a_value_is_zeros_and_constant_nodes_become_weights(tmp_p
     ],
     ids=("a shape", "arithmetic", "unsorted", "random", "negative", "kept and read"),
 )
-def test_what_is_left_to_the_engine(text: str, tmp_path: Path) -> None:
+def test_unsupported_graphs_are_left_to_the_engine(text: str, tmp_path: Path) -> None:
     with ModelFile(models.save(from_text(f"left {text}"), tmp_path / "m.onnx")) as file:
         assert fold_bytes(file.structure_bytes(), file.folder, FoldOptions(), True) is None
 
 
 @settings(max_examples=60, deadline=None)
 @given(changes=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), min_size=1, max_size=6))
-def test_damaged_bytes_are_told(tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]]) -> None:
+def test_damaged_bytes_are_reported(tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]]) -> None:
     data = bytearray(LIGHT.read_bytes())
     for place, value in changes:
         data[place % len(data)] = value

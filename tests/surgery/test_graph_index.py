@@ -119,7 +119,7 @@ def test_the_index_agrees_with_onnx_on_real_models(tmp_path: Path, name: str) ->
     assert last in index.descendants(0)
 
 
-def test_shapes_types_and_weights(tmp_path: Path) -> None:
+def test_the_index_has_shapes_types_and_weights(tmp_path: Path) -> None:
     index = index_of(mlp(width=32), tmp_path)
     hidden, weight, x = (index.find_tensor(n) for n in ("g1", "w1", "x"))
     assert (index.tensor_dtype(hidden), index.tensor_shape(hidden)) == ("float32", ("N", 32))
@@ -211,7 +211,7 @@ def test_topological_order_is_stable_and_complete(edges: list[tuple[int, int]]) 
     assert all(place[s] < place[node] for node, sources in enumerate(backwards) for s in sources)
 
 
-def test_the_language_of_queries(tmp_path: Path) -> None:
+def test_queries_find_the_expected_nodes(tmp_path: Path) -> None:
     def node(op: str, read: str, made: str, name: str) -> onnx.NodeProto:
         return helper.make_node(op, [read], [made], name=name, **({"to": 10} if op == "Cast" else {}))
 
@@ -250,7 +250,7 @@ def big_graph(count: int) -> onnx.ModelProto:
     return model(nodes, ["x"], [tensors[-1]], shape=[4])
 
 
-def test_a_hundred_thousand_nodes(tmp_path: Path) -> None:
+def test_a_hundred_thousand_nodes_are_indexed_quickly(tmp_path: Path) -> None:
     index_of(big_graph(100_000), tmp_path)
     started = time.perf_counter()
     index = GraphIndex.open(tmp_path / "index")
@@ -265,7 +265,7 @@ def test_a_hundred_thousand_nodes(tmp_path: Path) -> None:
 
 
 class Context(SimpleNamespace):
-    """What the action needs of a job's context."""
+    """What the action needs from a job's context."""
 
     def progress(self, *state: Any) -> None:
         self.states = [*getattr(self, "states", []), state]
@@ -313,7 +313,7 @@ def test_a_model_changed_in_place_with_size_and_time_kept_is_read_anew(tmp_path:
     assert not has_index(index_folder(cache, path))
 
 
-def test_copies_in_other_places_have_indexes_of_their_own(tmp_path: Path) -> None:
+def test_copies_of_a_model_have_separate_indexes(tmp_path: Path) -> None:
     folders = []
     for place in ("a", "b"):
         (tmp_path / place).mkdir()
@@ -328,13 +328,13 @@ def test_copies_in_other_places_have_indexes_of_their_own(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("data", [b"", b"LAYERWISE", b"x" * 500, b"LAYERWISE GRAPH 1\n" + b"\xff" * 60])
-def test_a_file_that_is_no_index_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_an_index_is_rejected(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "graph.index").write_bytes(data)
     with pytest.raises(BadFile):
         GraphIndex.open(tmp_path)
 
 
-def test_failing_inference_is_a_warning(tmp_path: Path) -> None:
+def test_failed_inference_is_a_warning(tmp_path: Path) -> None:
     bad = model([helper.make_node("Reshape", ["x"], ["y"], name="r")], ["x"], ["y"], shape=[2])
     bad.graph.value_info.append(helper.make_tensor_value_info("y", FLOAT, [3, 3]))
     bad.opset_import[0].version = 9999

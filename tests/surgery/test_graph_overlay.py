@@ -1,4 +1,4 @@
-"""An overlay says of an edited graph what an index built from the edited model says, and what lies between two."""
+"""An overlay of an edited graph agrees with an index built from the edited model, and with the difference of states."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ Facts = tuple[str, str, tuple[str, ...], tuple[str, ...], frozenset[str], frozen
 
 
 def facts(graph: GraphIndex) -> set[Facts]:
-    """All main graph nodes with what is around them, by names."""
+    """Return all main graph nodes with their surroundings, by names."""
 
     def label(node: int) -> str:
         return ",".join(names(graph.node_outputs(node)))
@@ -69,7 +69,7 @@ def facts(graph: GraphIndex) -> set[Facts]:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 50), edits=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40)), max_size=8))
-def test_an_overlay_is_what_an_index_of_the_edited_model_is(
+def test_an_overlay_agrees_with_an_index_of_the_edited_model(
     seed: int, edits: list[tuple[int, int]], tmp_path: Path
 ) -> None:
     path = tmp_path / "model.onnx"
@@ -93,7 +93,7 @@ def test_an_overlay_is_what_an_index_of_the_edited_model_is(
     assert not back.own and not back.gone and delta(back, Overlay(ground, ground.structure)).empty
 
 
-def test_what_lies_between_two_states(tmp_path: Path) -> None:
+def test_the_difference_of_two_states_is_complete(tmp_path: Path) -> None:
     ground = opened(chain_model(tmp_path / "chain.onnx", 21), tmp_path / "index")
     before = Overlay(ground, ground.structure)
     name = "/encoder/layer.1/Relu"
@@ -108,7 +108,7 @@ def test_what_lies_between_two_states(tmp_path: Path) -> None:
     assert shown.order.tolist() == before.order.tolist()
 
 
-def test_new_nodes_stand_after_what_they_read_and_keep_their_number(tmp_path: Path) -> None:
+def test_new_nodes_follow_their_inputs_and_keep_their_number(tmp_path: Path) -> None:
     ground = opened(chain_model(tmp_path / "chain.onnx", 21), tmp_path / "index")
     one = InsertNode(tensor="/encoder/layer.0/Relu_output_0", op="Abs").apply(ground.structure)
     new = next(iter(Overlay(ground, one).own.keys() - set(range(21))))
@@ -127,7 +127,7 @@ def test_blocks_with_a_change_are_not_folded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("low", ["Relu", "Sub"])
-def test_what_a_node_reaches(tmp_path: Path, low: str) -> None:
+def test_reach_finds_all_dependent_nodes(tmp_path: Path, low: str) -> None:
     ground = opened(chain_model(tmp_path / "chain.onnx", 21), tmp_path / "index")
     overlay = Overlay(ground, ReplaceNode(node=f"/encoder/layer.1/{low}", op="Abs").apply(ground.structure))
     for node in (0, 8, 11, 20):

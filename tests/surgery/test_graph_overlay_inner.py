@@ -1,4 +1,4 @@
-"""Bodies and functions in an overlay: what is edited there is what an index of the edited model says."""
+"""Bodies and functions in an overlay agree with an index of the edited model."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -31,7 +31,7 @@ def opened(path: Path, folder: Path) -> Ground:
 
 
 def fresh(state: Structure, folder: Path) -> GraphIndex:
-    """The index of a state, written and read anew."""
+    """Return the index of a state, saved and read again."""
     saved = folder / "edited.onnx"
     saved.write_bytes(state.proto().SerializeToString())
     with ModelFile(saved) as file:
@@ -39,7 +39,7 @@ def fresh(state: Structure, folder: Path) -> GraphIndex:
 
 
 def facts(graph: GraphIndex) -> dict[tuple[str, str], object]:
-    """All nodes by what they make and where, with what is around them."""
+    """Return all nodes by their outputs and scope, with their surroundings."""
 
     def where(scope: int) -> str:
         found = graph.meta["scopes"][scope]
@@ -93,7 +93,9 @@ def edit(state: Structure, scope: Scope, kind: int, place: int, serial: int) -> 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edits=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 14)), max_size=6))
-def test_an_overlay_says_of_inner_graphs_what_an_index_says(edits: list[tuple[int, int, int]], tmp_path: Path) -> None:
+def test_inner_graphs_agree_with_an_index_of_the_edited_model(
+    edits: list[tuple[int, int, int]], tmp_path: Path
+) -> None:
     ground = opened(nested_model(tmp_path / "nested.onnx"), tmp_path / "index")
     states = [ground.structure]
     for serial, (scope, kind, place) in enumerate(edits):
@@ -110,7 +112,7 @@ def test_an_overlay_says_of_inner_graphs_what_an_index_says(edits: list[tuple[in
 
 
 @pytest.mark.parametrize("scope", [THEN, TWICE, DEEP])
-def test_what_an_edit_inside_changes(tmp_path: Path, scope: Scope) -> None:
+def test_the_difference_covers_edits_in_inner_graphs(tmp_path: Path, scope: Scope) -> None:
     ground = opened(nested_model(tmp_path / "nested.onnx"), tmp_path / "index")
     before = Overlay(ground, ground.structure)
     inside = ground.structure.graph_at(scope)
@@ -126,7 +128,7 @@ def test_what_an_edit_inside_changes(tmp_path: Path, scope: Scope) -> None:
     assert [after.node_op(node) for node in back.removed] == ["Neg"]
 
 
-def test_a_node_with_bodies_goes_with_all_inside_it_and_comes_back(tmp_path: Path) -> None:
+def test_deleting_a_node_with_bodies_can_be_undone(tmp_path: Path) -> None:
     ground = opened(nested_model(tmp_path / "nested.onnx"), tmp_path / "index")
     before = Overlay(ground, ground.structure)
     after = Overlay(ground, DeleteNodes(nodes=("loop",)).apply(ground.structure))

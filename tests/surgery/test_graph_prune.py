@@ -1,4 +1,4 @@
-"""Indexes that nobody opens are removed, by age and by size; those in use stay."""
+"""Unused indexes are removed by age and by size; those in use stay."""
 
 import os
 import time
@@ -43,7 +43,7 @@ def opened(path: Path, seconds_ago: float) -> None:
         os.utime(place, (when, when))
 
 
-def test_what_was_not_opened_for_long_is_removed(models: list[Path]) -> None:
+def test_indexes_not_opened_for_long_are_removed(models: list[Path]) -> None:
     opened(models[0], UNUSED + 60)
     opened(models[1], UNUSED + 60)
     size = disk_use(folder_of(models[0]))
@@ -57,7 +57,7 @@ def test_what_was_not_opened_for_long_is_removed(models: list[Path]) -> None:
     assert len(list((Workspace().cache / "files").iterdir())) == 2
 
 
-def test_the_least_recently_opened_go_first_where_there_is_too_much(models: list[Path]) -> None:
+def test_the_least_recently_opened_are_removed_beyond_the_size_limit(models: list[Path]) -> None:
     GraphIndex.open(folder_of(models[0]))
     sizes = [disk_use(folder_of(path)) for path in models]
     assert prune_indexes(Workspace().cache, most=sizes[0] + sizes[2]) == (1, sizes[1])
@@ -71,7 +71,7 @@ def test_a_model_whose_index_is_gone_gets_a_new_one(models: list[Path]) -> None:
     assert has_index(folder_of(models[0]))
 
 
-def test_jobs_prune_says_what_it_freed(models: list[Path], tmp_path: Path) -> None:
+def test_jobs_prune_reports_what_it_freed(models: list[Path], tmp_path: Path) -> None:
     opened(models[2], UNUSED + 60)
     named = layerwise("jobs", "prune", str(Workspace().ids()[0]), cwd=tmp_path).stdout
     assert "1 jobs removed" in named and "indexes" not in named

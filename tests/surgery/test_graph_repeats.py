@@ -1,4 +1,4 @@
-"""Equal blocks of nodes: found, cut where the layers begin, and broken by what is different."""
+"""Equal blocks of nodes are found, split at layer boundaries, and interrupted by differences."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def test_a_chain_of_equal_layers_is_one_repeat(tmp_path: Path) -> None:
     assert (found.start, found.period, found.count, found.end) == (0, 7, 30, 210)
 
 
-def test_blocks_of_a_transformer_begin_with_its_layers(tmp_path: Path) -> None:
+def test_blocks_of_a_transformer_start_at_its_layers(tmp_path: Path) -> None:
     index = indexed(make_demo(tmp_path).fp32, tmp_path / "index")
     (found,) = index.repeats()
     assert found.count == 8

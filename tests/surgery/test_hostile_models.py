@@ -1,4 +1,4 @@
-"""Damaged models through the reference runner and the precision casts: an error in words, or a result."""
+"""Damaged models in the reference runner and the precision conversion give a result or a readable error."""
 
 import numpy as np
 import onnx
@@ -23,7 +23,7 @@ MODELS = [make().SerializeToString() for make in MAKERS]
 
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(MODELS), st.integers(0, 10**6), st.binary(min_size=1, max_size=3), st.integers(0, 2))
-def test_a_damaged_model_gives_an_error_in_words_or_a_result(data: bytes, at: int, new: bytes, cut: int) -> None:
+def test_a_damaged_model_gives_a_result_or_a_readable_error(data: bytes, at: int, new: bytes, cut: int) -> None:
     place = at % len(data)
     damaged = data[:place] + new + data[place + cut :]
     for use in (_run, _cast):
@@ -41,7 +41,7 @@ TEXTS = (
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_text_of_a_model_that_is_none(name: str) -> None:
+def test_invalid_text_in_a_model_is_reported(name: str) -> None:
     model = models.mlp()
     model.metadata_props.add(key="k", value="v")
     *path, last = name.split(".")

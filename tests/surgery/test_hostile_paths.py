@@ -1,4 +1,4 @@
-"""What is no ordinary file, or far too large a one, in the place of each file that a user names: a sentence."""
+"""Special or huge files in place of any file that a user names give a message."""
 
 import os
 import socket
@@ -120,7 +120,7 @@ def refused(use: Callable[[Path], object], path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [*NO_FILES, *TOO_LARGE])
-def test_no_reader_waits_or_swells(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_reader_blocks_or_exhausts_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAYERWISE_MEMORY", "8G")
     held = psutil.Process().memory_info().rss
     readers = {**SAVED, **(BYTES if kind in NO_FILES else {})}

@@ -1,4 +1,4 @@
-"""Models that ask for more memory than there is: opened or refused in a sentence, in little memory, by every way in."""
+"""Models that need more memory than available are opened or rejected with a message, using little memory."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -101,7 +101,7 @@ def test_a_small_model_takes_little_memory(
     assert not wrong, "\n".join(wrong)
 
 
-def test_what_was_left_out_of_inference_is_said() -> None:
+def test_skipped_inference_is_reported() -> None:
     said = []
     for _, model in long_vectors(SEED, 8):
         found, warnings = inferred_structure(model.SerializeToString())

@@ -1,4 +1,4 @@
-"""One node put between tensors; weights without their values and back."""
+"""Inserting a node between tensors; stripping and restoring weights."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def run(structure: Structure, folder: Path) -> np.ndarray:
     return np.asarray(outputs_of(path, {"x": X})[0])
 
 
-def test_a_node_on_a_tensor(tmp_path: Path) -> None:
+def test_a_node_is_inserted_on_a_tensor(tmp_path: Path) -> None:
     structure = opened(models.mlp(), tmp_path)
     before = run(structure, tmp_path)
     inside = insert_between(structure, ["m0"], ["m0"], "Identity", "probe")
@@ -45,7 +45,7 @@ def test_a_node_on_a_tensor(tmp_path: Path) -> None:
     assert np.array_equal(run(front, tmp_path), run(insert_between(front, ["y"], ["y"], "Identity"), tmp_path))
 
 
-def test_a_node_in_the_place_of_several(tmp_path: Path) -> None:
+def test_a_node_replaces_several(tmp_path: Path) -> None:
     structure = opened(models.mlp(), tmp_path)
     short = insert_between(structure, ["x"], ["h1"], "LeakyRelu", attrs={"alpha": 0.25})
     assert [node.op_type for node in short.nodes] == ["LeakyRelu", "MatMul", "Add", "Relu"]
@@ -53,7 +53,7 @@ def test_a_node_in_the_place_of_several(tmp_path: Path) -> None:
     run(short, tmp_path)
 
 
-def test_an_output_of_a_node_with_several(tmp_path: Path) -> None:
+def test_one_output_of_several_can_be_replaced(tmp_path: Path) -> None:
     model = from_text(
         """parts (float[1,16] x) => (float[1,8] y) <int64[2] sizes = {8, 8}> {
             [split] a, b = Split<axis=1>(x, sizes) [sum] y = Add(a, b)
@@ -63,7 +63,7 @@ def test_an_output_of_a_node_with_several(tmp_path: Path) -> None:
     assert np.array_equal(run(structure, tmp_path), np.zeros((1, 8), np.float32))
 
 
-def test_what_does_not_fit(tmp_path: Path) -> None:
+def test_impossible_insertions_are_rejected(tmp_path: Path) -> None:
     structure = opened(models.mlp(), tmp_path)
     with pytest.raises(UsageError, match="mm0 does not exist in the model; did you mean m0"):
         insert_between(structure, ["mm0"], ["m0"], "Identity")
@@ -95,7 +95,7 @@ def weights() -> onnx.ModelProto:
     return models.with_weights(model, **arrays, scale=np.array(0.1, np.float32))
 
 
-def test_which_weights_are_stripped(tmp_path: Path) -> None:
+def test_the_expected_weights_are_stripped(tmp_path: Path) -> None:
     bare, names = stripped(opened(weights(), tmp_path))
     assert sorted(names) == ["conv_b", "conv_w", "quantised", "table", "turned"]
     path = tmp_path / "bare.onnx"
@@ -108,7 +108,7 @@ def test_which_weights_are_stripped(tmp_path: Path) -> None:
     assert sorted(names) == ["conv_b", "quantised", "turned"]
 
 
-def test_weights_come_back_random_and_sparse_where_they_were(tmp_path: Path) -> None:
+def test_restored_weights_are_random_and_keep_sparsity(tmp_path: Path) -> None:
     sparse = prune_2_4(opened(models.mlp(), tmp_path))
     bare, names = stripped(sparse)
     assert names == ["w0", "w1", "w2"]
@@ -126,7 +126,7 @@ def test_weights_come_back_random_and_sparse_where_they_were(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", [TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.INT8])
-def test_types_of_weights_stay(kind: int, tmp_path: Path) -> None:
+def test_restored_weights_keep_their_types(kind: int, tmp_path: Path) -> None:
     model = models.mlp()
     dtype = helper.tensor_dtype_to_np_dtype(kind)
     array = numpy_helper.to_array(model.graph.initializer[0]).astype(dtype)
@@ -136,7 +136,7 @@ def test_types_of_weights_stay(kind: int, tmp_path: Path) -> None:
     assert numpy_helper.to_array(whole.initializers["w0"]).shape == array.shape
 
 
-def test_weights_in_typed_fields_and_outside(tmp_path: Path) -> None:
+def test_weights_in_typed_fields_and_external_files_are_stripped(tmp_path: Path) -> None:
     model = surgeon_zoo.large_weights()
     tensor = helper.make_tensor("w1", TensorProto.FLOAT, [128, 128], np.ones(128 * 128, np.float32))
     model.graph.initializer[1].CopyFrom(tensor)

@@ -1,4 +1,4 @@
-"""A layered table holds what a dict would, whatever is copied, set and deleted."""
+"""A layered table behaves like a dict, whatever is copied, set and deleted."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ STEPS = st.lists(st.tuples(st.sampled_from("sdc"), KEYS, st.integers()), max_siz
 
 
 @given(st.dictionaries(KEYS, st.integers()), STEPS)
-def test_a_layered_table_is_a_dict(base: dict[str, int], steps: list[tuple[str, str, int]]) -> None:
+def test_a_layered_table_behaves_like_a_dict(base: dict[str, int], steps: list[tuple[str, str, int]]) -> None:
     table, plain, left = Layered(dict(base)), dict(base), []
     for step, key, value in steps:
         if step == "c":

@@ -1,4 +1,4 @@
-"""Live cuts: any set of nodes runs alone on the reference's tensors and gives the reference's values, bit for bit."""
+"""Live cuts: any set of nodes, run alone on the reference's tensors, gives the reference's values bit for bit."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -64,7 +64,7 @@ def check_invariants(
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), data=st.data())
-def test_any_set_of_nodes_gives_the_reference(
+def test_any_set_of_nodes_is_bit_equal_to_the_reference(
     tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("live")
@@ -91,7 +91,7 @@ def test_any_set_of_nodes_gives_the_reference(
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), data=st.data())
-def test_a_tensor_that_cannot_be_fed_brings_its_maker(
+def test_a_tensor_that_cannot_be_fed_adds_its_maker(
     tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject
 ) -> None:
     model, feed = random_model(seed), feed_for(seed)
@@ -110,7 +110,7 @@ def test_a_tensor_that_cannot_be_fed_brings_its_maker(
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), data=st.data())
-def test_a_contiguous_cut_has_no_hole(tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject) -> None:
+def test_a_contiguous_cut_has_no_gaps(tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject) -> None:
     _, graph = opened(random_model(seed), tmp_path_factory.mktemp("whole"))
     chosen = data.draw(st.sets(st.integers(0, len(graph.nodes) - 1), min_size=1))
     whole = LiveCuts(graph, set(graph.maker)).contiguous(chosen)
@@ -136,7 +136,7 @@ def reachable(graph: GraphCut, start: int) -> set[int]:
     ],
     ids=["If", "Loop", "Scan"],
 )
-def test_bodies_read_what_is_fed(model: onnx.ModelProto, feed: dict[str, Array], tmp_path: Path) -> None:
+def test_bodies_read_fed_tensors(model: onnx.ModelProto, feed: dict[str, Array], tmp_path: Path) -> None:
     file, graph = opened(model, tmp_path)
     tensors = feed | run_whole(model, sorted(graph.maker), feed)
     cuts = LiveCuts(graph, tensors)
@@ -147,7 +147,7 @@ def test_bodies_read_what_is_fed(model: onnx.ModelProto, feed: dict[str, Array],
         onnx.checker.check_model(onnx.load(tmp_path / "one.onnx"))
 
 
-def test_sequences_pull_their_maker_in(tmp_path: Path) -> None:
+def test_sequences_add_their_maker(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Relu", ["x"], ["r"], "relu"),
         helper.make_node("SequenceConstruct", ["r", "y"], ["seq"], "pair"),
@@ -193,7 +193,7 @@ def big_weights(path: Path) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
 @pytest.mark.parametrize("limit", [live_file.EMBED_LIMIT, 100], ids=["one-file", "beside"])
-def test_a_written_cut_stands_alone(
+def test_a_written_cut_is_self_contained(
     tmp_path: Path, external: bool, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_file, "EMBED_LIMIT", limit)

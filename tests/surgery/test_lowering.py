@@ -1,4 +1,4 @@
-"""Many choices of precision from one preparation: the same models as one by one, without their weights."""
+"""Many choices of precision from one preparation: the same models as separate conversions, without their weights."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -38,7 +38,7 @@ def one_by_one(model: onnx.ModelProto, low: LowType, keep: Collection[str], emul
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(MODELS)), st.sampled_from(["float16", "bfloat16"]), st.booleans(), st.data())
-def test_a_choice_is_the_model_that_surgery_makes_of_it(
+def test_a_choice_equals_a_separate_conversion(
     tmp_path: Path, name: str, low: LowType, emulate: bool, data: st.DataObject
 ) -> None:
     model = MODELS[name]
@@ -57,7 +57,7 @@ def test_a_choice_is_the_model_that_surgery_makes_of_it(
         assert all(np.array_equal(got[key], want[key], equal_nan=True) for key in want)
 
 
-def test_a_choice_weighs_no_more_than_its_graph(tmp_path: Path) -> None:
+def test_a_choice_contains_no_weights(tmp_path: Path) -> None:
     file = ModelFile(models.save(heavy_model("squeezenet"), tmp_path / "heavy.onnx"))
     assert file.size > 1 << 20
     lowering = Lowering(file.structure(), file.folder, "float16", tmp_path / "choices", emulate=False)
@@ -67,7 +67,7 @@ def test_a_choice_weighs_no_more_than_its_graph(tmp_path: Path) -> None:
     assert not list(lowering.folder.iterdir())
 
 
-def test_weights_that_lie_outside_and_in_bodies_come_along(tmp_path: Path) -> None:
+def test_external_weights_and_weights_of_bodies_are_included(tmp_path: Path) -> None:
     model = models.mlp(width=32)
     path = models.with_external_weights(model, tmp_path / "outside.onnx")
     file = ModelFile(path)
@@ -79,7 +79,7 @@ def test_weights_that_lie_outside_and_in_bodies_come_along(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("model", [models.if_model(), models.loop_model(), models.scan_model(), models.string_model()])
-def test_models_with_bodies_and_strings_are_taken(tmp_path: Path, model: onnx.ModelProto) -> None:
+def test_models_with_bodies_and_strings_are_supported(tmp_path: Path, model: onnx.ModelProto) -> None:
     file = ModelFile(models.save(model, tmp_path / "m.onnx"))
     lowering = Lowering(file.structure(), file.folder, "float16", tmp_path / "choices", emulate=True)
     onnx.checker.check_model(lowering.model(()))

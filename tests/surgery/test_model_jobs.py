@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_index(path: Path) -> None:
+def test_the_index_action_runs_as_a_job(path: Path) -> None:
     view, _ = run("index", path=str(path))
     assert view.state == "done"
     folder = index_folder(Workspace().cache, path)
@@ -38,7 +38,7 @@ def test_index(path: Path) -> None:
     assert GraphIndex.open(folder).n_nodes == view.result["n_nodes"] == 6
 
 
-def test_inspect_model(path: Path) -> None:
+def test_the_inspect_model_action_runs_as_a_job(path: Path) -> None:
     view, events = run("inspect_model", path=str(path), show=["layers"])
     assert view.state == "done"
     texts = [event["text"] for event in events if event["type"] == "log" and event["level"] == "out"]

@@ -1,4 +1,4 @@
-"""Opset changes: what comes out runs and gives the same numbers, or the operator in the way is named."""
+"""Opset conversion: the result runs and gives the same numbers, or the unsupported operator is named."""
 
 import inspect
 from pathlib import Path
@@ -34,7 +34,7 @@ def softmax(opset: int, attributes: str = "") -> Structure:
 
 @settings(max_examples=25, deadline=None)
 @given(st.sampled_from(["mlp", "conv_net"]), st.integers(8, 23))
-def test_any_opset_gives_the_same_numbers(name: str, version: int) -> None:
+def test_any_opset_computes_the_same(name: str, version: int) -> None:
     model = getattr(models, name)()
     given_, changed = Structure.from_proto(model), convert_opset(Structure.from_proto(model), version)
     assert opset_of(changed) == version
@@ -78,7 +78,7 @@ def test_functions_are_inlined_and_other_domains_kept() -> None:
     assert changed.opsets == {"": 21, "mine": 1} and "inlined" in notes[0]
 
 
-def test_what_is_in_the_way_is_named() -> None:
+def test_unsupported_operators_are_named() -> None:
     text = "g (float[4] x) => (float[2] y, float[2] z) { [cut] y, z = Split<num_outputs=2>(x) }"
     with pytest.raises(LayerwiseError, match=r"opset 18 to 17: .*Split"):
         convert_opset(Structure.from_proto(models.from_text(text, opset=18)), 17)
@@ -86,20 +86,20 @@ def test_what_is_in_the_way_is_named() -> None:
         convert_opset(Structure.from_proto(models.mlp()), 1000)
 
 
-def test_types_that_an_older_opset_does_not_take_are_refused() -> None:
+def test_types_missing_from_an_older_opset_are_rejected() -> None:
     text = "g (bfloat16[2] x) => (bfloat16[2] y) { y = Add(x, x) }"
     with pytest.raises(LayerwiseError, match="opset 12 does not take the model's types"):
         convert_opset(Structure.from_proto(models.from_text(text, opset=13)), 12)
 
 
-def test_the_structure_given_stays_as_it_is() -> None:
+def test_the_given_structure_is_not_modified() -> None:
     structure = softmax(13)
     before = structure.proto().SerializeToString()
     convert_opset(structure, 11)
     assert structure.proto().SerializeToString() == before
 
 
-def test_attributes_that_an_older_opset_lacks_go_if_they_say_nothing() -> None:
+def test_new_attributes_with_default_values_are_removed() -> None:
     text = "g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> {"
     text += " [mean] y = ReduceMean<noop_with_empty_axes=%d>(x, a) }"
     model = Structure.from_proto(models.from_text(text % 0, opset=18))
@@ -115,7 +115,7 @@ def test_attributes_that_an_older_opset_lacks_go_if_they_say_nothing() -> None:
     "inline_schema_functions" not in inspect.signature(onnx.inliner.inline_selected_functions).parameters,
     reason="this onnx does not write operators out",
 )
-def test_operators_that_an_older_opset_lacks_are_written_out() -> None:
+def test_operators_missing_from_an_older_opset_are_expanded() -> None:
     text = """g (float[2,4] x) => (float[2,2,2] y) <float[4] s = {1, 2, 3, 4}, int64[3] to = {2, 2, 2}> {
         [act] a = Gelu(x)  [norm] n = LayerNormalization(a, s)  [shape] y = Reshape<allowzero=1>(n, to) }"""
     model = Structure.from_proto(models.from_text(text, opset=20))

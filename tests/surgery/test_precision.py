@@ -30,7 +30,7 @@ def ops(model: onnx.ModelProto) -> Counter[str]:
 
 
 def types(model: onnx.ModelProto) -> dict[str, int]:
-    """Types of all tensors, as strict inference finds them: every node must accept what it reads."""
+    """Return types of all tensors by strict inference: every node must accept its inputs."""
     onnx.checker.check_model(model)
     graph = onnx.shape_inference.infer_shapes(model, strict_mode=True, check_type=True).graph
     known = {value.name: value.type.tensor_type.elem_type for value in [*graph.input, *graph.value_info, *graph.output]}
@@ -55,7 +55,7 @@ def test_a_chain_has_casts_at_its_ends_only() -> None:
     assert {tensor.name for tensor in low.graph.initializer} == {"w0", "w1", "w2", "b0", "b1", "b2"}
 
 
-def test_nodes_that_stay_are_bordered_by_one_cast_each_way() -> None:
+def test_kept_nodes_have_one_cast_on_each_side() -> None:
     low = convert_precision(models.mlp(), "float16", keep={"/fc1/MatMul", "/fc1/Add"})
     assert ops(low)["Cast"] == 4
     found = types(low)
@@ -99,7 +99,7 @@ def test_graph_outputs_and_captures_keep_their_name_and_type() -> None:
     assert run("onnxrt", emulate_precision(model, "float16"), feed)["y"].tolist() == [12, 42]
 
 
-def test_inputs_that_may_not_change_do_not() -> None:
+def test_inputs_with_a_fixed_type_stay() -> None:
     model = models.from_text(
         """g (float[1,1,2,2] x, int64[1] i) => (float[1,1,4,4] y, int64[4] s, float[1] f, float[3] c)
             <float[4] scales = {1, 1, 2, 2}, int64[1] three = {3}> {
@@ -121,7 +121,7 @@ def test_inputs_that_may_not_change_do_not() -> None:
     assert true["f"].tolist() == [np.inf]
 
 
-def test_shape_takes_whichever_form_there_is() -> None:
+def test_shape_accepts_either_form() -> None:
     model = models.from_text("g (float[2] x) => (int64[1] s, float[2] y) { h = Add(x, x)\n s = Shape(h)\n y = Neg(h) }")
     assert ops(convert_precision(model, "float16"))["Cast"] == 2
 
@@ -143,7 +143,7 @@ def test_constants_follow_their_readers() -> None:
     np.testing.assert_array_equal(run("onnxrt", emulate_precision(model, "float16", keep={"b"}), feed)["y"], got["y"])
 
 
-def test_random_draws_quantisation_and_unknown_operators_stay() -> None:
+def test_random_draws_quantisation_and_unknown_operators_stay_fp32() -> None:
     model = onnx.parser.parse_model(
         """<ir_version: 10, opset_import: ["" : 21, "mine" : 1]>
         g (float[2] x) => (float[2] y, float[2] z) <float scale = {0.1}, int8 zero = {0}> {
@@ -158,7 +158,7 @@ def test_random_draws_quantisation_and_unknown_operators_stay() -> None:
     assert lowered_nodes(model, "float16") == ["s"]
 
 
-def test_value_infos_follow() -> None:
+def test_value_infos_are_updated() -> None:
     model = onnx.shape_inference.infer_shapes(models.mlp())
     for low, m0 in ((convert_precision(model, "float16"), HALF), (emulate_precision(model, "float16"), FLOAT)):
         infos = {value.name: value.type.tensor_type for value in low.graph.value_info}
@@ -168,7 +168,7 @@ def test_value_infos_follow() -> None:
         types(low)
 
 
-def test_bfloat16_needs_a_newer_opset_and_works_there() -> None:
+def test_bfloat16_requires_a_newer_opset() -> None:
     with pytest.raises(LayerwiseError, match="bfloat16 needs opset 13"):
         convert_precision(models.from_text("g (float[2] x) => (float[2] y) { y = Neg(x) }", opset=12), "bfloat16")
     model = models.mlp(seed=4)
@@ -179,7 +179,7 @@ def test_bfloat16_needs_a_newer_opset_and_works_there() -> None:
     np.testing.assert_allclose(emulated, true, rtol=2**-6, atol=2**-6)
 
 
-def test_weights_of_a_model_file_stay_there_unless_they_change(tmp_path: Path) -> None:
+def test_unchanged_weights_stay_in_the_model_file(tmp_path: Path) -> None:
     file = ModelFile(models.save(models.mlp(width=32), tmp_path / "mlp.onnx"))
     structure = file.structure()
     low = convert_precision(structure, "float16", keep={"/fc1/MatMul"}, folder=file.folder)
@@ -194,7 +194,7 @@ def test_weights_of_a_model_file_stay_there_unless_they_change(tmp_path: Path) -
     np.testing.assert_array_equal(got, want)
 
 
-def test_the_model_given_is_not_changed() -> None:
+def test_the_given_model_is_not_modified() -> None:
     model = models.conv_net()
     before = model.SerializeToString()
     convert_precision(model, "float16")
@@ -202,7 +202,7 @@ def test_the_model_given_is_not_changed() -> None:
     assert model.SerializeToString() == before
 
 
-def test_a_weight_that_is_listed_as_an_input_too() -> None:
+def test_a_weight_that_is_also_an_input_is_converted() -> None:
     model = models.from_text("g (float[2] x, float[2] w) => (float[2] y) { y = Mul(x, w) }", opset=8, ir=3)
     model.graph.initializer.append(numpy_helper.from_array(np.array([2, 3], np.float32), "w"))
     low = convert_precision(model, "float16")
@@ -210,7 +210,7 @@ def test_a_weight_that_is_listed_as_an_input_too() -> None:
     onnx.checker.check_model(low)
 
 
-def test_a_real_network() -> None:
+def test_a_real_network_is_converted() -> None:
     model = heavy_model("squeezenet")
     low = convert_precision(model, "float16")
     types(low)

@@ -1,4 +1,4 @@
-"""Cleaning up in one go: order of the steps, a run's shapes, what is wrong is told."""
+"""Sanitizing in one command: order of the steps, shapes of a run, errors."""
 
 from pathlib import Path
 
@@ -36,20 +36,20 @@ def test_other_input_shapes_reach_every_tensor_and_can_be_folded(tmp_path: Path)
     assert dims(dynamic.inputs[0]) == ["n", 16] and dims(dynamic.outputs[0]) == ["n", 16]
 
 
-def test_a_tensor_inside_can_be_given_a_shape_and_becomes_an_input(tmp_path: Path) -> None:
+def test_an_inner_tensor_given_a_shape_becomes_an_input(tmp_path: Path) -> None:
     model = done(models.mlp(), tmp_path, shapes={"h0": [2, 16]})
     assert [value.name for value in model.inputs] == ["x", "h0"]
     assert model.nodes[0].name == "/fc1/MatMul" and dims(model.outputs[0]) == [2, 16]
 
 
-def test_shapes_of_a_run(tmp_path: Path) -> None:
+def test_shapes_can_come_from_a_run(tmp_path: Path) -> None:
     model = done(models.dynamic_model(), tmp_path, fallback=True, feeds=FeedSpec(shapes={"x": [[3, 5]]}))
     assert dims(model.inputs[0]) == [3, 5]
     assert all(all(isinstance(dim, int) for dim in dims(value)) for value in model.values.values())
     assert {"r", "s", "w", "i"} <= model.values.keys()
 
 
-def test_outputs_by_name_glob_type_and_without(tmp_path: Path) -> None:
+def test_outputs_are_selected_by_name_glob_type_and_exclusion(tmp_path: Path) -> None:
     def names(**what: object) -> list[str]:
         return done(models.mlp(), tmp_path, **what).output_names
 
@@ -62,7 +62,7 @@ def test_outputs_by_name_glob_type_and_without(tmp_path: Path) -> None:
             names(**what)
 
 
-def test_half_precision_then_folding(tmp_path: Path) -> None:
+def test_half_precision_precedes_folding(tmp_path: Path) -> None:
     model = done(surgeon_zoo.large_weights(), tmp_path, fp16=True, fold=True)
     path = tmp_path / "half.onnx"
     save(model, path)
@@ -73,7 +73,7 @@ def test_half_precision_then_folding(tmp_path: Path) -> None:
     assert np.allclose(half, whole, atol=0.02) and not same([half], [whole])
 
 
-def test_cleaning_and_sorting(tmp_path: Path) -> None:
+def test_unused_nodes_are_removed_and_the_rest_sorted(tmp_path: Path) -> None:
     assert len(done(surgeon_zoo.tail(), tmp_path).nodes) == 11
     clean = done(surgeon_zoo.tail(), tmp_path, cleanup=True)
     assert len(clean.nodes) == 9 and "unused_weight" not in clean.initializers

@@ -1,4 +1,4 @@
-"""A model and the files that it refers to change together: killed or failing at any step, nothing mixed is left."""
+"""A model and its external data change together: a kill or failure at any step leaves no mixture."""
 
 import errno
 import os
@@ -41,7 +41,7 @@ def model(seed: int) -> onnx.ModelProto:
 
 
 def outputs(path: Path) -> bytes | None:
-    """What a model makes of the feed; None where it is not there or cannot be loaded."""
+    """Return a model's outputs for the feed; None if it does not exist or cannot be loaded."""
     try:
         session = onnxruntime.InferenceSession(path, OPTIONS, ["CPUExecutionProvider"])
     except Exception:  # onnxruntime's own classes, by what is wrong
@@ -159,7 +159,7 @@ def prepared(tmp_path: Path, before: Callable[[Path], None]) -> Callable[[], Non
 
 
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.__name__)
-def test_killed_at_any_step_there_is_the_old_model_the_new_one_or_none(
+def test_a_kill_at_any_step_leaves_the_old_or_new_model_or_none(
     writer: Callable[[int, Path], None], tmp_path: Path
 ) -> None:
     path = tmp_path / "here" / "m.onnx"
@@ -184,7 +184,7 @@ def test_killed_at_any_step_there_is_the_old_model_the_new_one_or_none(
 
 
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.__name__)
-def test_failing_at_any_step_all_is_as_before_or_new(writer: Callable[[int, Path], None], tmp_path: Path) -> None:
+def test_a_failure_at_any_step_leaves_the_old_or_new_model(writer: Callable[[int, Path], None], tmp_path: Path) -> None:
     path = tmp_path / "here" / "m.onnx"
     onnx.save(model(2), tmp_path / "new.onnx")
     new = outputs(tmp_path / "new.onnx")

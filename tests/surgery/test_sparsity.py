@@ -1,4 +1,4 @@
-"""2:4 sparsity: the same weights found and pruned alike as in real Polygraphy, and what it gets wrong right."""
+"""2:4 sparsity: the same weights as in real Polygraphy are found and pruned, without its bugs."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def arrays(structure: Structure) -> dict[str, np.ndarray]:
         elements=st.integers(-3, 3).map(float) | st.just(float("nan")) | st.just(float("inf")),
     )
 )
-def test_pruned_is_sparse_and_keeps_the_two_largest(array: np.ndarray) -> None:
+def test_pruning_gives_2_4_sparsity_and_keeps_the_two_largest(array: np.ndarray) -> None:
     result = pruned(array, 1)
     assert is_sparse(result, 1)
     fours = np.moveaxis(array.reshape(array.shape[0], -1, 4, array.shape[2]), 2, -1)
@@ -50,7 +50,7 @@ def test_pruned_is_sparse_and_keeps_the_two_largest(array: np.ndarray) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000))
-def test_as_polygraphy_prunes(seed: int) -> None:
+def test_pruning_equals_polygraphys(seed: int) -> None:
     from polygraphy.tools.sparse import SparsityPruner
 
     model = _small(np.random.default_rng(seed))
@@ -85,7 +85,7 @@ def _small(rng: np.random.Generator) -> onnx.ModelProto:
     return model
 
 
-def test_what_a_product_sums_over_is_found_behind_transposes_and_batches() -> None:
+def test_the_summed_axis_is_found_through_transposes_and_batches() -> None:
     model = models.from_text(
         """g (float[2,3,8] x) => (float[2,3,4] y, float[8,4,3] t) {
             [batched] y = MatMul(x, w)
@@ -104,7 +104,7 @@ def test_a_transpose_without_order_reverses() -> None:
     assert products(models.with_weights(model, w=np.ones((4, 8), np.float32))) == {"w": 1}
 
 
-def test_what_cannot_be_sparse_is_told() -> None:
+def test_weights_that_cannot_be_sparse_are_reported() -> None:
     model = models.from_text(
         "g (float[1,6] x, int32[1,4] i) => (float[1,4] y, int32[1,4] j) { y = MatMul(x, w)  j = MatMul(i, k) }"
     )
@@ -117,7 +117,7 @@ def test_what_cannot_be_sparse_is_told() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 8, 16, 255, 2**31 - 1, -1])
-def test_types_that_are_none_are_told(number: int) -> None:
+def test_invalid_types_are_reported(number: int) -> None:
     model = models.from_text("g (float[1,4] x) => (float[1,4] y) { y = MatMul(x, w) }")
     models.with_weights(model, w=np.ones((4, 4), np.float32)).graph.initializer[0].data_type = number
     structure = Structure.from_proto(model)
@@ -125,7 +125,7 @@ def test_types_that_are_none_are_told(number: int) -> None:
     assert ("w" in dict(found.skipped)) == (number != 16)
 
 
-def test_a_ring_of_casts_ends() -> None:
+def test_a_cycle_of_casts_terminates() -> None:
     nodes = [
         helper.make_node("Cast", ["b"], ["a"], to=TensorProto.FLOAT),
         helper.make_node("Cast", ["a"], ["b"], to=TensorProto.FLOAT),
@@ -135,7 +135,7 @@ def test_a_ring_of_casts_ends() -> None:
 
 
 @pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])
-def test_narrow_types_are_pruned_by_size(kind: type) -> None:
+def test_narrow_types_are_pruned_by_magnitude(kind: type) -> None:
     array = np.array([[1, -4, 2, 3], [0.5, 0, 0, 7]], kind)
     assert pruned(array, 1).astype(float).tolist() == [[0, -4, 0, 3], [0.5, 0, 0, 7]]
     assert pruned(array, 1).dtype == array.dtype

@@ -1,4 +1,4 @@
-"""Tensors that size others without a limit, beside what the real Polygraphy lists."""
+"""Tensors that determine sizes without a limit, compared with the real Polygraphy's list."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def saved(name: str, folder: Path) -> Path:
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("inference", [(), ("--shape-inference",)])
-def test_the_same_tensors_as_polygraphy(name: str, inference: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_tensors_equal_polygraphys(name: str, inference: tuple[str, ...], tmp_path: Path) -> None:
     line = ("inspect", "model", saved(name, tmp_path), "--list-unbounded-dds", *inference)
     theirs = re.search(r"unbounded DDS: (\[.*\])", polygraphy(*line, cwd=tmp_path).stdout)
     ours = re.search(r"unbounded DDS: (\[.*\])", layerwise(*line, cwd=tmp_path).stdout)
@@ -73,7 +73,7 @@ def test_the_same_tensors_as_polygraphy(name: str, inference: tuple[str, ...], t
         assert re.findall(r"'([^']+)'", ours[1]) == MODELS[name][1]
 
 
-def test_what_follows_from_constants_is_no_data(tmp_path: Path) -> None:
+def test_values_derived_from_constants_are_not_data_dependent(tmp_path: Path) -> None:
     text = (
         "g (float[2] x) => (float[K] y) { two = Constant<value = int64[1] {2}>()\n"
         " repeats = Add(two, two)\n y = Tile(x, repeats) }"

@@ -123,12 +123,12 @@ def random_model(seed: int, size: int) -> onnx.ModelProto:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 150))
-def test_any_graph_is_laid_out_soundly(seed: int, size: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_graph_is_laid_out_correctly(seed: int, size: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     index = indexed(random_model(seed, size), tmp_path_factory.mktemp("random"))
     assert_sound(index, document(index, "m"))
 
 
-def test_the_models_of_onnxs_own_tests_are_laid_out_soundly(tmp_path: Path) -> None:
+def test_onnx_node_test_models_are_laid_out_correctly(tmp_path: Path) -> None:
     for number, (_, data) in enumerate(node_test_models()[::9]):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -136,7 +136,7 @@ def test_the_models_of_onnxs_own_tests_are_laid_out_soundly(tmp_path: Path) -> N
         assert_sound(index, document(index, "m"))
 
 
-def test_equal_layers_are_one_item_that_has_one_level(tmp_path: Path) -> None:
+def test_equal_layers_share_one_item_and_level(tmp_path: Path) -> None:
     index = indexed(demo_model(), tmp_path)
     made = document(index, "demo")
     runs = made["scopes"][0]["level"]["runs"]
@@ -150,7 +150,7 @@ def test_equal_layers_are_one_item_that_has_one_level(tmp_path: Path) -> None:
     assert_sound(index, made)
 
 
-def test_blocks_that_are_linked_otherwise_are_not_folded_together(tmp_path: Path) -> None:
+def test_blocks_with_different_links_are_not_folded_together(tmp_path: Path) -> None:
     lines = []
     for i in range(4):
         first, other = "x" if i == 0 else f"d{i - 1}", "a" if i == 2 else "b"
@@ -162,7 +162,7 @@ def test_blocks_that_are_linked_otherwise_are_not_folded_together(tmp_path: Path
     assert_sound(index, made)
 
 
-def test_bodies_and_functions_have_levels_of_their_own(tmp_path: Path) -> None:
+def test_bodies_and_functions_have_their_own_levels(tmp_path: Path) -> None:
     index = indexed(if_model(), tmp_path)
     made = document(index, "m")
     assert sorted(scope["attribute"] for scope in made["scopes"]) == ["", "else_branch", "then_branch"]
@@ -185,7 +185,7 @@ def test_bodies_and_functions_have_levels_of_their_own(tmp_path: Path) -> None:
         "main (float[4] x) => (float[4] b) { a = Add(x, b)\nb = Relu(a) }",
     ],
 )
-def test_odd_and_broken_graphs_are_shown_too(body: str, tmp_path: Path) -> None:
+def test_unusual_and_broken_graphs_are_drawn(body: str, tmp_path: Path) -> None:
     made = document(indexed(from_text(body), tmp_path), "m")
     level = made["scopes"][0]["level"]
     assert sorted(positions(level)) == list(range(len(made["nodes"]["name"])))
@@ -195,7 +195,7 @@ def test_odd_and_broken_graphs_are_shown_too(body: str, tmp_path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), count=st.integers(1, 40))
-def test_rows_keep_apart_and_edges_go_down(data: st.DataObject, count: int) -> None:
+def test_rows_do_not_overlap_and_edges_go_down(data: st.DataObject, count: int) -> None:
     pair = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(lambda p: p[0] < p[1])
     pairs = data.draw(st.lists(pair, max_size=80, unique=True)) if count > 1 else []
     widths = data.draw(st.lists(st.floats(10, 300), min_size=count, max_size=count))
@@ -216,7 +216,7 @@ def test_a_chain_is_a_straight_line() -> None:
     assert len({round(x, 6) for x in made.x}) == 1
 
 
-def test_a_constant_stands_just_above_what_reads_it() -> None:
+def test_a_constant_is_directly_above_its_reader() -> None:
     edges = [*(Edge(i, i + 1, i) for i in range(5)), Edge(6, 7, 6), Edge(7, 5, 7)]
     order = [0, 1, 2, 3, 4, 7, 5, 6]  # items in topological order: the constants 5 and 6 come before 7
     moved = [Edge(order[e.source], order[e.target], e.tensor) for e in edges]

@@ -1,4 +1,4 @@
-"""The file of a graph's page: whole, asking for nothing, and safe whatever a model is named."""
+"""The file of a graph's page is complete, makes no requests, and is safe whatever a model contains."""
 
 import base64
 import gzip
@@ -57,7 +57,7 @@ def test_twenty_thousand_nodes_make_a_page_of_under_a_megabyte(tmp_path: Path) -
     assert unpacked(text)["scopes"][0]["level"]["runs"][0]["count"] == 2857
 
 
-def test_the_page_is_whole_and_asks_for_nothing(tmp_path: Path) -> None:
+def test_the_page_is_complete_and_makes_no_requests(tmp_path: Path) -> None:
     text = page(indexed(demo_model(), tmp_path), "demo.onnx")
     assert text.startswith(MARK)
     assert not re.search(
@@ -79,7 +79,7 @@ def test_the_same_model_gives_the_same_page(tmp_path: Path) -> None:
     assert page(index, "demo.onnx") == page(GraphIndex.open(index.folder), "demo.onnx")
 
 
-def test_no_text_of_a_model_reaches_the_page_raw(tmp_path: Path) -> None:
+def test_text_of_a_model_is_escaped_in_the_page(tmp_path: Path) -> None:
     breakers = [
         "</script><script>alert(1)</script>",
         "<!--",
@@ -101,7 +101,7 @@ def test_no_text_of_a_model_reaches_the_page_raw(tmp_path: Path) -> None:
     assert unpacked(text)["tensors"]["names"][:2] == ["x", breakers[0]]
 
 
-def test_what_could_steer_a_screen_is_escaped(tmp_path: Path) -> None:
+def test_control_characters_are_escaped(tmp_path: Path) -> None:
     made = document(indexed(hostile_model(tmp_path / "h.onnx"), tmp_path), "\x1b[31m\u202e.onnx")
     assert made["title"] == "\\x1b[31m\\u202e.onnx"
     assert [text for text in texts(made) if re.search("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e]", text)] == []

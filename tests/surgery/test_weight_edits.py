@@ -1,4 +1,4 @@
-"""Weights to and from NumPy's files: values, types and shapes are kept or refused, nothing is unpickled."""
+"""Weights to and from NumPy files: values, types and shapes are kept or rejected, nothing is unpickled."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def value(of: Structure, name: str) -> np.ndarray:
     return tensor_array(of.initializers[name], of.folder)
 
 
-def test_weights_go_to_an_npz_and_back(tmp_path: Path) -> None:
+def test_weights_round_trip_through_npz(tmp_path: Path) -> None:
     with ModelFile(models.save(models.mlp(width=32), tmp_path / "m.onnx")) as file:
         model = Structure.open(file)
     save_weights(model, chosen_weights(model, ["w*"]), tmp_path / "w.npz")
@@ -38,7 +38,7 @@ def test_weights_go_to_an_npz_and_back(tmp_path: Path) -> None:
     assert changed.initializers["w0"].data_location == TensorProto.EXTERNAL
 
 
-def test_one_weight_goes_to_an_npy_and_back(tmp_path: Path) -> None:
+def test_one_weight_round_trips_through_npy(tmp_path: Path) -> None:
     model = structure(a=np.arange(6, dtype=np.int64).reshape(2, 3), b=np.float32([1]))
     save_weights(model, ["a"], tmp_path / "a.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), value(model, "a"))
@@ -48,7 +48,7 @@ def test_one_weight_goes_to_an_npy_and_back(tmp_path: Path) -> None:
         save_weights(model, ["a", "b"], tmp_path / "ab.npy")
 
 
-def test_types_that_numpy_cannot_name_survive(tmp_path: Path) -> None:
+def test_types_that_numpy_lacks_round_trip(tmp_path: Path) -> None:
     values = {
         "bf": np.array([1.5, -2], ml_dtypes.bfloat16),
         "f8": np.array([0.5, 3], ml_dtypes.float8_e4m3fn),
@@ -62,7 +62,7 @@ def test_types_that_numpy_cannot_name_survive(tmp_path: Path) -> None:
         assert got.dtype == want.dtype and got.tolist() == want.tolist()
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_arrays_that_do_not_match_are_rejected() -> None:
     model = structure(w=np.zeros((2, 2), np.float32), i=np.zeros(2, np.int8))
     with pytest.raises(LayerwiseError, match=r"weight 'w' has shape \[2, 2\], the array \[4\]"):
         with_weights(model, {"w": np.zeros(4, np.float32)})
@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_refused() -> None:
     assert value(with_weights(model, {"w": np.ones((2, 2))}), "w").dtype == np.float32
 
 
-def test_hostile_files_are_refused(tmp_path: Path) -> None:
+def test_malicious_files_are_rejected(tmp_path: Path) -> None:
     np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
     (tmp_path / "broken.npz").write_bytes(b"PK\3\4 nothing")
     with pytest.raises(BadFile, match="never unpickled"):
@@ -86,7 +86,7 @@ def test_hostile_files_are_refused(tmp_path: Path) -> None:
         read_weights(["weights.txt"])
 
 
-def test_weights_are_chosen_by_name_or_glob() -> None:
+def test_weights_are_selected_by_name_or_glob() -> None:
     model = structure(**{"a.w": np.float32([1]), "a.b": np.float32([1]), "c[0]": np.float32([1])})
     assert chosen_weights(model, []) == ["a.w", "a.b", "c[0]"]
     assert chosen_weights(model, ["c[0]", "a.*"]) == ["a.w", "a.b", "c[0]"]
@@ -94,7 +94,7 @@ def test_weights_are_chosen_by_name_or_glob() -> None:
         chosen_weights(model, ["d*"])
 
 
-def test_doc_strings_of_weights_stay() -> None:
+def test_doc_strings_of_weights_are_kept() -> None:
     model = structure(w=np.float32([1]))
     model.initializers["w"].doc_string = "trained"
     assert with_weights(model, {"w": np.float32([2])}).initializers["w"].doc_string == "trained"

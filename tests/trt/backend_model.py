@@ -1,4 +1,4 @@
-"""What the backend's scenarios start with: small models, a feed, and the runners that take them."""
+"""Common setup of the backend's scenarios: small models, a feed, and runners."""
 
 SETUP = """
 import json, sys

@@ -39,7 +39,7 @@ def fake_trt(trt_version: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, str
 
 @pytest.fixture(scope="session")
 def live_bindings() -> Callable[[int], dict[str, str]]:
-    """The environment in which stubs/load.py imports the real bindings of a version; skips where they cannot be had."""
+    """The environment in which stubs/load.py imports the real bindings of a version; skips if they are unavailable."""
 
     def find(major: int) -> dict[str, str]:
         try:
@@ -136,7 +136,7 @@ def find(searching: Callable[[int], Zygote], trt_version: int, tmp_path: Path) -
 
 @pytest.fixture
 def scenario(in_fake: Callable[..., str], tmp_path: Path) -> Callable[..., str]:
-    """Run a script after backend_model.SETUP in a workspace of its own; what it prints."""
+    """Run a script after backend_model.SETUP in its own workspace; return its output."""
 
     def go(source: str, **environment: str) -> str:
         path = f"import sys; sys.path.insert(0, {str(HERE.parents[1] / '.editable')!r})\n"

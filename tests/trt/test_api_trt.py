@@ -1,4 +1,4 @@
-"""layerwise.backend.trt and layerwise.cuda beyond the examples: what they give, and how they refuse."""
+"""layerwise.backend.trt and layerwise.cuda beyond the examples: results and errors."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +38,7 @@ def said(in_fake: Callable[..., str], tmp_path: Path) -> Callable[[str], list[st
     return lambda source: in_fake(setup + source, LAYERWISE_HOME=str(tmp_path / "home")).splitlines()
 
 
-def test_profiles_are_filled_in_and_refused(said: Callable[[str], list[str]]) -> None:
+def test_profiles_are_completed_or_rejected(said: Callable[[str], list[str]]) -> None:
     lines = said("""
 builder, network, parser = network_from_onnx_path("m.onnx")
 print(Profile().fill_defaults(network)["x"], Profile().fill_defaults(network, default_shape_value=3)["x"])
@@ -52,7 +52,7 @@ print(error_of(lambda: CreateConfig(fast=True)))
     assert "are not in order" in lines[2] and "no option fast" in lines[3]
 
 
-def test_outputs_are_marked_and_stay_on_the_device_where_asked(said: Callable[[str], list[str]]) -> None:
+def test_marked_outputs_stay_on_the_device_on_request(said: Callable[[str], list[str]]) -> None:
     lines = said("""
 from layerwise import constants
 every = outputs(ModifyNetworkOutputs(NetworkFromOnnxPath("m.onnx"), constants.MARK_ALL))
@@ -89,7 +89,7 @@ print(np.array_equal(eight, again), np.abs(half - plain).max() < np.abs(eight - 
     assert [line.split()[0] for line in lines] == ["True", "True", "True"] and lines[2] == "True True", lines
 
 
-def test_calibration_data_that_does_not_fit_is_told(said: Callable[[str], list[str]]) -> None:
+def test_calibration_data_that_do_not_match_are_reported(said: Callable[[str], list[str]]) -> None:
     lines = said("""
 for batches in ([], [{"other": feed["x"]}]):
     print(error_of(lambda: outputs(NetworkFromOnnxPath("m.onnx"), int8=True, calibrator=Calibrator(batches))))
@@ -117,7 +117,7 @@ print(error_of(again))
     assert told in lines[1] and "t.json: not a tactic replay" in lines[2]
 
 
-def test_device_arrays_grow_and_refuse_what_does_not_fit(said: Callable[[str], list[str]]) -> None:
+def test_device_arrays_grow_and_reject_mismatches(said: Callable[[str], list[str]]) -> None:
     lines = said("""
 data = np.arange(6, dtype=np.float16).reshape(2, 3)
 with DeviceArray(dtype=np.float16) as array, Stream() as stream:
@@ -155,7 +155,7 @@ print(found.get_memory_pool_limit(trt.MemoryPoolType.WORKSPACE), found.get_flag(
     assert ("nowhere" in lines[1]) == (trt_version == 10) and (lines[3] == "None") == (trt_version == 10), lines
 
 
-def test_loaders_carry_data_loaders_caches_and_bytes(said: Callable[[str], list[str]]) -> None:
+def test_loaders_pass_on_data_loaders_caches_and_bytes(said: Callable[[str], list[str]]) -> None:
     lines = said("""
 import pathlib
 from layerwise.comparator import DataLoader

@@ -1,4 +1,4 @@
-"""TensorRT in the app: set up on the Run form, built as a job, looked into; or told how to install it."""
+"""TensorRT in the app: configured on the Run form, built as a job, inspected; or how to install it."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ async def set_up(bench: Bench, *preset: str) -> None:
     await bench.press(*preset, "enter")
 
 
-def test_a_run_is_built_watched_cancelled_and_run_and_its_engine_looked_into(
+def test_a_run_is_built_cancelled_rerun_and_its_engine_inspected(
     model: Path, fake_trt: dict[str, str], trt_version: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("LAYERWISE_HOME", str(tmp_path / "home"))
@@ -74,7 +74,7 @@ def test_a_run_is_built_watched_cancelled_and_run_and_its_engine_looked_into(
         with_bench(Path(engines[0]), opened, (80, 24))
 
 
-def test_where_tensorrt_is_not_installed_the_card_says_how_to_install_it(model: Path) -> None:
+def test_without_tensorrt_the_card_says_how_to_install_it(model: Path) -> None:
     async def story(bench: Bench) -> None:
         await set_up(bench, *"jj")
         await bench.see("int8", "install 'layerwise[trt]'")

@@ -7,7 +7,7 @@ import pytest
 RunIn = Callable[..., str]
 
 
-def test_built_saved_loaded_and_run_as_onnxruntime_does(scenario: RunIn) -> None:
+def test_a_built_saved_and_loaded_engine_agrees_with_onnxruntime(scenario: RunIn) -> None:
     said = scenario("""
 model = conv()
 runner = opened(model, profiles=[range_of(1, 2, 4)], save_engine="m.engine")
@@ -50,11 +50,11 @@ print(error_of(lambda: opened(conv(), profiles=[range_of(1, 2, 4)], run=RunOptio
         ("ProfileSpec(min={'x': [4, 3, 8, 8]}, max={'x': [2, 3, 8, 8]})", "min <= opt <= max is needed"),
     ],
 )
-def test_profiles_that_do_not_fit_are_told(scenario: RunIn, profile: str, told: str) -> None:
+def test_profiles_that_do_not_match_are_reported(scenario: RunIn, profile: str, told: str) -> None:
     assert told in scenario(f"print(error_of(lambda: build_engine(conv(), TrtOptions(profiles=[{profile}]))))")
 
 
-def test_what_a_profile_lacks_is_filled_in_and_told(scenario: RunIn) -> None:
+def test_missing_shapes_of_a_profile_are_filled_in_and_reported(scenario: RunIn) -> None:
     said = scenario("""
 for given in (ProfileSpec(min={"x": [2, 3, 8, 8]}), ProfileSpec(max={"x": [4, 3, 8, 8]}),
               ProfileSpec(opt={"x": [3, 3, 8, 8]})):
@@ -65,7 +65,7 @@ for given in (ProfileSpec(min={"x": [2, 3, 8, 8]}), ProfileSpec(max={"x": [4, 3,
     assert said.splitlines() == ["[2, 2, 2] 1", "[1, 4, 4] 1", "[3, 3, 3] 1"]
 
 
-def test_an_output_whose_shape_only_the_run_tells(scenario: RunIn) -> None:
+def test_an_output_with_a_data_dependent_shape_is_returned(scenario: RunIn) -> None:
     said = scenario("""
 model = bytes_of([helper.make_node("NonZero", ["x"], ["y"], "where")], [value("x", [6])],
                  [value("y", [1, None], TensorProto.INT64)])
@@ -102,7 +102,7 @@ print(np.abs(runner.infer(feed(2)).outputs["y"] - reference(model, feed(2))["y"]
     assert said.strip() == "True"
 
 
-def test_faults_come_out_as_errors_with_their_reason(scenario: RunIn) -> None:
+def test_faults_are_errors_with_their_reason(scenario: RunIn) -> None:
     attempt = "print(error_of(lambda: opened(conv(1))))"
     unsupported = scenario(attempt, LAYERWISE_FAKE_TRT_FAULTS='{"unsupported_ops": ["Relu"]}')
     assert "TensorRT's parser refuses the model: node relu (Relu):" in unsupported
@@ -112,7 +112,7 @@ def test_faults_come_out_as_errors_with_their_reason(scenario: RunIn) -> None:
     assert "cannot make an execution context" in small and "OutOfMemory" in small
 
 
-def test_files_that_are_no_engines(scenario: RunIn) -> None:
+def test_files_that_are_not_engines_are_rejected(scenario: RunIn) -> None:
     said = scenario("""
 open("bad.engine", "wb").write(b"not an engine")
 print(error_of(lambda: opened(Loadable(), engine="bad.engine")))
@@ -122,7 +122,7 @@ print(error_of(lambda: opened(Loadable(), engine="missing.engine")))
     assert "BadFile: missing.engine: No such file" in said
 
 
-def test_engines_are_kept_by_model_options_version_and_gpu(scenario: RunIn, trt_version: int) -> None:
+def test_engines_are_cached_by_model_options_version_and_gpu(scenario: RunIn, trt_version: int) -> None:
     said = scenario("""
 from layerwise._tool.backends.trt.store import Store
 model, options = conv(1), TrtOptions()
@@ -181,7 +181,7 @@ print(len(set(keys)), key() == keys[-1])
     assert said.strip() == "3 True"
 
 
-def test_progress_is_told_and_ends_a_build(scenario: RunIn) -> None:
+def test_progress_is_reported_and_can_end_a_build(scenario: RunIn) -> None:
     said = scenario("""
 steps = []
 build_engine(conv(1), TrtOptions(fresh=True), progress=lambda *step: steps.append(step))
@@ -198,7 +198,7 @@ except Cancelled as error:
     assert "cancelled" in said
 
 
-def test_a_build_in_a_thread_is_heard_of_and_given_up(scenario: RunIn) -> None:
+def test_a_build_in_a_thread_reports_progress_and_can_be_cancelled(scenario: RunIn) -> None:
     said = scenario(
         """
 import threading
@@ -216,7 +216,7 @@ print(found.result(20))
     assert said.splitlines() == ["True", "LayerwiseError: the build was given up"]
 
 
-def test_runs_as_cuda_graphs_are_captured_once_for_each_shape(scenario: RunIn) -> None:
+def test_cuda_graphs_are_captured_once_per_shape(scenario: RunIn) -> None:
     said = scenario("""
 from cuda.bindings import runtime as cudart
 made, real = [], cudart.cudaGraphInstantiate
@@ -239,7 +239,7 @@ print(error_of(lambda: opened(where, run=RunOptions(cuda_graph=True)).infer({"x"
     assert "UsageError: a CUDA graph cannot hold 'y'" in lines[5]
 
 
-def test_contexts_that_run_at_once_must_agree(scenario: RunIn) -> None:
+def test_concurrent_contexts_must_agree(scenario: RunIn) -> None:
     said = scenario("""
 from cuda import _host
 model, before = conv(), _host.memory.used
@@ -254,6 +254,6 @@ print(error_of(lambda: opened(random, run=RunOptions(contexts=2)).infer({"x": np
     assert lines[:2] == ["True", "True"] and "context 2, running at the same time, gives another 'y'" in lines[2]
 
 
-def test_errors_come_with_the_code_that_was_recorded(scenario: RunIn) -> None:
+def test_errors_include_the_recorded_code(scenario: RunIn) -> None:
     said = scenario("print(error_of(lambda: opened(conv(1))))", LAYERWISE_FAKE_TRT_FAULTS='{"fail_build": "no kernel"}')
     assert said.strip().endswith("(no kernel) [INTERNAL_ERROR]") and said.count("no kernel") == 1

@@ -1,4 +1,4 @@
-"""Tactics recorded, replayed, edited and left out: a selector and Polygraphy's JSON on 10, the editable cache on 11."""
+"""Tactics recorded, replayed, edited and excluded: a selector and Polygraphy's JSON on 10, the editable cache on 11."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +43,7 @@ def run(scenario: RunIn) -> Callable[[str], str]:
     return lambda source: scenario(TACTICS + source)
 
 
-def test_the_log_of_nvidias_sample_is_understood_message_by_message_and_at_once() -> None:
+def test_nvidias_sample_log_is_parsed_in_one_or_many_messages() -> None:
     whole, lines = Autotuning(), Autotuning()
     whole.hear(LOG)
     for line in LOG.splitlines():
@@ -59,7 +59,7 @@ def test_the_log_of_nvidias_sample_is_understood_message_by_message_and_at_once(
 
 
 @given(st.lists(st.one_of(st.text(), st.sampled_from(LOG.splitlines())), max_size=30))
-def test_no_log_is_too_strange(messages: list[str]) -> None:
+def test_any_log_is_parsed_without_errors(messages: list[str]) -> None:
     heard = Autotuning()
     for message in messages:
         heard.hear(message)
@@ -75,7 +75,7 @@ def record(path: Path, *tactics: str) -> Path:
     return path
 
 
-def test_records_are_shown_and_compared_without_tensorrt(tmp_path: Path) -> None:
+def test_records_are_displayed_and_compared_without_tensorrt(tmp_path: Path) -> None:
     good, bad = tmp_path / "good", tmp_path / "bad"
     good.mkdir(), bad.mkdir()
     first, second = record(good / "0.json", "0x1", "0x2", "0x3"), record(bad / "0.json", "0x1", "0x7", "0x3", "0x5")
@@ -93,12 +93,12 @@ def test_records_are_shown_and_compared_without_tensorrt(tmp_path: Path) -> None
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_record_or_none(data: bytes) -> None:
+def test_any_bytes_decode_to_a_record_or_none(data: bytes) -> None:
     assert decode_record(data) is None
     assert decode_record(b'{"layerwise": "tactics", "ops": ' + data + b"}") in (None, Record(layerwise="tactics"))
 
 
-def test_a_replay_gives_the_same_tactics_again(run: Callable[[str], str], trt_version: int) -> None:
+def test_a_replay_reproduces_the_tactics(run: Callable[[str], str], trt_version: int) -> None:
     said = run("""
 first = tactics(save_tactics="replay")
 print(all(tactics(load_tactics="replay") == first for _ in range(6)))
@@ -128,7 +128,7 @@ print(sorted(load_replay("bad.json").layers))
     assert said == [str([False] * 5), "['conv', 'relu']"]
 
 
-def test_a_record_is_edited_by_hand_and_obeyed(run: Callable[[str], str], trt_version: int) -> None:
+def test_a_manually_edited_record_is_obeyed(run: Callable[[str], str], trt_version: int) -> None:
     said = run("""
 tactics(save_tactics="t.json")
 found = json.load(open("t.json"))
@@ -148,7 +148,7 @@ print(error_of(lambda: tactics(load_tactics="t.json")))
     assert reasons[trt_version] in said[2]
 
 
-def test_what_a_selector_recorded_needs_a_selector(run: Callable[[str], str], trt_version: int) -> None:
+def test_a_selectors_recording_requires_a_selector(run: Callable[[str], str], trt_version: int) -> None:
     said = run("""
 entry = {"implementation": 1, "tactic": 2, "inputs": [], "outputs": []}
 json.dump({"replay": {"conv": entry}}, open("old.json", "w"))

@@ -32,7 +32,7 @@ def bench(folder: Path, environment: dict[str, str], *words: str, code: int = 0)
     return found
 
 
-def test_trtexecs_two_lines_build_save_load_and_time(folder: Path, fake_trt: dict[str, str]) -> None:
+def test_trtexec_command_lines_build_save_load_and_time(folder: Path, fake_trt: dict[str, str]) -> None:
     exports = ["--dumpProfile", "--exportProfile=p.json", "--exportLayerInfo=l.json", "--exportTimes=t.json"]
     built = bench(folder, fake_trt, "--onnx=chain.onnx", *BUILD, *exports)
     run = built["runs"][0]  # type: ignore[index]
@@ -54,20 +54,20 @@ def test_trtexecs_two_lines_build_save_load_and_time(folder: Path, fake_trt: dic
     assert ours == pytest.approx(theirs, abs=1e-3)
 
 
-def test_a_cuda_graph_without_copies(folder: Path, fake_trt: dict[str, str]) -> None:
+def test_a_cuda_graph_is_timed_without_copies(folder: Path, fake_trt: dict[str, str]) -> None:
     bench(folder, fake_trt, "--onnx=chain.onnx", *BUILD, "--buildOnly")
     found = bench(folder, fake_trt, "--loadEngine=chain.plan", "--useCudaGraph", "--noDataTransfers", "--dumpProfile")
     assert list(found["runs"][0]["phases"]) == ["enqueue", "compute"]  # type: ignore[index]
     assert len(found["layers"]) == 2 * LAYERS  # type: ignore[arg-type]
 
 
-def test_beside_onnxruntime_in_turns(folder: Path, fake_trt: dict[str, str]) -> None:
+def test_tensorrt_and_onnxruntime_alternate(folder: Path, fake_trt: dict[str, str]) -> None:
     found = bench(folder, fake_trt, "chain.onnx", "--trt", "--onnxrt")
     assert [run["runner"] for run in found["runs"]] == ["trt", "onnxrt cpu"]  # type: ignore[attr-defined]
     assert found["comparisons"][0]["verdict"] in ("faster", "slower", "no difference")  # type: ignore[index]
 
 
-def test_what_tensorrt_refuses_is_one_message(folder: Path, fake_trt: dict[str, str]) -> None:
+def test_an_error_of_tensorrt_is_one_message(folder: Path, fake_trt: dict[str, str]) -> None:
     (folder / "broken.plan").write_bytes(b"no engine")
     found = bench(folder, fake_trt, "--loadEngine=broken.plan", code=1)
     assert "broken.plan" in found["error"]["summary"]  # type: ignore[index]
@@ -85,15 +85,15 @@ def test_every_call_exists_in_the_real_bindings(folder: Path, forwarded_trt: dic
     "layer", ["/layer.1/Tanh", "/layer.1/MatMul + /layer.1/Tanh", "PWN(/layer.1/MatMul, /layer.1/Tanh)",
               "{ForeignNode[/layer.0/MatMul.../layer.1/Tanh]}"],
 )  # fmt: skip
-def test_a_fused_layer_is_the_last_node_that_its_name_lists(folder: Path, layer: str) -> None:
+def test_a_fused_layer_maps_to_the_last_node_in_its_name(folder: Path, layer: str) -> None:
     origins = Origins(onnx.load(folder / "chain.onnx"))
     assert origins.place(layer, []) == Place("/layer.1/Tanh_output_0", "/layer.1/Tanh", "Tanh")
     assert origins.place("Reformatting CopyNode for Input Tensor 0", []) == Place()
     assert Origins(None).place(layer, []) == Place()
 
 
-def test_fp32_and_fp16_built_kept_and_compared(folder: Path, fake_trt: dict[str, str]) -> None:
-    """What people keep in a command.sh: two builds, two timings, and which is faster."""
+def test_fp32_and_fp16_are_built_saved_and_compared(folder: Path, fake_trt: dict[str, str]) -> None:
+    """A typical command.sh: two builds, two timings, and which is faster."""
     for kind in ([], ["--fp16"]):
         name = "fp16" if kind else "fp32"
         build = ["--onnx=chain.onnx", "--shapes=x:1x8", *kind, f"--saveEngine={name}.plan", "--buildOnly"]

@@ -64,7 +64,7 @@ def test_a_bad_tactic_is_located_and_reduced_to_one_node(go: Callable[..., Done]
     assert [node.op_type for node in onnx.load(tmp_path / "red.onnx").graph.node] == ["Softplus"]
 
 
-def test_a_stripped_engine_takes_its_weights_from_the_model(go: Callable[..., Done]) -> None:
+def test_a_stripped_engine_is_refitted_from_the_model(go: Callable[..., Done]) -> None:
     assert go("convert", "m.onnx", "-o", "s.engine", *SHAPES, "--strip-plan", "--refittable").returncode == 0
     done = go("run", "m.onnx", "--trt-engine", "s.engine", "--onnxrt")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -73,7 +73,7 @@ def test_a_stripped_engine_takes_its_weights_from_the_model(go: Callable[..., Do
     assert alone.returncode == 1 and "--strip-plan" in alone.stderr
 
 
-def test_half_inputs_and_outputs_compare_with_the_models_own(go: Callable[..., Done]) -> None:
+def test_half_inputs_and_outputs_are_compared_with_the_models(go: Callable[..., Done]) -> None:
     half = ("--tensor-dtypes", "t0:float16", "t6:float16", "--atol", "1e-2", "--rtol", "1e-2")
     for shapes in (("--trt-min-shapes", "t0:[1,8]"), ()):
         done = go("run", "c.onnx", "--onnxrt", "--trt", *half, *shapes)

@@ -71,7 +71,7 @@ build_engine(conv(2), trt_options(json.loads({text!r})))
         ("--precision-constraints some", "prefer, obey, none"),
     ],
 )
-def test_options_that_are_none_are_told(line: str, told: str) -> None:
+def test_invalid_options_are_reported(line: str, told: str) -> None:
     with pytest.raises(UsageError, match=told.replace("[", r"\[")):
         options_of(line)
 
@@ -93,7 +93,7 @@ DEFAULTS = {"--fp32"}
 
 
 @pytest.mark.parametrize("flag", trt_flags())
-def test_no_option_is_passed_over(flag: str) -> None:
+def test_every_option_has_an_effect(flag: str) -> None:
     action = next(a for a in parser()._actions if flag in a.option_strings)
     value = "" if action.nargs == 0 else SAMPLES.get(flag, "1")
     if value is None:
@@ -103,7 +103,7 @@ def test_no_option_is_passed_over(flag: str) -> None:
     assert (options_of(f"{flag} {value}") != options_of("")) == (flag not in DEFAULTS)
 
 
-def test_profiles_come_in_the_order_of_their_options() -> None:
+def test_profiles_keep_the_order_of_their_options() -> None:
     profiles = options_of("--trt-min-shapes x:[1] y:[2] --trt-max-shapes x:[3] --trt-min-shapes x:[5]").profiles
     assert [(dict(p.min), dict(p.opt), dict(p.max)) for p in profiles] == [
         ({"x": [1], "y": [2]}, {}, {"x": [3]}),
@@ -111,7 +111,7 @@ def test_profiles_come_in_the_order_of_their_options() -> None:
     ]
 
 
-def test_what_only_one_version_has_is_in_the_table(scenario: Callable[[str], str], trt_version: int) -> None:
+def test_features_of_one_version_are_in_the_table(scenario: Callable[[str], str], trt_version: int) -> None:
     said = scenario("""
 from layerwise._tool.backends.trt.capabilities import *
 print(json.dumps({n: able(trt, n) for n in CAPABILITIES}))

@@ -1,4 +1,4 @@
-"""The recording is what the real bindings offer; the fake offers that and no more; its calls pass the real ones."""
+"""The recording equals the real bindings' API; the fake has only names of it; its calls pass the real bindings."""
 
 import json
 import os
@@ -65,9 +65,7 @@ def _inherited(name: str, classes: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("major", sorted(build.PINS))
-def test_the_recording_is_what_the_real_bindings_offer(
-    major: int, live_bindings: Callable[[int], dict[str, str]]
-) -> None:
+def test_the_recording_equals_the_real_bindings(major: int, live_bindings: Callable[[int], dict[str, str]]) -> None:
     done = subprocess.run(
         [sys.executable, str(HERE / "stubs" / "introspect.py")],
         env={**os.environ, **live_bindings(major)}, capture_output=True, text=True, timeout=120, check=False,
@@ -86,12 +84,12 @@ def test_every_name_of_the_fake_is_recorded_with_the_same_kind_and_signature(in_
     assert fake["classes"] == {name: _inherited(name, classes) for name in plain}
 
 
-def test_the_fakes_functions_take_what_the_recorded_ones_take(in_fake: RunIn, trt_version: int) -> None:
+def test_the_fakes_functions_accept_the_recorded_arguments(in_fake: RunIn, trt_version: int) -> None:
     names = json.loads(in_fake("import json, tensorrt as t; print(json.dumps([n for n in dir(t) if n[0] != '_']))"))
     assert set(compact.load(trt_version)["functions"]) <= set(names)
 
 
-def test_a_build_and_a_run_pass_the_real_bindings_call_for_call(forwarded_trt: dict[str, str], tmp_path: Path) -> None:
+def test_every_call_of_a_build_and_run_passes_the_real_bindings(forwarded_trt: dict[str, str], tmp_path: Path) -> None:
     script = MODEL + "print(run(loaded().create_execution_context(), np.ones((3, 3, 8, 8), 'f')).shape)"
     done = subprocess.run(
         [sys.executable, "-c", script], env=forwarded_trt, capture_output=True, text=True, timeout=120, check=False
@@ -104,7 +102,7 @@ def test_a_build_and_a_run_pass_the_real_bindings_call_for_call(forwarded_trt: d
     assert not [line for line in lines if line.startswith("skipped")]
 
 
-def test_the_real_bindings_refuse_what_is_wrong_even_where_the_fake_would_take_it(
+def test_the_real_bindings_reject_calls_that_the_fake_accepts(
     forwarded_trt: dict[str, str],
 ) -> None:
     script = """

@@ -1,4 +1,4 @@
-"""Every TensorRT name in backends/trt is in both versions, or stands beside the capability that says which has it."""
+"""Every TensorRT name in backends/trt exists in both versions, or is guarded by the capability of its version."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -83,13 +83,13 @@ def _speaks(row: Capability, name: str) -> bool:
 
 
 @pytest.mark.parametrize("key", CAPABILITIES)
-def test_a_capability_is_in_the_one_version_that_it_names(key: str) -> None:
+def test_a_capability_exists_only_in_its_version(key: str) -> None:
     row = CAPABILITIES[key]
     assert has(row.only, row.place) and not has(21 - row.only, row.place)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_name_of_one_version_stands_beside_its_capability(path: Path) -> None:
+def test_names_of_one_version_are_guarded_by_a_capability(path: Path) -> None:
     """The capability is asked for in the file itself, or in one that imports it."""
     strings = strings_of(path)
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -109,7 +109,7 @@ def test_the_check_finds_names_of_one_version() -> None:
     assert not covering("platform_has_fast_fp16", 10)
 
 
-def test_a_build_and_a_run_of_the_backend_pass_the_real_bindings_whole(in_fake: RunIn, tmp_path: Path) -> None:
+def test_the_backends_build_and_run_pass_the_real_bindings(in_fake: RunIn, tmp_path: Path) -> None:
     scenario = (
         f"import sys; sys.path.insert(0, {str(ROOT / '.editable')!r})\n{SETUP}"
         + """

@@ -1,4 +1,4 @@
-"""The fake `cuda` offers what cuda-python's runtime module does: same names, arguments, enums and numbers."""
+"""The fake `cuda` has the API of cuda-python's runtime module: names, arguments, enums and numbers."""
 
 import json
 import os
@@ -15,7 +15,7 @@ RECORDED = json.loads((HERE / "recorded" / "cuda_runtime.json").read_text(encodi
 RunIn = Callable[..., str]
 
 
-def test_the_recording_is_what_cuda_python_offers() -> None:
+def test_the_recording_equals_cuda_python() -> None:
     try:
         folder = build.cuda()
     except build.Unavailable as reason:

@@ -1,4 +1,4 @@
-"""What TensorRT gets wrong, found on the fake of both versions: FP16 that is too coarse, tactics, refused nodes."""
+"""Faults of TensorRT found on the fake of both versions: coarse FP16, bad tactics, rejected nodes."""
 
 from collections.abc import Callable
 
@@ -30,7 +30,7 @@ print(*(HERE / "home/cache/trt/candidates").glob("*.engine"))
     assert said[4] == ""
 
 
-def test_a_precision_that_is_asked_of_a_layer_holds_in_parts_that_have_it(find: Find) -> None:
+def test_a_requested_layer_precision_holds_in_parts(find: Find) -> None:
     said = find(
         """
 kept = dict(fp16=True, precision_constraints="obey")
@@ -45,7 +45,7 @@ print(error_of(lambda: located(trt(**kept, network={"layer_precisions": {"nothin
     assert "nothing" in said[2] and "UsageError" in said[2]
 
 
-def test_every_node_that_the_parser_refuses_is_found(find: Find) -> None:
+def test_every_node_rejected_by_the_parser_is_found(find: Find) -> None:
     said = find(
         """
 done = searched("reduce", trt())
@@ -57,8 +57,8 @@ print(done.result["verified"])
     assert said == ["exp neg", "True"]
 
 
-def test_a_bad_tactic_that_comes_and_goes(find: Find) -> None:
-    """At p = 0.3: a bad build is kept with its timings, so that searches see what it saw; repeating builds anew."""
+def test_an_intermittent_bad_tactic_is_found(find: Find) -> None:
+    """At p = 0.3: a bad build is cached with its timings, so that searches see the same one; repeating rebuilds."""
     said = find(
         """
 rates = searched("repeat", trt(), until="40").result
@@ -82,7 +82,7 @@ print(flaky.found)
     assert said[3] == "[['softplus']]"
 
 
-def test_parts_that_read_sizes_are_built_for_the_sizes_that_they_are_fed(find: Find) -> None:
+def test_parts_with_shape_inputs_are_built_for_the_fed_sizes(find: Find) -> None:
     said = find(
         SIZES
         + """
@@ -103,7 +103,7 @@ print([layer["name"] for layer in from_bytes((HERE / "whole.engine").read_bytes(
     assert "shape" in said[2] and "exp" in said[2]  # the file that the user asked for holds the whole model
 
 
-def test_what_searches_try_is_kept_within_bounds(find: Find) -> None:
+def test_engines_of_searches_are_cached_within_limits(find: Find) -> None:
     said = find("""
 import layerwise._tool.backends.trt.store as store
 from layerwise._tool.backends.runner import Loadable

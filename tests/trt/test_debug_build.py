@@ -1,4 +1,4 @@
-"""`debug build`: the bad tactic is found among repeated builds, on 10 as they come and on 11 by drawn tactics."""
+"""`debug build` finds the bad tactic among repeated builds, on 10 by natural variation and on 11 by drawn tactics."""
 
 import json
 import re
@@ -72,7 +72,7 @@ def run(zygotes: Callable[[int, bool], Zygote], trt_version: int, folder: Path) 
     return go
 
 
-def test_the_bad_tactic_is_found_verified_and_left_out(in_fake: RunIn, folder: Path, trt_version: int) -> None:
+def test_the_bad_tactic_is_found_verified_and_excluded(in_fake: RunIn, folder: Path, trt_version: int) -> None:
     source = """
 artifacts = ["t.json", "polygraphy_debug.engine"]
 done = builds(TrtOptions(save_tactics="t.json"), until="12", narrow=True, artifacts=artifacts)
@@ -132,7 +132,7 @@ print(sorted(load_replay(result["files"]["exclude"]).layers))
     assert said.splitlines() == ["True ['softplus', 'tanh']", "True False", "['softplus', 'tanh']"]
 
 
-def test_a_fault_of_no_tactic_is_not_blamed_on_one(run: Callable[..., str]) -> None:
+def test_a_fault_without_a_bad_tactic_blames_none(run: Callable[..., str]) -> None:
     said = run(
         """
 import onnx
@@ -151,7 +151,7 @@ for sides in ((ORT,), (RunnerSpec(kind="onnxrt", model="other.onnx"),)):
     ]  # fmt: skip
 
 
-def test_what_cannot_be_built_is_bad(run: Callable[..., str]) -> None:
+def test_a_failed_build_is_bad(run: Callable[..., str]) -> None:
     said = run(
         """
 done = builds(until="2", options=TrtOptions(save_tactics="t.json"), artifacts=["t.json"])
@@ -169,7 +169,7 @@ for wanted in (dict(sides=()), dict(until="never"), dict(options=TrtOptions(load
     assert said[3] == "BadFile nowhere: No such file or directory"
 
 
-def test_inputs_say_how_large_the_engine_is_and_repeat_builds_anew(run: Callable[..., str]) -> None:
+def test_engines_have_the_fed_shapes_and_repeat_rebuilds(run: Callable[..., str]) -> None:
     said = run("""
 import onnx
 model = onnx.load("c.onnx")
@@ -214,7 +214,7 @@ print(verdicts(done), done.table("verdicts")[0]["measured"]["tensor"])
     assert said.splitlines() == ["['good', 'good', 'good'] y"]
 
 
-def test_a_log_that_names_no_tactics_leaves_builds_as_they_come(run: Callable[..., str], trt_version: int) -> None:
+def test_without_tactics_in_the_log_builds_are_not_forced(run: Callable[..., str], trt_version: int) -> None:
     said = run(
         """
 done = builds(until="12", options=TrtOptions(save_tactics="t.json"))
@@ -229,7 +229,7 @@ print(len(from_bytes(again).header["layers"]))
     assert said[0].endswith(" 0 True") == (trt_version == 11)
 
 
-def test_a_command_is_lent_the_gpu_that_the_job_holds(run: Callable[..., str]) -> None:
+def test_a_check_command_gets_the_jobs_gpu(run: Callable[..., str]) -> None:
     said = run("""
 import msgspec, os
 from layerwise._tool.backends.jobs.context import JobContext
@@ -251,7 +251,7 @@ print(Path("seen").read_text().replace(str(folder), "FOLDER"), end="")
     assert said == ["outer 0,1", "FOLDER/artifacts/leases GPU-lent"]
 
 
-def test_an_attempt_after_a_kill_goes_on_with_its_verdicts(run: Callable[..., str]) -> None:
+def test_a_retry_after_a_kill_keeps_the_verdicts(run: Callable[..., str]) -> None:
     said = run("""
 import os
 Path("runs").write_text("")
@@ -286,7 +286,7 @@ def go(fake_trt: dict[str, str], folder: Path) -> Callable[..., Done]:
     return program
 
 
-def test_the_command_says_what_polygraphys_does(go: Callable[..., Done], folder: Path) -> None:
+def test_the_command_prints_polygraphys_lines(go: Callable[..., Done], folder: Path) -> None:
     check = ("--check", sys.executable, "-c", "import os; assert os.path.getsize('polygraphy_debug.engine')")
     done = go("debug", "build", "c.onnx", "--save-tactics", "r.json", "--artifacts", "r.json", "--until=2", *check)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -298,7 +298,7 @@ def test_the_command_says_what_polygraphys_does(go: Callable[..., Done], folder:
     assert "Loaded 2 good tactic replays." in shown.stdout
 
 
-def test_a_person_answers_about_an_engine_on_disk(go: Callable[..., Done], folder: Path) -> None:
+def test_a_person_judges_an_engine_on_disk(go: Callable[..., Done], folder: Path) -> None:
     done = go("debug", "build", "c.onnx", "--until", "bad", "--artifacts", "polygraphy_debug.engine", input="f\n")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Did '" in done.stdout and "polygraphy_debug.engine' [p]ass or [f]ail?" in done.stdout
@@ -306,7 +306,7 @@ def test_a_person_answers_about_an_engine_on_disk(go: Callable[..., Done], folde
     assert not (folder / "polygraphy_debug.engine").exists()
 
 
-def test_every_option_of_a_build_is_taken_and_the_app_says_the_same_line() -> None:
+def test_every_build_option_is_accepted_and_shown_by_the_app() -> None:
     words = "c.onnx --fp16 --workspace 1G --builder-optimization-level 3 --trt-min-shapes t0:[1,8]"
     parser = Parser("build")
     fill_build(parser)
@@ -345,6 +345,6 @@ def test_every_option_of_a_build_is_taken_and_the_app_says_the_same_line() -> No
         (("--iter-artifact", "c.onnx/x.engine", "--check", "true"), "c.onnx cannot be made"),
     ],
 )
-def test_what_does_not_fit_is_refused(words: tuple[str, ...], reason: str, folder: Path) -> None:
+def test_invalid_requests_are_rejected(words: tuple[str, ...], reason: str, folder: Path) -> None:
     done = layerwise("debug", "build", "c.onnx", *words, cwd=folder)
     assert done.returncode == 2 and reason in done.stderr

@@ -1,4 +1,4 @@
-"""Engines looked into as they run, and what is written down of their faults."""
+"""Engines observed while running, and reports of their faults."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from trt.debug_models import BUNDLED, SIZES, coarse
 Find = Callable[..., list[str]]
 
 
-def test_a_bundle_fails_on_its_own_where_the_engine_does(find: Find) -> None:
+def test_a_bundle_reproduces_the_engines_failure(find: Find) -> None:
     said = find(
         SIZES
         + BUNDLED
@@ -39,7 +39,7 @@ print(error_of(lambda: bundled("int8", trt(int8=True), chain(*OPERATORS), [3])))
     assert said[5] == "0"
 
 
-def test_triage_writes_the_failing_layer_down(find: Find) -> None:
+def test_triage_reports_the_failing_layer(find: Find) -> None:
     said = find(
         """
 from layerwise._tool.debugtools.triage.action import triage
@@ -61,8 +61,8 @@ def executed(suspect, *operators, **more):
 """
 
 
-def test_an_engine_is_looked_into_as_it_runs(find: Find) -> None:
-    """Layers with names of their own are known by the values of what they make."""
+def test_an_engine_is_observed_as_it_runs(find: Find) -> None:
+    """Renamed layers are recognised by the values of their outputs."""
     said = find(
         EXECUTED
         + """
@@ -88,7 +88,7 @@ print(*again.nodes, [len(again.table())])
     assert said[-2:] == ["True", "softplus [18]"]
 
 
-def test_what_goes_wrong_within_the_whole_engine_alone(find: Find) -> None:
+def test_a_fault_only_in_the_whole_engine_is_found(find: Find) -> None:
     said = find(
         EXECUTED
         + """
@@ -105,7 +105,7 @@ print(*located(trt()))
 def test_every_call_of_searches_fits_the_real_bindings(
     find: Find, forwarded_trt: dict[str, str], tmp_path: Path, trt_version: int
 ) -> None:
-    """Each call goes to the real bindings first: the engine looked into, precision chosen, the bundle's script."""
+    """Each call goes to the real bindings first: observing the engine, choosing precision, the bundle's script."""
     faults = {"fp16": coarse("softplus")}
     find("chain(*OPERATORS)\n" + BUNDLED + 'bundled("low", trt(fp16=True), str(HERE / "chain.onnx"), [3])', **faults)
     environment = {**forwarded_trt, "LAYERWISE_FAKE_TRT_FAULTS": json.dumps(faults)}

@@ -82,7 +82,7 @@ def wide():
 """
 
 
-def test_int8_keeps_what_reads_or_makes_values_of_two_scales(find: Find, trt_version: int) -> None:
+def test_int8_keeps_layers_with_values_of_two_scales(find: Find, trt_version: int) -> None:
     """One column is 3000 times as large as the others, and not needed: quantised with it, the rest is lost.
 
     The file has quantisation nodes on both versions: on 10, where the builder quantises otherwise, it may not pass.

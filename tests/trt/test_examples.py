@@ -1,4 +1,4 @@
-"""The scripts of examples/: each runs, and with the one word replaced the real Polygraphy does the same."""
+"""The scripts in examples/ run, and with one word replaced the real Polygraphy gives the same result."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ Theirs = Callable[[int, str, Path], str]
 
 @pytest.fixture(scope="module")
 def theirs() -> Iterator[Theirs]:
-    """What an example says with the real Polygraphy on a fake TensorRT; run once for each version."""
+    """Return an example's output with the real Polygraphy on a fake TensorRT; run once per version."""
     zygotes: dict[int, Zygote] = {}
     known: dict[tuple[int, str], str] = {}
 
@@ -51,14 +51,14 @@ def with_cuda_runtime() -> dict[str, str]:
 
 
 def quiet(name: str, package: str) -> str:
-    """The source of an example and of what it needs, for a package, its log silent."""
+    """Return the source of an example and of its dependencies, for a package, with logging off."""
     sources = [(EXAMPLES / f"{each}.py").read_text() for each in ("make_models", *NEEDS.get(name, []), name)]
     log = "from layerwise.logger import G_LOGGER\nG_LOGGER.module_severity = G_LOGGER.CRITICAL\n"
     return "".join([log, *sources]).replace("layerwise", package)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_runs_and_says_what_polygraphy_says(
+def test_an_example_runs_with_polygraphys_output(
     name: str, trt_version: int, in_fake: Callable[..., str], theirs: Theirs, tmp_path: Path
 ) -> None:
     if name in ONLY_10 and trt_version != 10:

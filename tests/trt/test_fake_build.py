@@ -1,4 +1,4 @@
-"""The fake TensorRT builds, saves, loads and runs, with the real one's answers to mistakes."""
+"""The fake TensorRT builds, saves, loads and runs, and answers mistakes like the real one."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ print(np.abs(y - session.run(None, {"x": x})[0]).max() < 1e-5)
     assert said.split() == ["True"]
 
 
-def test_a_dynamic_input_without_a_profile_fails_as_the_real_builder_says(in_fake: RunIn) -> None:
+def test_a_dynamic_input_without_a_profile_fails_like_the_real_builder(in_fake: RunIn) -> None:
     said = in_fake(
         MODEL
         + """
@@ -34,7 +34,7 @@ print(builder.build_serialized_network(network, builder.create_builder_config())
     assert said.startswith("None ('ERROR'") and "no optimization profile has been defined" in said
 
 
-def test_a_shape_outside_the_profile_is_refused(in_fake: RunIn) -> None:
+def test_a_shape_outside_the_profile_is_rejected(in_fake: RunIn) -> None:
     said = in_fake(
         MODEL
         + """

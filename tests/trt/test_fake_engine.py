@@ -8,7 +8,7 @@ from trt.scenario import MODEL
 RunIn = Callable[..., str]
 
 
-def test_the_inspector_speaks_the_schema_of_its_version(in_fake: RunIn, trt_version: int) -> None:
+def test_the_inspector_uses_the_schema_of_its_version(in_fake: RunIn, trt_version: int) -> None:
     said = in_fake(
         MODEL
         + """
@@ -30,7 +30,7 @@ print(inspector.get_engine_information(trt.LayerInformationFormat.JSON))
         assert found["I/O Tensors"][0]["ProfileInfo"][1]["Max"] == [3, 3, 8, 8] and described["Datatype"] == "FP32"
 
 
-def test_layer_names_only_is_the_default_and_none_says_nothing(in_fake: RunIn) -> None:
+def test_the_inspector_gives_layer_names_by_default_and_nothing_for_none(in_fake: RunIn) -> None:
     said = in_fake(
         MODEL
         + """
@@ -48,7 +48,7 @@ print(inspector.get_layer_information(0, trt.LayerInformationFormat.ONELINE) == 
     assert said.splitlines() == ["['conv', 'relu']", "[]", "True"]
 
 
-def test_a_refittable_engine_takes_new_weights_by_name_by_layer_and_from_onnx(in_fake: RunIn) -> None:
+def test_a_refittable_engine_accepts_weights_by_name_layer_and_onnx(in_fake: RunIn) -> None:
     said = in_fake(
         MODEL
         + """
@@ -78,7 +78,7 @@ except Exception as error:
     ]  # fmt: skip
 
 
-def test_a_stripped_engine_runs_once_it_is_refitted(in_fake: RunIn) -> None:
+def test_a_stripped_engine_runs_after_refitting(in_fake: RunIn) -> None:
     said = in_fake(
         MODEL
         + """
@@ -101,7 +101,7 @@ print(bool(np.allclose(run(context, np.ones((1, 3, 8, 8), "f")),
     assert said.splitlines() == ["False True", "False ['w'] False", "True True", "True"]
 
 
-def test_bytes_that_are_no_engine_and_engines_of_another_version_are_refused(in_fake: RunIn, trt_version: int) -> None:
+def test_invalid_engines_and_other_versions_are_rejected(in_fake: RunIn, trt_version: int) -> None:
     said = in_fake(
         MODEL
         + """
@@ -123,7 +123,7 @@ print(runtime.deserialize_cuda_engine(data).num_layers)
     assert said.splitlines() == ["None ERROR", "None ERROR", "None True", "None", "2"]
 
 
-def test_the_progress_monitor_hears_phases_and_can_cancel(in_fake: RunIn) -> None:
+def test_the_progress_monitor_gets_phases_and_can_cancel(in_fake: RunIn) -> None:
     said = in_fake(
         MODEL
         + """
@@ -158,7 +158,7 @@ except TypeError as error:
     assert "__init__() must be called when overriding __init__" in said
 
 
-def test_on_10_a_calibrator_is_asked_for_batches_and_given_its_cache(in_fake: RunIn, trt_version: int) -> None:
+def test_on_10_a_calibrator_provides_batches_and_gets_its_cache(in_fake: RunIn, trt_version: int) -> None:
     if trt_version != 10:
         assert in_fake("import tensorrt as trt; print(hasattr(trt, 'IInt8EntropyCalibrator2'))") == "False\n"
         return

@@ -33,12 +33,12 @@ def cached(flag=True, data=b""):
 BAD = json.dumps({"seed": 7, "bad_tactic": {"layers": ["conv"], "probability": 0.3, "scale": 1.5}})
 
 
-def test_a_bad_tactic_is_drawn_as_often_as_asked(in_fake: RunIn) -> None:
+def test_a_bad_tactic_is_drawn_at_the_requested_rate(in_fake: RunIn) -> None:
     said = in_fake(BUILDS + "print(sum(error() > 0.1 for _ in range(40)))", LAYERWISE_FAKE_TRT_FAULTS=BAD)
     assert 4 <= int(said) <= 20  # 40 draws at 0.3: outside with probability below 0.01; the seed fixes the draws
 
 
-def test_a_file_of_draws_makes_a_seed_go_on_from_process_to_process(in_fake: RunIn) -> None:
+def test_a_draw_file_continues_a_seed_across_processes(in_fake: RunIn) -> None:
     fault = json.dumps({**json.loads(BAD), "draws": "draws.txt"})
     found = [in_fake(BUILDS + "print(error() > 0.1)", LAYERWISE_FAKE_TRT_FAULTS=fault) for _ in range(8)]
     assert set(found) == {"True\n", "False\n"}
@@ -163,7 +163,7 @@ print(parser.supports_operator("Relu"), parser.supports_operator("Conv"))
     ]
 
 
-def test_a_build_fails_as_told(in_fake: RunIn) -> None:
+def test_an_injected_build_failure_occurs(in_fake: RunIn) -> None:
     fault = '{"fail_build": "no luck"}'
     said = in_fake(BUILDS + "print(error(), logger.lines[-1][1])", LAYERWISE_FAKE_TRT_FAULTS=fault)
     assert said.startswith("None") and "no luck" in said

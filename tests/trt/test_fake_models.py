@@ -70,18 +70,18 @@ else:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_gives_what_onnxruntime_does(in_fake: RunIn, tmp_path: Path, name: str) -> None:
+def test_a_model_agrees_with_onnxruntime(in_fake: RunIn, tmp_path: Path, name: str) -> None:
     onnx.save(MODELS[name](), tmp_path / "model.onnx")
     assert in_fake(COMPARE) in ("equal\n", "not fed through onnxruntime\n")
 
 
-def test_weights_in_a_file_of_their_own_are_found_beside_the_model(in_fake: RunIn, tmp_path: Path) -> None:
+def test_external_weights_are_found_next_to_the_model(in_fake: RunIn, tmp_path: Path) -> None:
     models.with_external_weights(models.mlp(), tmp_path / "model.onnx")
     assert in_fake(COMPARE) == "equal\n"
 
 
 @pytest.mark.parametrize("make", [models.string_model, models.sequence_model])
-def test_types_that_tensorrt_lacks_are_refused_by_name(
+def test_types_that_tensorrt_lacks_are_rejected_by_name(
     in_fake: RunIn, tmp_path: Path, make: Callable[[], onnx.ModelProto]
 ) -> None:
     onnx.save(make(), tmp_path / "model.onnx")

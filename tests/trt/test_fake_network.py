@@ -1,4 +1,4 @@
-"""Networks built by call: every layer that the fake runs, against numpy; names, views, types and edits."""
+"""Networks built through the API: every layer that the fake runs, against numpy; names, views, types and edits."""
 
 from collections.abc import Callable
 
@@ -112,7 +112,7 @@ def quantized():
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_a_layer_added_by_call_computes_what_numpy_does(in_fake: RunIn, name: str) -> None:
+def test_a_layer_added_through_the_api_agrees_with_numpy(in_fake: RunIn, name: str) -> None:
     call, expected = LAYERS[name]
     said = in_fake(
         NETWORK + HELPERS + f"result = value({call})\nexpected = np.asarray({expected})\n"
@@ -121,7 +121,7 @@ def test_a_layer_added_by_call_computes_what_numpy_does(in_fake: RunIn, name: st
     assert said.split() == ["True", "True"]
 
 
-def test_layers_come_back_as_ilayer_until_their_class_is_set(in_fake: RunIn) -> None:
+def test_layers_are_returned_as_ilayer_until_their_class_is_set(in_fake: RunIn) -> None:
     said = in_fake(
         NETWORK
         + """
@@ -136,7 +136,7 @@ print(found.type.name, found.get_input(0) is a, found.get_output(0) is added.get
     assert said.splitlines() == ["IActivationLayer ILayer squash ACTIVATION False", "TANH True True 1"]
 
 
-def test_a_parsed_network_takes_new_outputs_and_new_layers(in_fake: RunIn) -> None:
+def test_a_parsed_network_accepts_new_outputs_and_layers(in_fake: RunIn) -> None:
     said = in_fake(
         MODEL
         + """
@@ -171,7 +171,7 @@ print(hasattr(network[0] if network.num_layers else network.add_identity(a), "pr
     assert said.splitlines() == [("HALF", "read-only")[trt_version == 11], f"{trt_version == 10} False"]
 
 
-def test_dims_behave_as_the_real_ones(in_fake: RunIn) -> None:
+def test_dims_behave_like_the_real_ones(in_fake: RunIn) -> None:
     said = in_fake(
         """
 import tensorrt as trt
@@ -197,7 +197,7 @@ print(trt.DataType.INT4.itemsize, trt.nptype(trt.float16).__name__, trt.float32 
     ]  # fmt: skip
 
 
-def test_a_layer_made_of_an_onnx_node_says_what_the_node_says(in_fake: RunIn) -> None:
+def test_a_layer_from_an_onnx_node_has_its_attributes(in_fake: RunIn) -> None:
     said = in_fake(
         MODEL
         + """

@@ -1,4 +1,4 @@
-"""What an execution gives beside numbers: shapes that depend on data, debug tensors, times, errors, streams."""
+"""Results of an execution other than outputs: data-dependent shapes, debug tensors, times, errors, streams."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ class Allocator(trt.IOutputAllocator):
 )
 
 
-def test_a_shape_that_depends_on_data_is_told_to_the_output_allocator(in_fake: RunIn) -> None:
+def test_the_output_allocator_gets_data_dependent_shapes(in_fake: RunIn) -> None:
     said = in_fake(
         NON_ZERO
         + """
@@ -75,7 +75,7 @@ print(context.infer_shapes(), tuple(context.get_tensor_shape("y")), tuple(contex
     ]  # fmt: skip
 
 
-def test_debug_tensors_reach_the_listener_while_they_are_on(in_fake: RunIn) -> None:
+def test_debug_tensors_reach_the_listener_while_enabled(in_fake: RunIn) -> None:
     said = in_fake(
         MODEL
         + """
@@ -106,7 +106,7 @@ print(listener.seen)
     ]  # fmt: skip
 
 
-def test_the_profiler_hears_every_layer_at_once_or_when_asked(in_fake: RunIn) -> None:
+def test_the_profiler_gets_every_layer_immediately_or_on_request(in_fake: RunIn) -> None:
     said = in_fake(
         MODEL
         + """
@@ -150,7 +150,7 @@ print([code for code, _ in recorder.errors], recorder.errors[1][1])
     assert said == "['INVALID_ARGUMENT', 'INVALID_ARGUMENT'] Not all shapes are specified for inputs: ['x']\n"
 
 
-def test_a_captured_graph_runs_again_on_what_the_buffers_then_hold(in_fake: RunIn) -> None:
+def test_a_captured_graph_uses_the_current_buffer_contents(in_fake: RunIn) -> None:
     said = in_fake(
         MODEL
         + """
@@ -174,7 +174,7 @@ print(bool(np.allclose(y, 2 * first)), bool(first.sum() > 0), cudart.cudaStreamS
     assert said.splitlines() == ["cudaErrorStreamCaptureUnsupported 0.0", "True True cudaSuccess"]
 
 
-def test_what_a_users_object_raises_does_not_pass_through_tensorrt(in_fake: RunIn) -> None:
+def test_exceptions_of_user_objects_do_not_pass_through_tensorrt(in_fake: RunIn) -> None:
     said = in_fake(
         NON_ZERO
         + """

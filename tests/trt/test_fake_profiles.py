@@ -46,7 +46,7 @@ def test_the_injected_wrong_profile_starts_a_context_in_the_last_one(in_fake: Ru
     assert said == "1\n"
 
 
-def test_a_context_without_memory_of_its_own_needs_some_to_run(in_fake: RunIn) -> None:
+def test_a_context_without_memory_needs_user_memory_to_run(in_fake: RunIn) -> None:
     said = in_fake(
         TWO
         + """
@@ -75,7 +75,7 @@ def test_too_little_device_memory_gives_no_context_and_no_allocation(in_fake: Ru
     assert said.split() == ["None", "True", "cudaErrorMemoryAllocation"]
 
 
-def test_weights_stream_within_a_budget_only_where_the_engine_was_built_so(in_fake: RunIn) -> None:
+def test_weight_streaming_requires_an_engine_built_for_it(in_fake: RunIn) -> None:
     said = in_fake(
         MODEL
         + """

@@ -1,4 +1,4 @@
-"""What is in engines and networks: read from the fake of both versions, alone and over the real bindings."""
+"""Contents of engines and networks, read from the fake of both versions, alone and over the real bindings."""
 
 import json
 import os
@@ -68,7 +68,7 @@ print(json.dumps(engine_document(view, SHOW, {"c": "min=0.00"})))
     assert found["layers"][0][0]["attributes"]["TacticValue"].startswith("0x")
 
 
-def test_without_detailed_verbosity_layers_are_names(run: Callable[[str], str]) -> None:
+def test_without_detailed_verbosity_layers_have_only_names(run: Callable[[str], str]) -> None:
     said = run("""
 for verbosity in ("layer_names_only", "none"):
     view = viewed(built(None, verbosity))
@@ -77,7 +77,7 @@ for verbosity in ("layer_names_only", "none"):
     assert said.splitlines() == ["[('conv', 'Unknown', []), ('relu', 'Unknown', [])]", "[]"]
 
 
-def test_a_shape_tensor_is_told_with_the_values_of_its_profile(run: Callable[[str], str]) -> None:
+def test_a_shape_tensor_is_shown_with_its_profiles_values(run: Callable[[str], str]) -> None:
     said = run("""
 nodes = [helper.make_node("Reshape", ["x", "s"], ["y"], "reshape")]
 model = bytes_of(nodes, [value("x", ["N", 4]), value("s", [2], TensorProto.INT64)], [value("y", [None, None])])
@@ -135,7 +135,7 @@ print("\\n".join(network_lines(view, SHOW)))
     assert "y\\x1b[31m" in said and "\x1b" not in said
 
 
-def test_files_that_are_no_engines_are_named_with_the_reason(run: Callable[[str], str], tmp_path: Path) -> None:
+def test_errors_for_invalid_engines_name_file_and_reason(run: Callable[[str], str], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.engine")
     said = run("""
 from layerwise._tool.debugtools.engines.inspect.action import inspect_trt
@@ -159,8 +159,8 @@ print(error_of(lambda: acted(inspect_trt)))
     assert said[7:9] == ["BadFile: none.so: there is no such library of plugins | no error"] * 2
 
 
-def test_the_parser_is_asked_for_a_model_and_its_parts(run: Callable[[str], str]) -> None:
-    """The second model has a type in the middle that TensorRT lacks, between operators that it takes."""
+def test_the_parser_is_queried_for_a_model_and_its_parts(run: Callable[[str], str]) -> None:
+    """The second model has a type in the middle that TensorRT lacks, between supported operators."""
     said = run("""
 Path("m.onnx").write_bytes(conv().data)
 nodes = [helper.make_node("Relu", ["x"], ["a"], "relu"), helper.make_node("Cast", ["a"], ["b"], "wide", to=13),
@@ -185,7 +185,7 @@ print(error_of(lambda: acted(capability, model="m.onnx", folder="parts", options
     assert said[4].startswith("BadFile: bad.onnx") and "'NONE': this TensorRT has" in said[5]
 
 
-def test_layers_are_drawn_as_a_graph_of_onnx(run: Callable[[str], str]) -> None:
+def test_layers_are_exported_as_an_onnx_graph(run: Callable[[str], str]) -> None:
     said = run("""
 from layerwise._tool.debugtools.engines.inspect.picture import engine_picture, network_picture
 for model in (network_picture(network(conv())[0]), engine_picture(viewed(built()))):
@@ -234,8 +234,8 @@ def test_both_schemas_of_the_inspector_are_read() -> None:
     assert metadata_nodes("") == []
 
 
-def test_layers_with_names_of_their_own_are_known_by_their_tensors_and_values(run: Callable[[str], str]) -> None:
-    """Three of five layers, and what they make, have TensorRT's own names."""
+def test_renamed_layers_are_matched_by_tensors_and_values(run: Callable[[str], str]) -> None:
+    """Three of five layers, and their outputs, have TensorRT's own names."""
     said = run("""
 os.environ["LAYERWISE_FAKE_TRT_FAULTS"] = json.dumps({"internal": ["neg", "exp", "sqrt"]})
 reads = {"abs": "x", "neg": "a", "exp": "n", "sqrt": "e", "tanh": "s"}
@@ -263,6 +263,6 @@ print([event["text"] for event in read_events(Path(".")) if event["type"] == "wa
     ["", "no JSON", "[]", "{}", '{"Layers": 3}', '{"Layers": [3]}', "[" * 100_000, '{"Layers": [{"Inputs": [3]}]}',
      '{"Layers": [{"Inputs": [{"Dimensions": "x"}]}]}'],
 )  # fmt: skip
-def test_what_is_no_json_of_layers_is_an_error(text: str) -> None:
+def test_invalid_layer_json_is_an_error(text: str) -> None:
     with pytest.raises(LayerwiseError, match="no JSON of layers"):
         layers_of(text)

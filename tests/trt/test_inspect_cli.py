@@ -17,7 +17,7 @@ Zygotes = Callable[[int, bool], Zygote]
 
 @pytest.fixture
 def go(trt_version: int, zygotes: Zygotes, tmp_path: Path) -> Go:
-    """Run a command line, in a fork of a process that has the fake TensorRT; its exit code and what it said."""
+    """Run a command line in a fork of a process with the fake TensorRT; return its exit code and output."""
 
     def run(*words: str, **faults: object) -> tuple[int, str]:
         paths = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / ".editable")]
@@ -45,7 +45,7 @@ def chain(*operators: str) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-def test_an_engine_is_shown_with_its_nodes_and_drawn(go: Go, tmp_path: Path) -> None:
+def test_an_engine_is_printed_with_its_nodes_and_exported(go: Go, tmp_path: Path) -> None:
     save(chain("Mul", "Add"), tmp_path / "m.onnx")
     little = ("--input-shapes", "x:[2,1024]", "--profiling-verbosity", "layer_names_only")
     assert go("convert", "m.onnx", "-o", "m.engine", *little)[0] == 0
@@ -59,7 +59,7 @@ def test_an_engine_is_shown_with_its_nodes_and_drawn(go: Go, tmp_path: Path) -> 
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
 
 
-def test_a_network_is_told_to_machines_and_drawn(go: Go, tmp_path: Path) -> None:
+def test_a_network_is_printed_as_json_and_exported(go: Go, tmp_path: Path) -> None:
     save(chain("Mul", "Add"), tmp_path / "m.onnx")
     code, said = go("inspect", "model", "m.onnx", "--display-as", "trt", "--show", "layers", "--json")
     assert code == 0 and [layer["name"] for layer in json.loads(said)["layers"]] == ["mul0", "add1"]
@@ -67,7 +67,7 @@ def test_a_network_is_told_to_machines_and_drawn(go: Go, tmp_path: Path) -> None
     assert code == 0 and [node.op_type for node in onnx.load(tmp_path / "like.onnx").graph.node] == ["ELEMENTWISE"] * 2
 
 
-def test_parts_that_tensorrt_takes_and_does_not_are_written(go: Go, tmp_path: Path) -> None:
+def test_supported_and_unsupported_parts_are_written(go: Go, tmp_path: Path) -> None:
     save(chain("Mul", "Add", "Sub", "Div"), tmp_path / "m.onnx")
     code, said = go("inspect", "capability", "m.onnx")
     assert code == 0 and "Graph is fully supported by TensorRT" in said
@@ -85,7 +85,7 @@ def test_parts_that_tensorrt_takes_and_does_not_are_written(go: Go, tmp_path: Pa
     assert all(tensor.raw_data for model in found.values() for tensor in model.graph.initializer)
 
 
-def test_compatibility_is_asked_of_the_parser_and_of_a_build(go: Go, tmp_path: Path) -> None:
+def test_compatibility_uses_the_parser_and_a_build(go: Go, tmp_path: Path) -> None:
     save(chain("Mul", "Add", "Mul"), tmp_path / "m.onnx")
     code, said = go("check", "compatibility", "m.onnx", "--trt", "--onnxrt")
     assert code == 0 and "trt takes the model: 3 nodes load and run" in said, said
@@ -99,7 +99,7 @@ def test_compatibility_is_asked_of_the_parser_and_of_a_build(go: Go, tmp_path: P
     assert code == 1 and "trt does not take the model: TensorRT cannot build the engine" in said and "no room" in said
 
 
-def test_what_does_not_fit_is_said(go: Go) -> None:
+def test_invalid_requests_are_reported(go: Go) -> None:
     for words, told in (
         (("inspect", "model", "m.engine", "--list-unbounded-dds"), "--list-unbounded-dds is for ONNX models"),
         (("inspect", "model", "m.onnx", "--nodes-of", "m.onnx"), "--nodes-of is for TensorRT engines"),

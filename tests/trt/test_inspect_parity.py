@@ -1,4 +1,4 @@
-"""`inspect model` beside the real Polygraphy, both on the fake TensorRT: each line of its is among ours, in order."""
+"""`inspect model` compared with the real Polygraphy, both on the fake TensorRT: all its lines are in ours, in order."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -76,14 +76,14 @@ action(engine="m.engine", show=["layers", "attrs"], values="seen.json")
 """
 
 
-def test_an_engine(sides: Sides) -> None:
+def test_an_engines_text_includes_polygraphys(sides: Sides) -> None:
     shown = ("inspect", "model", "m.engine", "--show", "layers", "attrs", "--combine-tensor-info", "seen.json")
     ours, theirs = sides(ENGINE, *shown)
     assert len(theirs) > 15 and any("min=-1.00, max=2.00, avg=0.50" in line for line in theirs)
     assert_among(theirs, ours)
 
 
-def test_a_network(sides: Sides) -> None:
+def test_a_networks_text_includes_polygraphys(sides: Sides) -> None:
     ours, theirs = sides(
         """
 Path("m.onnx").write_bytes(conv().data)

@@ -1,11 +1,11 @@
-"""Engines built for the shapes that are fed, where a model is dynamic and no profile is given."""
+"""Engines built on the first feed, for dynamic models without a profile."""
 
 from collections.abc import Callable
 
 RunIn = Callable[..., str]
 
 
-def test_the_range_widens_with_what_is_fed(scenario: Callable[[str], str]) -> None:
+def test_the_profile_range_widens_with_the_fed_shapes(scenario: Callable[[str], str]) -> None:
     said = scenario("""
 model = conv()
 runner = opened(model)
@@ -23,7 +23,7 @@ runner.close(), runner.close()
     assert "built for the shapes that are fed (x)" in lines[5]
 
 
-def test_shapes_that_are_given_build_at_once(scenario: Callable[[str], str]) -> None:
+def test_given_shapes_build_immediately(scenario: Callable[[str], str]) -> None:
     said = scenario("""
 runner = opened(conv(), shapes={"x": [3, 3, 8, 8]})
 print(type(runner).__name__, runner.infer(feed(3)).outputs["y"].shape)
@@ -31,7 +31,7 @@ print(type(runner).__name__, runner.infer(feed(3)).outputs["y"].shape)
     assert said.strip() == "TrtRunner (3, 4, 6, 6)"
 
 
-def test_a_network_that_a_script_makes(scenario: Callable[[str], str]) -> None:
+def test_a_scripted_network_is_built_on_the_first_feed(scenario: Callable[[str], str]) -> None:
     said = scenario("""
 from pathlib import Path
 Path("net.py").write_text('''
@@ -59,7 +59,7 @@ print(error_of(lambda: opened(script, network("none"))))
     assert "has no 'none'; it has: " in said[3]
 
 
-def test_marks_timing_caches_and_streamed_weights(scenario: Callable[[str], str]) -> None:
+def test_marks_timing_caches_and_weight_streaming_work_on_late_builds(scenario: Callable[[str], str]) -> None:
     said = scenario("""
 model = conv(2)
 runner = opened(model, network=NetworkOptions(outputs=["c"]))

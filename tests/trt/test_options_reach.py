@@ -1,4 +1,4 @@
-"""Options of the command line down to what TensorRT was told: parser, runtime, DLA, calibrators, outputs by type."""
+"""Command-line options reach TensorRT: parser, runtime, DLA, calibrators, outputs by type."""
 
 import _ctypes
 import json
@@ -49,7 +49,7 @@ def options_of(line: str) -> dict[str, Any]:
     return to_request(parser().parse_args(["m.onnx", "--trt", *shlex.split(line)])).spec.runners[0].options
 
 
-def test_dla_and_its_fallback(built: Callable[..., list[dict[str, Any]]], trt_version: int) -> None:
+def test_dla_and_its_fallback_reach_the_config(built: Callable[..., list[dict[str, Any]]], trt_version: int) -> None:
     with_half, alone = built("--use-dla --allow-gpu-fallback --fp16", "--use-dla", dla_cores=2)
     assert (with_half["config"]["device"], with_half["config"]["dla_core"]) == ("DLA", 0)
     assert "GPU_FALLBACK" in with_half["flags"] and not any("DLA computes" in told for told in with_half["told"])
@@ -61,7 +61,7 @@ def test_dla_and_its_fallback(built: Callable[..., list[dict[str, Any]]], trt_ve
     assert any("everything runs on the GPU" in told for told in without["told"])
 
 
-def test_flags_of_the_parser(built: Callable[..., list[dict[str, Any]]]) -> None:
+def test_parser_flags_reach_the_parser(built: Callable[..., list[dict[str, Any]]]) -> None:
     plain, instance, uint8, named, wrong = built(
         "", "--plugin-instancenorm", "--enable-uint8-asymmetric-quantization-dla",
         "--onnx-flags enable_plugin_override report_capability_dla", "--onnx-flags fast",
@@ -80,7 +80,7 @@ def test_plugin_libraries_are_loaded(built: Callable[..., list[dict[str, Any]]],
     assert "no.so: cannot be loaded" in bad["error"]
 
 
-def test_quantile_and_cutoff_of_the_legacy_calibrator(
+def test_quantile_and_cutoff_reach_the_legacy_calibrator(
     built: Callable[..., list[dict[str, Any]]], trt_version: int
 ) -> None:
     legacy, plain, other, wrong = built(
@@ -99,7 +99,7 @@ def test_quantile_and_cutoff_of_the_legacy_calibrator(
         assert "ranges by onnxruntime (percentile)" in told and "--regression-cutoff has no effect" in told
 
 
-def test_outputs_of_layers_of_a_type(built: Callable[..., list[dict[str, Any]]]) -> None:
+def test_outputs_are_marked_by_layer_type(built: Callable[..., list[dict[str, Any]]]) -> None:
     typed, more, wrong, none = built(
         "--trt-outputs-by-type convolution", "--trt-outputs-by-type CONVOLUTION --trt-outputs y",
         "--trt-outputs-by-type nonesuch", "--trt-outputs-by-type softmax",
@@ -110,7 +110,9 @@ def test_outputs_of_layers_of_a_type(built: Callable[..., list[dict[str, Any]]])
     assert "no layer is of that type; there are ACTIVATION, CONVOLUTION" in none["error"]
 
 
-def test_quantization_flags_and_streams(built: Callable[..., list[dict[str, Any]]], trt_version: int) -> None:
+def test_quantization_flags_and_streams_reach_the_config(
+    built: Callable[..., list[dict[str, Any]]], trt_version: int
+) -> None:
     calibrate, streams = built("--int8 --quantization-flags calibrate_before_fusion", "--max-aux-streams 3")
     assert streams["aux_streams"] == 3
     if trt_version == 10:
@@ -119,7 +121,7 @@ def test_quantization_flags_and_streams(built: Callable[..., list[dict[str, Any]
         assert "has no QuantizationFlag (TensorRT 10 only)" in calibrate["error"]
 
 
-def test_a_lean_runtime_a_saved_engine_and_a_timing_cache(in_fake: Callable[..., str], tmp_path: Path) -> None:
+def test_lean_runtime_saved_engine_and_timing_cache_are_used(in_fake: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "no.so").write_text("no library")
     said = in_fake(
         f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2] / '.editable')!r})\n{SETUP}{ASKED}"
@@ -143,7 +145,9 @@ def test_a_lean_runtime_a_saved_engine_and_a_timing_cache(in_fake: Callable[...,
     assert said[3:] == ["(2, 4, 6, 6) True", "(2, 4, 6, 6) True"]
 
 
-def test_types_of_inputs_and_outputs(built: Callable[..., list[dict[str, Any]]], trt_version: int) -> None:
+def test_types_of_inputs_and_outputs_reach_the_network(
+    built: Callable[..., list[dict[str, Any]]], trt_version: int
+) -> None:
     named, every, inner, wrong = built(
         "--tensor-dtypes x:float16", "--all-tensor-dtypes fp16 --tensor-dtypes y:float32", "--tensor-dtypes c:float16",
         "--tensor-dtypes x:int8 --strongly-typed",

@@ -1,4 +1,4 @@
-"""The real Polygraphy, written for the real TensorRT, works on the fake: it can be the other side of a comparison."""
+"""The real Polygraphy works on the fake TensorRT, so it can serve as a reference."""
 
 import json
 import shlex
@@ -71,7 +71,7 @@ DLA = ["--use-dla", "--allow-gpu-fallback", "--fp16", "--precision-constraints",
 
 
 @pytest.mark.parametrize("options", [[*shlex.split(OPTIONS), *PROFILES], [*DLA, *SHAPES]], ids=["many", "dla"])
-def test_options_come_to_the_same_config(
+def test_the_same_options_give_the_same_config(
     folder: Path, polygraphy_trt: dict[str, str], trt_version: int, options: list[str]
 ) -> None:
     if trt_version == 11 and "--fp16" in options:
@@ -102,13 +102,13 @@ def test_tactics_are_recorded_and_replayed_on_10(
 
 
 def tactics(engine: Path) -> list[int]:
-    """What the layers of an engine of the fake have."""
+    """Return the choices of the layers of a fake engine."""
     data = engine.read_bytes().removeprefix(b"LWFAKEPLAN")
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     return [layer["tactic"] for layer in header["layers"]]
 
 
-def test_tactics_of_ours_and_theirs_are_read_by_the_other_on_10(
+def test_tactic_replays_are_exchanged_with_polygraphy_on_10(
     folder: Path, polygraphy_trt: dict[str, str], trt_version: int
 ) -> None:
     if trt_version != 10:

@@ -1,4 +1,4 @@
-"""Reduced precision: by builder flags on 10, in the graph on 11 and on request; INT8 both ways; the way is told."""
+"""Reduced precision: builder flags on 10, the graph on 11 and on request; INT8 both ways; the method is reported."""
 
 from collections.abc import Callable
 
@@ -56,7 +56,7 @@ print(0 < difference < 0.1)
     assert said.splitlines() == ["True HALF HALF False", "True HALF FLOAT", "True"]
 
 
-def test_int8_both_ways_writes_what_it_can(scenario: Callable[[str], str], trt_version: int) -> None:
+def test_int8_works_by_calibrator_and_in_the_graph(scenario: Callable[[str], str], trt_version: int) -> None:
     said = scenario(
         HEADER
         + """
@@ -76,7 +76,7 @@ print(os.path.isfile("c.cache") and open("c.cache", "rb").read(4))
     assert cache == "b'TRT-'" or trt_version == 11
 
 
-def test_what_cannot_be_is_told(scenario: Callable[[str], str], trt_version: int) -> None:
+def test_impossible_precisions_are_reported(scenario: Callable[[str], str], trt_version: int) -> None:
     said = scenario("""
 def attempt(**options):
     print(error_of(lambda: build_engine(conv(2), TrtOptions(config=ConfigOptions(**options)))))
@@ -127,7 +127,7 @@ print(error_of(lambda: built("obey", {"nothing": "fp16"}, fp16=True)))
     assert "nothing" in said[4] and said[4].startswith("UsageError")
 
 
-def test_models_that_are_quantised_stay_as_they_are(scenario: Callable[[str], str]) -> None:
+def test_quantised_models_are_unchanged(scenario: Callable[[str], str]) -> None:
     said = scenario(
         HEADER
         + """
@@ -154,7 +154,7 @@ for kind, option in ((TensorProto.INT8, "int8"), (TensorProto.FLOAT8E4M3FN, "fp8
     assert said[1] == "['QUANTIZE', 'DEQUANTIZE', 'ACTIVATION'] []"
 
 
-def test_a_name_is_itself_before_it_is_a_pattern(scenario: Callable[[str], str]) -> None:
+def test_an_exact_name_takes_precedence_over_a_pattern(scenario: Callable[[str], str]) -> None:
     said = scenario(
         HEADER
         + """

@@ -1,9 +1,8 @@
-"""For those who have TensorRT and a GPU: `python -m pytest -m trt tests/trt/test_real.py`.
+"""To be run with TensorRT and a GPU: `python -m pytest -m trt tests/trt/test_real.py`.
 
-What it proves there: engines built from ONNX give onnxruntime's numbers in FP32, FP16 and INT8, whole and tensor by
-tensor; profiles, shapes that depend on data, tactics, timing caches, refit, weight streaming, CUDA graphs, the
-inspector and the parser's errors behave as Layerwise takes them to. Everywhere else it runs on the fake, which only
-shows that the suite itself is sound.
+What it verifies: engines built from ONNX agree with onnxruntime in FP32, FP16 and INT8, whole and tensor by tensor;
+profiles, shapes that depend on data, tactics, timing caches, refit, weight streaming, CUDA graphs, the inspector and
+the parser's errors behave as Layerwise assumes. Elsewhere it runs on the fake, which only tests the suite itself.
 """
 
 import importlib
@@ -107,12 +106,12 @@ def test_every_tensor_marked_agrees(go: Go) -> None:
 
 
 @pytest.mark.parametrize(("flags", "tolerance"), [(["--fp16"], "1e-2"), (["--int8", "--data-loader-script"], "1e-1")])
-def test_lower_precisions_stay_near(go: Go, flags: list[str], tolerance: str) -> None:
+def test_lower_precisions_stay_within_tolerance(go: Go, flags: list[str], tolerance: str) -> None:
     words = [*flags, "load.py"] if "--int8" in flags else flags
     passed(go("run", "m.onnx", "--onnxrt", "--trt", *SHAPES, *words, "--atol", tolerance, "--rtol", tolerance))
 
 
-def test_each_profile_takes_its_shapes(go: Go) -> None:
+def test_each_profile_accepts_its_shapes(go: Go) -> None:
     passed(go("convert", "m.onnx", "-o", "two.engine", *SHAPES, *LARGE))
     large = ("--input-shapes", "x:[8,3,16,16]")
     passed(go("run", "two.engine", "--trt", "--optimization-profile", "1", *large))
@@ -120,17 +119,17 @@ def test_each_profile_takes_its_shapes(go: Go) -> None:
     assert outside.returncode == 2 and "does not fit profile 0" in outside.stderr
 
 
-def test_shapes_that_depend_on_data(go: Go) -> None:
+def test_data_dependent_shapes_are_returned(go: Go) -> None:
     passed(go("run", "found.onnx", "--onnxrt", "--trt", *SHAPES, *FED))
 
 
-def test_tactics_are_recorded_and_taken_again(go: Go) -> None:
+def test_tactics_are_recorded_and_replayed(go: Go) -> None:
     passed(go("convert", "m.onnx", "-o", "a.engine", *SHAPES, "--save-tactics", "a.json"))
     passed(go("convert", "m.onnx", "-o", "b.engine", *SHAPES, "--load-tactics", "a.json", "--save-tactics", "b.json"))
     passed(go("inspect", "tactics", "b.json"))
 
 
-def test_a_timing_cache_holds_all_that_a_second_build_wants(go: Go) -> None:
+def test_a_timing_cache_serves_the_whole_second_build(go: Go) -> None:
     passed(go("convert", "m.onnx", "-o", "c.engine", *SHAPES, "--save-timing-cache", "t.cache"))
     again = ("--load-timing-cache", "t.cache", "--error-on-timing-cache-miss")
     passed(go("convert", "m.onnx", "-o", "d.engine", *SHAPES, *again))
@@ -141,18 +140,18 @@ def test_a_stripped_engine_is_refitted(go: Go) -> None:
     passed(go("run", "m.onnx", "--onnxrt", "--trt-engine", "s.engine", *FED, "--atol", "1e-3"))
 
 
-def test_weights_are_streamed(go: Go) -> None:
+def test_weight_streaming_gives_the_same_outputs(go: Go) -> None:
     streamed = ("--strongly-typed", "--weight-streaming", "--weight-streaming-budget", "50%")
     passed(go("run", "m.onnx", "--onnxrt", "--trt", *SHAPES, *streamed, *FED, "--atol", "1e-3"))
 
 
-def test_a_bench_by_cuda_graph_with_layers(go: Go) -> None:
+def test_a_bench_with_cuda_graph_times_layers(go: Go) -> None:
     short = ("--warmUp=0", "--duration=0", "--iterations=10", "--useCudaGraph", "--dumpProfile", "--json")
     done = passed(go("bench", "--onnx=m.onnx", "--shapes=x:2x3x16x16", *SHAPES, "--trt", *short))
     assert {layer["tensor"] for layer in json.loads(done.stdout)["layers"]} >= {"y"}
 
 
-def test_what_the_parser_refuses_is_named(go: Go) -> None:
+def test_nodes_rejected_by_the_parser_are_named(go: Go) -> None:
     done = go("convert", "unknown.onnx", "-o", "u.engine")
     assert done.returncode == 1 and "NoSuchOperator" in done.stderr
 

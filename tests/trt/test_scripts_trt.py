@@ -1,4 +1,4 @@
-"""Scripts that are written for TensorRT, `--gen-script` and the templates: each runs as it is, and does the same."""
+"""Generated TensorRT scripts (`--gen-script`, templates) run unchanged and do the same as the command line."""
 
 import json
 import subprocess
@@ -40,7 +40,7 @@ def forks() -> Iterator[Callable[[int], Zygote]]:
 
 @pytest.fixture
 def go(files: Path, forks: Callable[[int], Zygote], trt_version: int, tmp_path: Path) -> Go:
-    """Run a command line, or a script, where `tensorrt` is the fake; what was said."""
+    """Run a command line, or a script, with the fake `tensorrt`; return its output."""
     for path in files.glob("*.*"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
 
@@ -73,7 +73,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_generated_script_does_what_the_line_does(line: str, go: Go, tmp_path: Path) -> None:
+def test_a_generated_script_does_the_same_as_its_command_line(line: str, go: Go, tmp_path: Path) -> None:
     (tmp_path / "change.py").write_text(
         "def postprocess(network):\n    network.name = 'changed'\n"
         "def postprocess_config(builder, network, config):\n    config.builder_optimization_level = 4\n"
@@ -91,7 +91,7 @@ def test_a_generated_script_does_what_the_line_does(line: str, go: Go, tmp_path:
             assert (tmp_path / words[words.index(option) + 1]).stat().st_size
 
 
-def test_a_script_takes_an_engine_and_says_what_it_leaves_out(go: Go, tmp_path: Path) -> None:
+def test_a_script_loads_an_engine_and_reports_omissions(go: Go, tmp_path: Path) -> None:
     go("convert", "model.onnx", "-o", "e.engine")
     go("run", "model.onnx", "--onnxrt", "--trt-engine", "e.engine", "--gen-script", "same.py")
     assert "EngineFromPath('e.engine')" in (tmp_path / "same.py").read_text()

@@ -1,6 +1,6 @@
-"""A process that has imported the fake `tensorrt`, where one is chosen, and forks for every script: milliseconds each.
+"""A process that has imported the fake `tensorrt`, if one is selected, and forks for every script, in milliseconds.
 
-Reads one JSON object a line, {"source", "cwd", "environment"}, and answers one, {"code", "out", "err"}.
+Reads one JSON object per line, {"source", "cwd", "environment"}, and answers one, {"code", "out", "err"}.
 """
 
 import importlib
@@ -24,7 +24,7 @@ class Zygote:
         )
 
     def run(self, source: str, cwd: str, environment: dict[str, str]) -> dict[str, Any]:
-        """Run a script in a fork; its exit code and what it said."""
+        """Run a script in a fork; return its exit code and output."""
         assert self.child.stdin is not None and self.child.stdout is not None
         self.child.stdin.write(json.dumps({"source": source, "cwd": cwd, "environment": environment}) + "\n")
         self.child.stdin.flush()

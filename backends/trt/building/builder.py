@@ -53,12 +53,12 @@ def build_engine(
     messages: Messages | None = None,
     store: Store | None = None,
 ) -> Built:
-    """Build the engine that the options describe, or take it from the workspace where the same one was built.
+    """Build the engine that the options describe, or return the cached one from the workspace.
 
-    Where code of the user's takes part it is built: nobody knows what that code read.
+    If user code takes part, the engine is always built, since what that code reads is unknown.
 
-    `progress` (None: who hears of all builds of the process) may raise to end the build; the exception comes out of
-    here. Raises MissingDependency without TensorRT, UsageError for options that do not fit the model or the version,
+    `progress` (None: the process-wide listener) may raise to end the build; the exception is re-raised
+    here. Raises MissingDependency without TensorRT, UsageError for options that do not match the model or the version,
     LayerwiseError with TensorRT's own reasons.
     """
     return Builder(model, options, progress, messages or Messages(), store).run()

@@ -1,4 +1,4 @@
-"""The job action `compatibility`: which backends take a model, operator by operator."""
+"""The job action `compatibility`: which backends support a model, operator by operator."""
 
 import time
 from typing import TYPE_CHECKING
@@ -59,7 +59,7 @@ def _backend(number: int, spec: RunnerSpec, subject: Subject, context: "JobConte
 
 
 def backend_name(spec: RunnerSpec) -> str:
-    """How a backend is called in the table: its kind, and the providers of onnxruntime."""
+    """Return a backend's label in the table: its kind, and onnxruntime's providers."""
     providers = "+".join(shown(provider, 40) for provider in spec.providers) or "cpu"
     return f"onnxrt ({providers})" if spec.kind == "onnxrt" else {"reference": "onnx"}.get(spec.kind, spec.kind)
 

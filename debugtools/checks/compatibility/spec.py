@@ -1,4 +1,4 @@
-"""What to probe, and what is found, as plain values."""
+"""The request for a compatibility check, and its result, as plain values."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec, S
 
 
 class CompatibilitySpec(Spec, frozen=True):
-    """A model and the backends that are asked whether they take it."""
+    """A model and the backends to probe."""
 
     model: str
     model_options: ModelOptions = ModelOptions()
@@ -16,7 +16,7 @@ class CompatibilitySpec(Spec, frozen=True):
 
 class OperatorEntry(Struct):
     """A row of the table operators: a kind of node in one backend. backend: its number; version: of the operator's
-    schema; types: of the inputs, None if unknown; nodes: how many; first: name of the first; reason: what it met.
+    schema; types: of the inputs, None if unknown; nodes: their number; first: name of the first; reason: its error.
     """
 
     backend: int
@@ -31,7 +31,7 @@ class OperatorEntry(Struct):
 
 
 class BackendRow(Struct):
-    """A row of the table backends. takes: it loads the model, and runs it, unless there was nothing to run it with
+    """A row of the table backends. takes: it loads the model, and runs it, unless there were no inputs
     (ran); nodes: of the model; seconds: the probe took.
     """
 
@@ -47,7 +47,7 @@ class BackendRow(Struct):
 
 
 class CompatibilityResult(Struct):
-    """passed: all backends take the model."""
+    """passed: all backends support the model."""
 
     passed: bool
     backends: list[BackendRow]

@@ -1,4 +1,4 @@
-"""The job action `lint`: is a model sound, and if not, which of its nodes are at fault?"""
+"""The job action `lint`: is a model valid, and if not, which of its nodes are at fault?"""
 
 import json
 import time
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def lint(context: "JobContext") -> LintResult:
     """Lint the model that `context.params` describes (a LintSpec).
 
-    Each finding is a row of the table lint. The report is artifacts/lint.json, and what `output` names.
+    Each finding is a row of the table lint. The report goes to artifacts/lint.json, and to `output`.
     """
     started = time.perf_counter()
     spec = read_spec(context.params, LintSpec, "what to lint")

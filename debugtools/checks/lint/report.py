@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Level(StrEnum):
-    """How bad a finding is; an exception fails the model."""
+    """Severity of a finding; an exception fails the model."""
 
     EXCEPTION = "exception"
     WARNING = "warning"
@@ -16,7 +16,7 @@ class Level(StrEnum):
 
 
 class Source(StrEnum):
-    """Who found it, by Polygraphy's names (onnx_graphsurgeon: the structure of the graph)."""
+    """Origin of a finding, by Polygraphy's names (onnx_graphsurgeon: the structure of the graph)."""
 
     ONNXRUNTIME = "onnxruntime"
     CHECKER = "onnx_checker"
@@ -25,7 +25,7 @@ class Source(StrEnum):
 
 
 class Entry(Struct, frozen=True):
-    """One finding, a row of the table lint. nodes: names of those it is about, none if it is about the model; op: of
+    """One finding, a row of the table lint. nodes: names of the affected nodes, none if it is about the model; op: of
     the first.
     """
 
@@ -42,7 +42,7 @@ class Entry(Struct, frozen=True):
 
 
 class LintResult(Struct):
-    """What lint comes to. passing, failing, unjudged: nodes; entries: findings; report: path; seconds: it took."""
+    """The result of a lint. passing, failing, unjudged, entries: numbers of nodes and findings; report: path."""
 
     passed: bool = False
     passing: int = 0
@@ -54,7 +54,7 @@ class LintResult(Struct):
 
 
 class Report:
-    """Findings and verdicts in the order they came; `listen` gets each finding at once."""
+    """Findings and verdicts in order; `listen` gets each finding immediately."""
 
     def __init__(self, listen: Callable[[Entry], None] = lambda entry: None) -> None:
         self._listen = listen
@@ -64,7 +64,7 @@ class Report:
         self._mentioned: set[str] = set()
 
     def add(self, level: Level, source: Source, message: str, nodes: Sequence[str] = (), op: str = "") -> None:
-        """Note a finding; nodes with an exception fail."""
+        """Record a finding; nodes with an exception fail."""
         entry = Entry(level, source, message, tuple(nodes), op)
         self.entries.append(entry)
         self._mentioned.update(nodes)
@@ -73,7 +73,7 @@ class Report:
         self._listen(entry)
 
     def passes(self, name: str) -> None:
-        """Note a node that loaded and ran."""
+        """Record a node that loaded and ran."""
         self._passing[name] = None
 
     @property
@@ -92,7 +92,7 @@ class Report:
         return not any(entry.level == Level.EXCEPTION for entry in self.entries)
 
     def mentions(self, name: str) -> bool:
-        """Whether a finding is about this node."""
+        """Return whether a finding is about this node."""
         return name in self._mentioned
 
     def to_json(self) -> dict[str, Any]:

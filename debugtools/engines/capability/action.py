@@ -42,20 +42,20 @@ Ask = Callable[[Loadable], Answer]
 
 @dataclass(frozen=True)
 class Part:
-    """Some nodes of a graph, by their places in it. supported: all of them."""
+    """Some nodes of a graph, by position. supported: all of them."""
 
     nodes: tuple[int, ...]
     supported: bool
 
     @property
     def file(self) -> str:
-        """The name of the file that it is saved to, as Polygraphy calls it."""
+        """Return the name of the file that it is saved to, as in Polygraphy."""
         prefix = "supported" if self.supported else "unsupported"
         return f"{prefix}_subgraph-nodes-{min(self.nodes)}-{max(self.nodes)}.onnx"
 
 
 class Whole:
-    """A model that is taken apart. Shapes are inferred where that goes."""
+    """A model to be split. Shapes are inferred if possible."""
 
     def __init__(self, file: ModelFile) -> None:
         self.loadable = Loadable(data=file.structure_bytes(), folder=file.folder)
@@ -71,11 +71,11 @@ class Whole:
                 self._readers[name].append(position)
 
     def operators(self, part: Part) -> dict[str, int]:
-        """How many nodes of each operator a part has."""
+        """Return how many nodes of each operator a part has."""
         return dict(Counter(self.pieces.nodes[at].op_type for at in part.nodes))
 
     def piece(self, part: Part) -> Structure:
-        """A part as a model of its own; its weights stay where they are."""
+        """Return a part as a separate model; its weights stay in place."""
         order = sorted(part.nodes)
         feeds = {name: self._types.get(name, onnx.TypeProto()) for name in self.pieces.feeds(order)}
         model = onnx.ModelProto.FromString(self.pieces.build(order, feeds, self._gives(order)))
@@ -86,11 +86,11 @@ class Whole:
         return Structure.from_proto(model, self._folder, self._base)
 
     def part_model(self, part: Part) -> Loadable:
-        """A part, ready to be parsed."""
+        """Return a part in a form that can be parsed."""
         return Loadable(data=self.piece(part).proto().SerializeToString(), folder=self._folder)
 
     def _gives(self, order: Sequence[int]) -> list[str]:
-        """What others read of these nodes, or nobody does, or the model gives."""
+        """Return the outputs of these nodes that others read, nobody reads, or the model returns."""
         inside = set(order)
         made = [name for at in order for name in self.pieces.nodes[at].output if name]
         return [name for name in made if name in self._outputs or not self._readers[name]
@@ -98,8 +98,8 @@ class Whole:
 
 
 def partition(whole: Whole, ask: Ask, *, deep: bool) -> list[Part]:
-    """The parts of a model, in the order of their first nodes. deep: parts that are not taken are asked for alone, in
-    which some of their nodes may be taken after all, until nothing more comes of it.
+    """Return the parts of a model, in order of their first nodes. deep: query unsupported parts alone, repeatedly,
+    since some of their nodes may then be supported.
     """
     waiting = _answered(range(len(whole.pieces.nodes)), ask(whole.loadable))
     done: list[Part] = []
@@ -114,19 +114,19 @@ def partition(whole: Whole, ask: Ask, *, deep: bool) -> list[Part]:
 
 
 def _answered(nodes: Sequence[int], answer: Answer) -> list[Part]:
-    """The parts among `nodes`, which are called by their places there. What is not spoken of is not taken."""
+    """Return the parts among `nodes`, which the answer refers to by position. Nodes not mentioned are unsupported."""
     spoken = {at for run, _ in answer for at in run}
     left = [at for at in range(len(nodes)) if at not in spoken]
     return [Part(tuple(nodes[at] for at in run), good) for run, good in [*answer, (left, False)] if run]
 
 
 def largest(parts: Sequence[Part]) -> Part | None:
-    """The part with the most nodes among those that TensorRT takes."""
+    """Return the supported part with the most nodes."""
     return max((part for part in parts if part.supported), key=lambda part: len(part.nodes), default=None)
 
 
 def path_of(folder: Path, part: Part) -> Path:
-    """Where a part is saved."""
+    """Return where a part is saved."""
     return folder / part.file
 
 

@@ -44,7 +44,7 @@ VALUE_LIMIT = 1000
 
 
 def engine_document(view: EngineView, show: Collection[str], notes: Mapping[str, str]) -> dict[str, Any]:
-    """The whole of an engine; layers as `show` asks ("layers", "attrs")."""
+    """Return all of an engine; layers according to `show` ("layers", "attrs")."""
     found: dict[str, Any] = {
         "kind": "engine",
         "name": view.name,
@@ -64,7 +64,7 @@ def engine_document(view: EngineView, show: Collection[str], notes: Mapping[str,
 
 
 def network_document(view: NetworkView, show: Collection[str]) -> dict[str, Any]:
-    """The whole of a network; layers as `show` asks ("layers", "attrs", "weights": values of up to 1000 elements)."""
+    """Return all of a network; layers by `show` ("layers", "attrs", "weights": values of up to 1000 elements)."""
     found: dict[str, Any] = {
         "kind": "network",
         "name": view.name,

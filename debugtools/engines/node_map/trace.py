@@ -32,7 +32,7 @@ _ALIKE = 1e-9
 
 @dataclass(frozen=True)
 class Match:
-    """The tensor that a value is. distance: of the largest value. alike: others that have the same values."""
+    """The tensor recognised for a value. distance: relative to the largest value. alike: others with equal values."""
 
     name: str
     distance: float
@@ -40,7 +40,7 @@ class Match:
 
 
 class Known:
-    """Tensors with names, as prints. One that was found is not found again where another is as good."""
+    """Tensors with names and fingerprints. One that was matched is not used again if another is as good."""
 
     def __init__(self, prints: Mapping[str, Print]) -> None:
         self._by_shape: dict[tuple[int, ...], dict[str, Print]] = {}
@@ -50,7 +50,7 @@ class Known:
         self._taken: set[str] = set()
 
     def find(self, array: Array) -> Match | None:
-        """The tensor that an array is; None where none is near, or several are."""
+        """Return the tensor that an array is; None if none is near, or several are."""
         mine = fingerprint(np.squeeze(array))
         if mine is None or not _tells(mine):
             return None
