@@ -133,7 +133,7 @@ def test_models_of_every_kind_explode_bit_equal(model: onnx.ModelProto, feed: Fe
 
 
 def test_onnx_node_tests_explode_bit_equal(tmp_path: Path) -> None:
-    """Expanded functions, optionals, sequences, LSTM, Q/DQ and everything else onnxruntime supports, four cases each."""
+    """Expanded functions, optionals, sequences, LSTM, Q/DQ and all else onnxruntime supports, four cases each."""
     taken = Counter[str]()
     for case in models.node_cases().values():
         kinds = " ".join(sorted({node.op_type for node in case.model.graph.node}))
