@@ -7,15 +7,11 @@ Runs the real program at 120x40, indexed before; the byte budgets themselves are
 
 import argparse
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import psutil
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
 from support.big_graph import chain_model
 from support.terminal import app
 

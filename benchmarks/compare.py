@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.heavy import make_heavy
+
 from benchmarks.measure import OURS, THEIRS, Measured, measure, median
-from benchmarks.models import make_heavy
 
 Print = Callable[[str], None]
 

@@ -1,6 +1,6 @@
 """From an edit to its checked model: a graph of 20,000 nodes, and a model of 436 MB; beside a graphsurgeon round trip.
 
-    python benchmarks/edits.py [--nodes 20000] [--megabytes 436] [--repeat 15]
+    python -m benchmarks.edits [--nodes 20000] [--megabytes 436] [--repeat 15]
 
 Each edit follows the one before it, at another place. Shown: medians of making the edit, of checking what it changed
 (onnx.checker, type and shape inference), and of both, in wall milliseconds; in brackets the processor's. Opening (once)

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-
-from benchmarks.models import heavy_model
+from support.heavy import heavy_model
 
 LAYERWISE = [sys.executable, "-m", "layerwise"]
 CUDA, CPU = "onnxrt,providers=cuda", "onnxrt,providers=cpu"

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support.heavy import make_gpu_bound
 
-from benchmarks.models import make_gpu_bound
 from layerwise._tool.debugtools.bench.statistics import percentile
 
 ASKED = 0.05

@@ -14,8 +14,8 @@ from typing import Any
 
 import onnx
 from onnx import numpy_helper
+from support.heavy import heavy_model
 
-from benchmarks.models import heavy_model
 from layerwise._tool.surgery.demo import make_demo
 from layerwise._tool.surgery.precision.nodes import convert_precision
 

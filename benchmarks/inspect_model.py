@@ -1,6 +1,6 @@
 """`inspect model` beside real Polygraphy: wall time and peak memory of fresh processes, start included.
 
-    python benchmarks/inspect_model.py [--megabytes 400] [--nodes 20000] [--repeat 5]
+    python -m benchmarks.inspect_model [--megabytes 400] [--nodes 20000] [--repeat 5]
 
 Both tools are run in turn on the same files, the first run of each thrown away; the figures are medians.
 Polygraphy is the one installed beside this Python.

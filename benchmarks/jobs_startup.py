@@ -1,6 +1,6 @@
 """Start-up times of the job layer and what it costs when nothing happens.
 
-    python benchmarks/jobs_startup.py [--repeat 20] [--idle 10] [--output docs/evidence/jobs_startup.txt]
+    python -m benchmarks.jobs_startup [--repeat 20] [--idle 10] [--output docs/evidence/jobs_startup.txt]
 
 All times are medians of fresh processes, in milliseconds: from the start of a command line's Python (or from the
 call of `submit`) to the moment the worker's own first row is on file, as the row's time stamp has it.
@@ -17,17 +17,15 @@ import time
 from pathlib import Path
 
 import psutil
+from support.jobactions import EXTRA_ACTIONS
+
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-
-from support.jobactions import EXTRA_ACTIONS  # noqa: E402
-
-from layerwise._tool.backends.jobs.client import JobClient  # noqa: E402
-from layerwise._tool.backends.jobs.journal.events import read_events  # noqa: E402
-from layerwise._tool.backends.jobs.spec import JobSpec  # noqa: E402
-from layerwise._tool.backends.jobs.workspace.store import Workspace  # noqa: E402
-from layerwise._tool.debugtools import ACTIONS  # noqa: E402
 
 INLINE = """
 import json, sys

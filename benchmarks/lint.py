@@ -1,6 +1,6 @@
 """`check lint` beside real Polygraphy on onnx's own light models: wall time and peak memory, process start included.
 
-    python benchmarks/lint.py [--repeat 3] [--limit 160]
+    python -m benchmarks.lint [--repeat 3] [--limit 160]
 
 Each model as it is, and with one node's attribute broken. Polygraphy is stopped after `limit` seconds.
 """

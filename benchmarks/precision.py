@@ -28,10 +28,10 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
+from support.faults.ours import run_action
+from support.faults.running import OFF, all_tensors, run
+from support.faults.zoo import Sample, sample
 
-from benchmarks.faults.ours import run_action
-from benchmarks.faults.running import OFF, all_tensors, run
-from benchmarks.faults.zoo import Sample, sample
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.reference.evaluate import Evaluation
 from layerwise._tool.backends.specs import FeedSpec

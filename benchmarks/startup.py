@@ -1,6 +1,6 @@
 """Starting up: `--help` and a command's own help, beside real Polygraphy; fresh processes, interpreter start included.
 
-    python benchmarks/startup.py [--repeat 15]
+    python -m benchmarks.startup [--repeat 15]
 
 Both tools are run in turn, the first run of each thrown away; the figures are medians in milliseconds.
 Polygraphy is the one installed beside this Python.

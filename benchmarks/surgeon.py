@@ -1,6 +1,6 @@
 """`surgeon` beside real Polygraphy: the same commands on the same models, and what comes out run on onnxruntime.
 
-    python benchmarks/surgeon.py [--no-table] [--large MODEL.onnx --inputs NAME --outputs NAME] [--repeat 3]
+    python -m benchmarks.surgeon [--no-table] [--large MODEL.onnx --inputs NAME --outputs NAME] [--repeat 3]
 
 The table: for every model and command whether each side's model still computes what the original does, and the number
 of nodes in it (with those in bodies). Models: those of tests/support/surgeon_zoo.py, onnx's light ones and onnx's own
@@ -12,7 +12,6 @@ start included. `lost` are those where the other side's model computes something
 
 import argparse
 import shutil
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -20,15 +19,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import onnx
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-
+from support.heavy import NAMES, light_model
 from support.many import Done, run_many
 from support.surgeon_sides import Feed, feed_of, nodes_in, outputs_of, same
 from support.surgeon_zoo import write_all
 
 from benchmarks.measure import OURS, THEIRS, Measured, measure, median
-from benchmarks.models import NAMES, light_model
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.rewrite.tidy import in_order
 

@@ -22,8 +22,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
 from support.terminal import FRAME_ENDS, Terminal, app
 
 from benchmarks.inspect_model import long_model, weighty_model

@@ -1,6 +1,6 @@
 """`inspect model --visual` beside real Polygraphy's `--save-visual`: CPU time, peak memory and size of the page.
 
-    python benchmarks/visual.py [--repeat 3]
+    python -m benchmarks.visual [--repeat 3]
 
 Process start included; Layerwise without an index of the model, and with one. Polygraphy's page needs six files from
 the network to draw anything; Layerwise's has all inside.
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from support.heavy import light_model
 
 from benchmarks.measure import OURS, THEIRS, Measured, measure, median
-from benchmarks.models import light_model
 
 OPS = ("MatMul", "Add", "Softmax", "Mul", "Tanh", "Sub", "Relu")
 NODES = 20_000

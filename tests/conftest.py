@@ -34,12 +34,15 @@ _STARTS_PROCESSES = re.compile(
     "many|other_user|output_kinds|surgeon_sides|surgery_ways|terminal|writers)\\b",
     re.MULTILINE,
 )
-_SLOW = frozenset({
-    "test_bench_loop.py", "test_compare_device.py", "test_conversion.py", "test_demo.py", "test_describe.py",
-    "test_diff_models.py", "test_edits_hostile.py", "test_explode.py", "test_faults.py", "test_graph_index.py",
-    "test_hostile_models.py", "test_other_attempt.py", "test_precision.py", "test_reference.py",
-    "test_search_flaky.py",
-})  # fmt: skip
+_SLOW = frozenset(Path(__file__).parent / path for path in (
+    "backends/model/test_hostile.py", "backends/reference/test_runner.py", "debugtools/bench/test_loop.py",
+    "debugtools/compare/test_device.py", "debugtools/diff/test_models.py",
+    "debugtools/search/strategies/test_flaky.py", "debugtools/search/test_precision.py",
+    "debugtools/test_faults.py", "debugtools/test_other_attempt.py", "surgery/cut/test_explode.py",
+    "surgery/edits/test_hostile.py", "surgery/graph/test_index.py", "surgery/inspect/test_describe.py",
+    "surgery/precision/test_conversion.py", "surgery/precision/test_nodes.py", "surgery/test_demo.py",
+    "surgery/test_hostile_models.py", "trt/test_precision.py",
+))  # fmt: skip
 
 
 @cache
@@ -52,7 +55,7 @@ def markers_of(path: Path) -> tuple[str, ...]:
         found.append("terminal")
     if path.parent.name == "parity" or path.stem.endswith("_parity"):
         found.append("parity")
-    if path.name in _SLOW:
+    if path in _SLOW:
         found.append("slow")
     return tuple(found)
 

@@ -13,8 +13,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks.faults.corpus import Clean, Planted
-from benchmarks.faults.ours import run_action, two_models
+from support.faults.corpus import Clean, Planted
+from support.faults.ours import run_action, two_models
+
 from benchmarks.faults.tables import Options, corpora, spread, table, work_folder
 from benchmarks.faults.theirs import Reduced, polygraphy_reduce, write_files
 from benchmarks.measure import OURS, Measured, measure

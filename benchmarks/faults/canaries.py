@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 import onnx
+from support.faults import running
+from support.faults.check import Checker, label
+from support.faults.corpus import COUNTS, Clean
+from support.faults.draft import Draft, Fault
+from support.faults.ours import run_action, two_levels
+from support.faults.plants.vanishing import VANISHING
 
-from benchmarks.faults import running
-from benchmarks.faults.check import Checker, label
-from benchmarks.faults.corpus import COUNTS, Clean
-from benchmarks.faults.draft import Draft, Fault
-from benchmarks.faults.ours import run_action, two_levels
-from benchmarks.faults.plants.vanishing import VANISHING
 from benchmarks.faults.tables import Options, Table, by, corpora, share, table, work_folder
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.debugtools.compare.spec import MarkSpec, ToleranceSpec

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+from support.faults.corpus import COUNTS, Clean
+from support.faults.draft import Draft, Fault
+from support.faults.ours import run_action, two_models
+from support.faults.running import Array
+from support.faults.zoo import Sample
 
-from benchmarks.faults.corpus import COUNTS, Clean
-from benchmarks.faults.draft import Draft, Fault
-from benchmarks.faults.ours import run_action, two_models
-from benchmarks.faults.running import Array
 from benchmarks.faults.tables import Options, Table, corpora, share, table, work_folder
 from benchmarks.faults.theirs import Files
-from benchmarks.faults.zoo import Sample
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.spec import DebugSpec

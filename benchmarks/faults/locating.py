@@ -9,8 +9,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from benchmarks.faults.corpus import Clean, Planted
-from benchmarks.faults.ours import run_action, two_models
+from support.faults.corpus import Clean, Planted
+from support.faults.ours import run_action, two_models
+
 from benchmarks.faults.tables import Options, Table, by, corpora, share, spread, table, work_folder
 from benchmarks.faults.theirs import Files, bare_runs, write_files
 from benchmarks.measure import OURS, Measured, measure

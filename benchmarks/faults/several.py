@@ -1,7 +1,8 @@
 """Two and five simultaneous faults: is each found, in one search, and named by `locate`?"""
 
-from benchmarks.faults.corpus import Planted
-from benchmarks.faults.ours import run_action, two_models
+from support.faults.corpus import Planted
+from support.faults.ours import run_action, two_models
+
 from benchmarks.faults.reducing import reduce_one, summary
 from benchmarks.faults.tables import Options, Table, corpora, share, table, work_folder
 from benchmarks.faults.theirs import Files

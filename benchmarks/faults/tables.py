@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from benchmarks.faults import zoo
-from benchmarks.faults.corpus import Clean, Corpus
+from support.faults import zoo
+from support.faults.corpus import Clean, Corpus
 
 Row = dict[str, Any]
 

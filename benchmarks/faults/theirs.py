@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from support.faults import running
+from support.faults.check import label
+from support.faults.corpus import Clean, Planted
 
-from benchmarks.faults import running
-from benchmarks.faults.check import label
-from benchmarks.faults.corpus import Clean, Planted
 from benchmarks.measure import THEIRS, measure
 from layerwise._tool.backends.feeds.sources import save_feeds
 

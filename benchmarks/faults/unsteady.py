@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support.faults.check import label
+from support.faults.corpus import Clean, Planted
+from support.faults.ours import run_action, two_models
 
-from benchmarks.faults.check import label
-from benchmarks.faults.corpus import Clean, Planted
-from benchmarks.faults.ours import run_action, two_models
 from benchmarks.faults.tables import Options, Table, corpora, share, spread, table, work_folder
 from benchmarks.faults.theirs import write_files
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec

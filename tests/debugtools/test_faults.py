@@ -5,15 +5,15 @@ from pathlib import Path
 
 import onnx
 import pytest
+from support.faults import zoo
+from support.faults.check import Checker, label
+from support.faults.corpus import COUNTS, Clean, Corpus, Planted
+from support.faults.ours import run_action, two_levels, two_models
+from support.faults.zoo import Sample
 
-from benchmarks.faults import zoo
 from benchmarks.faults.canaries import vanishing
-from benchmarks.faults.check import Checker, label
-from benchmarks.faults.corpus import COUNTS, Clean, Corpus, Planted
 from benchmarks.faults.hidden import hidden, showing_feed
-from benchmarks.faults.ours import run_action, two_levels, two_models
 from benchmarks.faults.theirs import Files, write_files
-from benchmarks.faults.zoo import Sample
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.debugtools.compare.spec import MarkSpec, ToleranceSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
