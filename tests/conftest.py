@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 INSTALLED = str(ROOT / ".editable")  # what an editable install puts on the path
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # for tests that import onnxruntime before ours
-sys.path[:0] = [str(ROOT / "tests"), INSTALLED, str(ROOT)]  # the last for benchmarks
+sys.path[:0] = [str(ROOT / "tests"), INSTALLED]
 
 
 class _OneName(MetaPathFinder):

@@ -40,6 +40,13 @@ def test_a_face_starts_without_what_it_does_not_use(code: str, absent: set[str])
     assert not imported(code) & absent
 
 
+def test_no_test_imports_a_benchmark() -> None:
+    """What both need is in tests/support."""
+    wrong = re.compile(r"^\s*(?:from|import) benchmarks\b|import_module\(f?.benchmarks\b", re.MULTILINE)
+    paths = ROOT.glob("tests/**/*.py")
+    assert not [str(path) for path in paths if wrong.search(path.read_text(encoding="utf-8"))]
+
+
 def test_help_needs_no_engine_and_no_screen() -> None:
     code = "from layerwise._tool.tui.__main__ import main; main(['--help'])"
     assert not imported(code) & (ENGINES | {"numpy", "textual", "asyncio"})

@@ -1,1 +1,1 @@
-"""A corpus of planted faults: realistic models, what is made wrong in them, and how well it is found."""
+"""Measurements on models with planted faults (tests/support/faults): how well what is wrong in them is found."""

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from support.faults.corpus import Clean, Planted
+from support.faults.files import write_files
 from support.faults.ours import run_action, two_models
 
 from benchmarks.faults.tables import Options, corpora, spread, table, work_folder
-from benchmarks.faults.theirs import Reduced, polygraphy_reduce, write_files
+from benchmarks.faults.theirs import Reduced, polygraphy_reduce
 from benchmarks.measure import OURS, Measured, measure
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.spec import DebugSpec

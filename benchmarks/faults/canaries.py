@@ -9,26 +9,22 @@ left when no node more can go without the fault. (Of an offset it keeps the node
 inputs are so large that their last bit moves the result as far, which the product does not hold against a kernel.)
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 from support.faults import running
 from support.faults.check import Checker, label
-from support.faults.corpus import COUNTS, Clean
-from support.faults.draft import Draft, Fault
+from support.faults.corpus import Clean
+from support.faults.draft import Fault
 from support.faults.ours import run_action, two_levels
-from support.faults.plants.vanishing import VANISHING
+from support.faults.vanishing import vanishing
 
 from benchmarks.faults.tables import Options, Table, by, corpora, share, table, work_folder
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.debugtools.compare.spec import MarkSpec, ToleranceSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.spec import DebugSpec
-
-_TRIES = 40
 
 
 def main(options: Options) -> bool:
@@ -40,32 +36,6 @@ def main(options: Options) -> bool:
                 for fault, model in vanishing(corpus.clean, options.seed, options.count):
                     _one(corpus.clean, model, fault, folder, rows)
         return _summary(rows.rows)
-
-
-def vanishing(clean: Clean, seed: int, count: int) -> Iterator[tuple[Fault, onnx.ModelProto]]:
-    """Give up to `count` faults of each kind that vanish when everything is marked."""
-    for kind, plant in VANISHING.items():
-        random = np.random.default_rng([seed, *clean.name.encode(), *kind.encode()])
-        found = tries = 0
-        for i in map(int, random.permutation(len(clean.base.nodes))):
-            draft = Draft(clean.base)
-            fault = plant(draft, i, random) if found < count and tries < _TRIES else None
-            if fault is not None:
-                tries += 1
-                model = draft.model()
-                if _vanishes(clean, model):
-                    found += 1
-                    yield fault, model
-
-
-def _vanishes(clean: Clean, model: onnx.ModelProto) -> bool:
-    right = running.run(model, clean.feed, running.OFF)
-    plain = running.run(model, clean.feed)
-    names = [name for node in model.graph.node for name in node.output if name]
-    marked = running.run(running.marked(model, names), clean.feed)
-    counts = any(running.moved(plain[name], array) > COUNTS * clean.noise[name] for name, array in right.items())
-    fails = not all(running.passes(plain[name], array) for name, array in right.items())
-    return counts and fails and all(running.passes(marked[name], array) for name, array in right.items())
 
 
 def _one(clean: Clean, model: onnx.ModelProto, fault: Fault | None, folder: Path, rows: Table) -> None:

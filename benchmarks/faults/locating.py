@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from support.faults.corpus import Clean, Planted
+from support.faults.files import Files, write_files
 from support.faults.ours import run_action, two_models
 
 from benchmarks.faults.tables import Options, Table, by, corpora, share, spread, table, work_folder
-from benchmarks.faults.theirs import Files, bare_runs, write_files
+from benchmarks.faults.theirs import bare_runs
 from benchmarks.measure import OURS, Measured, measure
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 

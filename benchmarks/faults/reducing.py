@@ -11,10 +11,10 @@ from typing import Any
 
 from support.faults.check import Checker, label
 from support.faults.corpus import Clean, Planted
+from support.faults.files import write_files
 from support.faults.ours import run_action, two_models
 
 from benchmarks.faults.tables import Options, Table, by, corpora, share, spread, table, work_folder
-from benchmarks.faults.theirs import write_files
 from benchmarks.measure import OURS, measure
 from layerwise._tool.debugtools.search.spec import DebugSpec
 

@@ -1,11 +1,11 @@
 """Two and five simultaneous faults: is each found, in one search, and named by `locate`?"""
 
 from support.faults.corpus import Planted
+from support.faults.files import Files
 from support.faults.ours import run_action, two_models
 
 from benchmarks.faults.reducing import reduce_one, summary
 from benchmarks.faults.tables import Options, Table, corpora, share, table, work_folder
-from benchmarks.faults.theirs import Files
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 
 FAULTS = (2, 5)

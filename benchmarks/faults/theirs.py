@@ -15,36 +15,11 @@ import onnx
 from support.faults import running
 from support.faults.check import label
 from support.faults.corpus import Clean, Planted
+from support.faults.files import Files
 
 from benchmarks.measure import THEIRS, measure
-from layerwise._tool.backends.feeds.sources import save_feeds
 
 SCRIPT = Path(__file__).with_name("two_sides.py")
-
-
-@dataclass(frozen=True)
-class Files:
-    """What both tools are given: a suspect and a good model, their inputs."""
-
-    suspect: Path
-    good: Path
-    inputs: Path
-
-    @property
-    def golden(self) -> Path:
-        """The good model's tensors, for Polygraphy's check."""
-        return self.good.with_name("golden.npz")
-
-
-def write_files(folder: Path, clean: Clean, planted: Planted) -> Files:
-    """Write a plant's files to `folder`, over those of the plant before."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = Files(folder / "suspect.onnx", folder / "good.onnx", folder / "inputs.json")
-    onnx.save(planted.model, files.suspect)
-    if not files.good.exists():
-        onnx.save(clean.model, files.good)
-        save_feeds(files.inputs, [clean.feed])
-    return files
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from support.faults.check import label
 from support.faults.corpus import Clean, Planted
+from support.faults.files import write_files
 from support.faults.ours import run_action, two_models
 
 from benchmarks.faults.tables import Options, Table, corpora, share, spread, table, work_folder
-from benchmarks.faults.theirs import write_files
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec, FlakySpec
 
 CHANCES = (0.1, 0.2, 0.3)

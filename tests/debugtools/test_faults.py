@@ -1,4 +1,4 @@
-"""A sample of the fault corpus (benchmarks/faults): planted faults are found, and nothing else is."""
+"""A sample of the fault corpus (tests/support/faults): planted faults are found, and nothing else is."""
 
 from functools import cache
 from pathlib import Path
@@ -8,12 +8,12 @@ import pytest
 from support.faults import zoo
 from support.faults.check import Checker, label
 from support.faults.corpus import COUNTS, Clean, Corpus, Planted
+from support.faults.files import Files, write_files
+from support.faults.hidden import hidden, showing_feed
 from support.faults.ours import run_action, two_levels, two_models
+from support.faults.vanishing import vanishing
 from support.faults.zoo import Sample
 
-from benchmarks.faults.canaries import vanishing
-from benchmarks.faults.hidden import hidden, showing_feed
-from benchmarks.faults.theirs import Files, write_files
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.debugtools.compare.spec import MarkSpec, ToleranceSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec

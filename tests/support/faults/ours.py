@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from support.faults.files import Files
 
-from benchmarks.faults.theirs import Files
 from layerwise._tool.backends.jobs.actions import find_action
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import read_events

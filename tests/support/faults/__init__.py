@@ -1,0 +1,1 @@
+"""Models with planted faults whose truth is known; `python -m benchmarks.faults` measures on them."""
