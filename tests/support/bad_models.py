@@ -1,6 +1,7 @@
 """Known-bad kinds of graphs: what a linter is for. Each maker returns a model with one defect, or a few."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx
@@ -36,7 +37,7 @@ def weight(name: str, *shape: int) -> TensorProto:
     return numpy_helper.from_array(np.ones(shape, np.float32), name)
 
 
-def node(op: str, inputs: list[str], outputs: list[str], name: str = "", **attributes: object) -> Node:
+def node(op: str, inputs: list[str], outputs: list[str], name: str = "", **attributes: Any) -> Node:
     """A node named after its operator and first output, unless a name is given."""
     return helper.make_node(op, inputs, outputs, name or f"{op}_{outputs[0]}", **attributes)
 

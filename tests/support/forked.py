@@ -53,7 +53,7 @@ def _become_worker(actions: str, folder: Path, attempt: int, env: Mapping[str, s
 
 def run_line(words: list[str], tools: Path | None = None) -> int:
     """Run one command line here; its exit code. tools: a folder where the `layerwise` goes that it may call."""
-    supervise.start_worker = ForkedWorker
+    supervise.start_worker = ForkedWorker  # type: ignore[attr-defined]
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     server = None if tools is None else _serve(tools)
     try:

@@ -134,8 +134,9 @@ def serve(address: str) -> None:
     waiting.listen()
     Path(address + ".new").rename(address)
     gc.freeze()
+    sources: list[Any] = [waiting, 0]
     while True:
-        ready, _, _ = select.select([waiting, 0], [], [], 1.0)
+        ready, _, _ = select.select(sources, [], [], 1.0)
         _bury()
         if 0 in ready:
             return
@@ -187,7 +188,7 @@ def _become(order: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     if order["terminal"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         signal.signal(signal.SIGHUP, signal.SIG_IGN if order["terminal"] == HANGUP_OFF else signal.SIG_DFL)
-    supervise.start_worker = ForkedWorker
+    supervise.start_worker = ForkedWorker  # type: ignore[attr-defined]
     os.chdir(str(order["cwd"]))
     os.environ.clear()
     os.environ.update(order["env"])
@@ -226,7 +227,7 @@ def _run() -> NoReturn:
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        sys.excepthook(*sys.exc_info())
     finally:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from layerwise._tool.backends.jobs.folder import LOG, REPLIES
 from layerwise._tool.backends.jobs.journal.json_lines import last_lines
-from layerwise._tool.backends.jobs.journal.view import FINAL, JobView
+from layerwise._tool.backends.jobs.journal.schema import FINAL
+from layerwise._tool.backends.jobs.journal.view import JobView
 
 _LAST = 4
 _LOG_BYTES = 6000

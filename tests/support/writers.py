@@ -94,7 +94,7 @@ class Lines:
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
 
     def _enter(self, frame: FrameType, event: str, argument: Any) -> Any:
         path = frame.f_code.co_filename
@@ -117,7 +117,7 @@ def forked(work: Callable[[], int]) -> int:
         try:
             code = work()
         except BaseException:
-            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+            sys.excepthook(*sys.exc_info())
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -7,11 +7,14 @@ import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 _SPARSE = 3 << 30
 _LONG = 48 << 20
 _DEEP = 200_000
-VALUES = (None, True, -1, 1e308, "x", "\x1b[31m\x07", [], {}, [[]], {"a": {"b": []}}, 10**30, float("nan"), "9" * 5000)
+VALUES: tuple[Any, ...] = (
+    None, True, -1, 1e308, "x", "\x1b[31m\x07", [], {}, [[]], {"a": {"b": []}}, 10**30, float("nan"), "9" * 5000,
+)  # fmt: skip
 NAMES = (
     "0", "-1", "\u0663", "\u00b2", "9" * 30, "007", " 1", "1 ", "1\n2", "\x1b[31m1", ".5", "1.0", "x", "lock",
     ".trash-1-2", ".last", ".bell", "\u202e1", "1e3",

@@ -11,7 +11,7 @@ from support.attack.case import Case
 from support.attack.lines import JOBS, LINES, Line
 from support.attack.place import tree
 from support.attack.programs import Ended, Program, run
-from support.attack.reference import Reference
+from support.attack.reference import Reference, newest_job
 
 NUMBERS = (signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 VICTIMS = ("command", "command", "worker", "all")
@@ -110,7 +110,7 @@ def check_after(
 def check_goes_on(case: Case, before: dict[str, bytes]) -> None:
     """A job that ran when its terminal went away is done."""
     journal = journals.journal_of(case.place)
-    folder = journals.newest_job(case.place)
+    folder = newest_job(case.place)
     ran = folder is not None and journals.last_state(before.get(folder.name, b"")) == "running"
     if ran and journals.last_state(journal) != "done":
         case.complain("cancelled by its terminal", f"the job reads {journals.last_state(journal)}")

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -177,7 +178,7 @@ def _attribute(model: onnx.ModelProto, chance: random.Random) -> str:
     node = chance.choice(nodes)
     name = chance.choice([one.name for one in node.attribute] or ["axis", "to", "perm", "pads", "value"])
     del node.attribute[:]
-    kind = {"attr_type": onnx.AttributeProto.INTS} if value == [] else {}
+    kind: dict[str, Any] = {"attr_type": onnx.AttributeProto.INTS} if value == [] else {}
     node.attribute.append(helper.make_attribute(name, value, **kind))
     return f"{node.op_type}.{name}"
 
@@ -205,7 +206,7 @@ def _rank(model: onnx.ModelProto, chance: random.Random) -> str:
     model.graph.input.append(helper.make_tensor_value_info("long", TensorProto.INT64, [length]))
     source = model.graph.input[0].name
     inputs = {"ConstantOfShape": ["long"], "Identity": ["long"], "Cast": ["long"]}.get(op, [source, "long"])
-    kind = {"to": 7} if op == "Cast" else {}
+    kind: dict[str, Any] = {"to": 7} if op == "Cast" else {}
     model.graph.node.append(helper.make_node(op, inputs, ["ranked"], "rank", **kind))
     model.graph.node.append(helper.make_node("ConstantOfShape", ["ranked"], ["twice"], "rank2"))
     model.graph.output.append(helper.make_tensor_value_info(chance.choice(("ranked", "twice")), 1, None))

@@ -1,9 +1,10 @@
 """Command lines started, watched and read to their end."""
 
 import os
+import resource
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +35,7 @@ class Program:
     """`layerwise WORDS` in the work folder of a place, its output in files beside it."""
 
     def __init__(
-        self, place: Place, words: tuple[str, ...], *, env: Mapping[str, str | None] | None = None,
+        self, place: Place, words: Sequence[str], *, env: Mapping[str, str | None] | None = None,
         cwd: Path | None = None, limits: Mapping[int, int] | None = None, uid: int = 0, gone: bool = False,
         streams: tuple[int, int, int] | None = None, terminal: str = "",
     ) -> None:  # fmt: skip
@@ -43,7 +44,7 @@ class Program:
         name = f"said-{time.monotonic_ns()}"
         self._said = place.root / f"{name}.out", place.root / f"{name}.err"
         with _files(*self._said) as files:
-            given = {forkserver.resource.RLIMIT_AS: _MEMORY, **(limits or {})}
+            given = {resource.RLIMIT_AS: _MEMORY, **(limits or {})}
             self.process = forkserver.start(
                 words, cwd or place.work, clean, streams or files, limits=given, uid=uid, gone=gone, terminal=terminal
             )
@@ -67,7 +68,7 @@ class Program:
         return Ended(code, out, err, seconds, self.process.peak)
 
 
-def run(place: Place, words: tuple[str, ...], limit: float = LIMIT, **options: object) -> Ended:
+def run(place: Place, words: Sequence[str], limit: float = LIMIT, **options: object) -> Ended:
     """Start a command and wait for its end."""
     return Program(place, words, **options).wait(limit)  # type: ignore[arg-type]
 

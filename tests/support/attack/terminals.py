@@ -12,6 +12,7 @@ from support.attack.kills import at_moment, check_after
 from support.attack.lines import JOBS, LINES, Line
 from support.attack.place import tree
 from support.attack.programs import Ended, Program, drain
+from support.attack.reference import newest_job
 from support.forkserver import HANGUP_OFF
 from support.soak.processes import within
 
@@ -41,9 +42,13 @@ class _Terminal:
 
     def read_to_end(self) -> str:
         """All that the command says until it has ended."""
-        within(60.0, lambda: self.read() or self.program.process.poll() is not None)
+        within(60.0, self._read_and_ended)
         self.read()
         return self.said.decode("utf-8", "replace")
+
+    def _read_and_ended(self) -> bool:
+        self.read()
+        return self.program.process.poll() is not None
 
     def close(self) -> None:
         if self.master >= 0:
@@ -98,7 +103,7 @@ def _goes_on(case: Case, line: Line, program: Program, old: dict[str, str], befo
 
 
 def _check_done(case: Case, before: dict[str, bytes]) -> None:
-    folder = journals.newest_job(case.place)
+    folder = newest_job(case.place)
     journal = journals.journal_of(case.place)
     known = folder is not None and before.get(folder.name, b"")
     if known and journals.last_state(known) not in ("queued", "") and journals.last_state(journal) != "done":
@@ -136,7 +141,7 @@ def _held_up(case: Case, line: Line, hold: Callable[[_Terminal], None]) -> None:
 
 def _over(case: Case, program: Program) -> bool:
     """Whether the job has ended, or none was begun yet."""
-    if journals.newest_job(case.place) is None:
+    if newest_job(case.place) is None:
         return True
     state = journals.last_state(journals.journal_of(case.place))
     return state in ("done", "failed", "cancelled", "lost") or program.process.poll() is not None
