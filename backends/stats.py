@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from layerwise._tool.backends.formats.npy import Array
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, is_floating, is_integral
 
 CHUNK = 1 << 14  # elements: two chunks of float64 stay in the cache

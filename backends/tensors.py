@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.type_names import TYPE_NAMES, type_name
 
-Array = NDArray[Any]
 Dim = int | str | None
 
 

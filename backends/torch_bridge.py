@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 import pybase64
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, to_numpy
-
-Array = NDArray[Any]
 
 
 def import_torch(purpose: str) -> Any:

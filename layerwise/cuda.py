@@ -6,14 +6,12 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.trt.inference.memory import Buffer
 from layerwise._tool.backends.trt.inference.memory import Stream as Inner
 from layerwise._tool.backends.trt.library import check, cudart
-
-Array = NDArray[Any]
 
 
 class MemcpyKind:

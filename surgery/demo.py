@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.surgery.precision.nodes import emulate_precision
-
-Array = NDArray[Any]
 
 LAYERS, HIDDEN, HEADS, INNER, TOKENS, VOCABULARY, CLASSES = 8, 128, 4, 512, 64, 1000, 8
 HEAD = HIDDEN // HEADS

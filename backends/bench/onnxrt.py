@@ -10,7 +10,8 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from layerwise._tool.backends.bench.timed import Array, Feed, Setup, Timing
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.bench.timed import Feed, Setup, Timing
 from layerwise._tool.backends.cuda.bound import device_of
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.onnxrt.runner import OnnxrtRunner

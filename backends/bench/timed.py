@@ -4,16 +4,14 @@ import importlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.runner import Loadable, Runner, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo
 
-Array = NDArray[Any]
 Feed = Mapping[str, Array]
 Timing = tuple[float, ...]
 

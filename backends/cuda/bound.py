@@ -4,8 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.cuda.tensors import DeviceTensor
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.onnxrt.session import CPU, CUDA, in_words, open_session, provider_names
@@ -16,7 +15,6 @@ from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, onnx_to_numpy
 from layerwise._tool.backends.text import shown
 
-Array = NDArray[Any]
 Value = Array | DeviceTensor
 _KINDS = {CUDA: "cuda", CPU: "cpu"}
 

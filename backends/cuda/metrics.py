@@ -2,16 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.cuda.devices import Buffer, Stream
 from layerwise._tool.backends.cuda.program import THREADS, program
 from layerwise._tool.backends.errors import UsageError
 
-Array = NDArray[Any]
 TYPES = ("float32", "float16", "bfloat16")
 TILE = 8 * 8 * THREADS  # elements that a block processes between two checks of the bounds, as in elements.cu
 MOST_BLOCKS = 528  # per pair; four for each multiprocessor of an H200, which runs two at a time

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import packed_nbytes
 from layerwise._tool.backends.trt.inference.memory import Stream, host_form
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)

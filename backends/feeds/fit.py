@@ -6,9 +6,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.formats.json_arrays import as_array
-from layerwise._tool.backends.formats.npy import Array
 from layerwise._tool.backends.results.inference import Stored
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, TensorInfo, dtype_name, dtype_row, is_floating, is_integral
 from layerwise._tool.backends.text import shown

@@ -7,11 +7,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.fit import fit_feed
 from layerwise._tool.backends.feeds.synthetic import Synthetic
 from layerwise._tool.backends.feeds.writer import FeedsWriter
-from layerwise._tool.backends.formats.npy import Array
 from layerwise._tool.backends.results.inference import RunResults, describe
 from layerwise._tool.backends.results.io import iteration_files, load_any
 from layerwise._tool.backends.scripts import load_function, script_errors

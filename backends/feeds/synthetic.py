@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.formats.npy import Array
 from layerwise._tool.backends.limits.memory import limit, remedy
 from layerwise._tool.backends.sizes import binary_size
 from layerwise._tool.backends.specs import FeedSpec

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, placing
 from layerwise._tool.backends.filesystem.direct_io import PacedStream
 from layerwise._tool.backends.filesystem.files import (
@@ -32,7 +33,6 @@ from layerwise._tool.backends.filesystem.files import (
 )
 from layerwise._tool.backends.filesystem.unnamed_files import scratch_file, unnamed_file
 from layerwise._tool.backends.formats.json_text import check_values
-from layerwise._tool.backends.formats.npy import Array
 from layerwise._tool.backends.sizes import binary_size
 from layerwise._tool.backends.tensors import dtype_name, to_numpy
 from layerwise._tool.backends.text import shown

@@ -13,10 +13,11 @@ from typing import Any, cast
 import numpy as np
 import pybase64
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, NoArray
 from layerwise._tool.backends.filesystem.direct_io import Writable
 from layerwise._tool.backends.formats.json_scan import Span, Stamp
-from layerwise._tool.backends.formats.npy import Array, NpyHeader, header_bytes, shape_array, storable
+from layerwise._tool.backends.formats.npy import NpyHeader, header_bytes, shape_array, storable
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name
 from layerwise._tool.backends.torch_bridge import is_tensor, to_array
 

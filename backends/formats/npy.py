@@ -12,12 +12,11 @@ import struct
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import DTYPES, EXTENDED_NAMES, dtype_name, to_numpy
 
-Array = NDArray[Any]
 MAGIC = b"\x93NUMPY"
 HEAD = 12  # bytes that suffice to know the header's length, in any version
 MAX_HEADER = 10_000  # NumPy's own limit for headers it evaluates safely

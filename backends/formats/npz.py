@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.filesystem.files import open_regular
-from layerwise._tool.backends.formats.npy import Array, array_from_npy, header_size, parse_header
+from layerwise._tool.backends.formats.npy import array_from_npy, header_size, parse_header
 from layerwise._tool.backends.limits.memory import limit, remedy
 from layerwise._tool.backends.sizes import binary_size
 

@@ -3,18 +3,17 @@
 import math
 import mmap
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, LayerwiseError
 from layerwise._tool.backends.model.external_data import WeightRef
 from layerwise._tool.backends.model.packing import unpack
 from layerwise._tool.backends.tensors import DType, dtype_name, dtype_row
 from layerwise._tool.backends.text import shown
 
-Array = NDArray[Any]
 _MOST_DIMENSIONS = 64  # NumPy's limit
 
 

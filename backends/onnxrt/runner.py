@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.protos import parse_model
@@ -28,8 +27,6 @@ __all__ = ["OnnxrtRunner", "check_providers", "open_onnxrt", "optimized_model"]
 
 if TYPE_CHECKING:
     import onnx
-
-Array = NDArray[Any]
 
 
 class OnnxrtRunner(RunnerBase):

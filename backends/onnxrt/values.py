@@ -10,14 +10,12 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from onnxruntime import OrtValue
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.packing import pack, unpack
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
-
-Array = NDArray[Any]
 
 _TENSOR = re.compile(r"tensor\((\w+)\)")
 _SPELLING = {

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx.external_data_helper import ExternalDataInfo
 from onnx.reference import ReferenceEvaluator
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, raise_scarce
 from layerwise._tool.backends.model.expansion import check_functions
 from layerwise._tool.backends.model.reads import reads
 from layerwise._tool.backends.tensors import TensorInfo, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
 from layerwise._tool.backends.text import shown
-
-Array = NDArray[Any]
 
 
 class Evaluation:

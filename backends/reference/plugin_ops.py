@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 
-Array = NDArray[Any]
 Attributes = Mapping[str, Any]
 Plugin = Callable[..., Array]
 

@@ -5,16 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.reference.evaluate import Evaluation, tensor_infos
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_outputs
 from layerwise._tool.backends.specs import RunnerSpec
-
-Array = NDArray[Any]
 
 
 class ReferenceRunner(RunnerBase):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.formats.dumps import FEEDS_FORMAT, OBSERVED, RESULTS_FORMAT, DumpReader
 from layerwise._tool.backends.formats.json_format import load
-from layerwise._tool.backends.formats.npy import Array
 from layerwise._tool.backends.formats.npz import read_npz
 from layerwise._tool.backends.results.accuracy import AccuracyResults
 from layerwise._tool.backends.results.accuracy_json import DECODERS as ACCURACY_DECODERS

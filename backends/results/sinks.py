@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.filesystem.direct_io import PacedStream
 from layerwise._tool.backends.filesystem.folders import whole_folder
 from layerwise._tool.backends.formats.dumps import OBSERVED, RESULTS_FORMAT, DumpWriter
 from layerwise._tool.backends.formats.json_arrays import CLASS, write_array
-from layerwise._tool.backends.formats.npy import Array
 from layerwise._tool.backends.results.sections import open_parts
 
 _LINE = ["\n" + "    " * level for level in range(8)]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import WholeOrNothing
 from layerwise._tool.backends.filesystem.folders import is_free
-from layerwise._tool.backends.formats.npy import Array
 from layerwise._tool.backends.results.sinks import DumpSink, FolderSink, JsonSink, Sink
 from layerwise._tool.backends.text import shown
 

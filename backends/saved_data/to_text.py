@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.formats.json_arrays import as_array
-from layerwise._tool.backends.formats.npy import Array
 from layerwise._tool.backends.results.accuracy import (
     AccuracyResult,
     AccuracyResults,

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.bench.timed import Setup, Subject, open_subject
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
@@ -20,7 +20,6 @@ from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 
-Array = NDArray[Any]
 Warn = Callable[[str], None]
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.files import atomic_write, atomic_writer
 from layerwise._tool.backends.filesystem.folders import whole_folder
@@ -28,7 +28,6 @@ from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, dtype_r
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
-Array = NDArray[Any]
 _PACKAGES = ("onnxruntime-gpu", "onnxruntime", "onnx", "numpy", "layerwise")
 _SCRIPTS = {"onnxrt": {"repro.py": "repro.py"}, "trt": {"repro.py": "repro_trt.py", "compare.py": "repro.py"}}
 _BITS: dict[int, Any] = {8: np.uint8, 16: np.uint16}

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.results.inference import IterationResult
@@ -29,7 +30,7 @@ from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_fe
 from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, shown_outputs
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.table.comparison import Array, Enough, Feed, Frame, Validator
+from layerwise._tool.debugtools.compare.table.comparison import Enough, Feed, Frame, Validator
 from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows
 from layerwise._tool.debugtools.compare.table.outcome import Outcome
 from layerwise._tool.debugtools.compare.table.output_rows import plain_rows

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.text import shown
@@ -20,7 +20,6 @@ from layerwise._tool.debugtools.compare.table.comparison import Enough
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-Array = NDArray[Any]
 _FILES = (
     "save_inputs", "save_input_blob", "save_outputs", "save_accuracy", "save_heatmaps", "save_error_plots"
 )  # fmt: skip

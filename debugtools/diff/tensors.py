@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.results.inference import RunResults, StoredOutputs
 from layerwise._tool.backends.tensors import format_shape
 from layerwise._tool.backends.text import shown
@@ -15,7 +14,6 @@ from layerwise._tool.debugtools.compare.table.layers import place_of
 from layerwise._tool.debugtools.diff.outcome import Outcome
 from layerwise._tool.debugtools.diff.spec import DiffSpec
 
-Array = NDArray[Any]
 Tensors = Mapping[str, Array]
 Stream = tuple[str, Sequence[Tensors]]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.model.file import ModelFile
@@ -27,7 +27,6 @@ from layerwise._tool.surgery.types.declared import settled
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-Array = NDArray[Any]
 Warn = Callable[[str], None]
 
 

@@ -4,18 +4,16 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.kernel import dot
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 
-Array = NDArray[Any]
 _RULE = Rule(infinities_equal=True)
 _FLOAT_BOUND = rounding_bound(("float32",))
 

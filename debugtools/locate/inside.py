@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable, Runner, open_runner
 from layerwise._tool.backends.tensors import dtype_name, to_onnx
@@ -25,7 +24,6 @@ from layerwise._tool.surgery.cut.bodies import CONTROL_FLOW, bodies, body_graph
 from layerwise._tool.surgery.cut.explode import Exploder
 from layerwise._tool.surgery.cut.sizes import estimates
 
-Array = NDArray[Any]
 Values = Mapping[str, Array]
 _NONE, _SMALL, _BEYOND = range(3)
 _DEEPEST = 8

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency, UsageError
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
@@ -22,7 +22,6 @@ from layerwise._tool.surgery.cut.explode import Exploder
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
-Array = NDArray[Any]
 Result = Array | str | None
 MANY_FAILURES = 200
 """Sessions that may be spent on finding out which regions of a graph fail."""

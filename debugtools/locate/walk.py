@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
@@ -24,8 +24,6 @@ from layerwise._tool.surgery.cut.regions import Regions
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
-
-Array = NDArray[Any]
 
 
 class Reference:

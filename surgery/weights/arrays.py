@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.fit import cast_safely
 from layerwise._tool.backends.filesystem.files import atomic_writer, read_file, user_path
@@ -19,8 +19,6 @@ from layerwise._tool.backends.reference.evaluate import tensor_array
 from layerwise._tool.backends.tensors import dtype_name, dtype_row
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import Structure
-
-Array = NDArray[Any]
 
 
 def with_weights(structure: Structure, arrays: Mapping[str, Array]) -> Structure:

@@ -8,12 +8,13 @@ over their last axes, and bfloat16 is pruned by magnitude too.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.reference.evaluate import tensor_array
 from layerwise._tool.backends.type_names import type_name
 from layerwise._tool.surgery.model.structure import Structure
@@ -25,8 +26,6 @@ _THROUGH = frozenset(
     {"QuantizeLinear", "DequantizeLinear", "TRT_FP8QuantizeLinear", "TRT_FP8DequantizeLinear", "Cast", "Transpose"}
 )
 _CHUNK = 1 << 18  # elements that are pruned at a time
-
-Array = NDArray[Any]
 
 
 class Product(NamedTuple):

@@ -9,7 +9,8 @@ from pathlib import Path
 from numpy import zeros
 
 from layerwise._tool.backends import cuda
-from layerwise._tool.backends.cuda.metrics import BOUNDS, RECORD, Array, DevicePair, runs, table
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.cuda.metrics import BOUNDS, RECORD, DevicePair, runs, table
 
 SOURCE = Path(__file__).with_name("cuda_on_cpu.cpp")
 

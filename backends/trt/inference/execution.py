@@ -4,8 +4,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.tensors import packed_nbytes
 from layerwise._tool.backends.text import shown
@@ -14,7 +14,6 @@ from layerwise._tool.backends.trt.inference.graphs import Graphs
 from layerwise._tool.backends.trt.inference.memory import Buffer, Stream, device_form, host_form
 from layerwise._tool.backends.trt.options import RunOptions
 
-Array = NDArray[Any]
 _STRATEGIES = {"static": "STATIC", "profile": "ON_PROFILE_CHANGE", "runtime": "USER_MANAGED"}
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.tensors import packed_nbytes
 from layerwise._tool.backends.trt.inference.engine import NUMPY_NAMES
@@ -14,7 +14,6 @@ from layerwise._tool.backends.trt.inference.memory import host_form
 from layerwise._tool.backends.trt.inference.runner import TrtRunner
 from layerwise._tool.backends.trt.library import check, cudart, tensorrt
 
-Array = NDArray[Any]
 Take = Callable[[str, Array], None]
 
 

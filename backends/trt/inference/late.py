@@ -1,12 +1,11 @@
 """A runner whose engine is built for the shapes that are fed: for dynamic inputs that no profile describes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.reference.evaluate import tensor_infos
@@ -18,8 +17,6 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.typing import fed_type
 from layerwise._tool.backends.trt.inference.runner import TrtRunner, opened_now
 from layerwise._tool.backends.trt.options import ProfileSpec, Shapes, TrtOptions, to_dict
-
-Array = NDArray[Any]
 
 
 class LateRunner(RunnerBase):

@@ -4,13 +4,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.model.packing import pack, unpack
 from layerwise._tool.backends.tensors import dtype_name, dtype_row
 from layerwise._tool.backends.trt.library import check, cudart
-
-Array = NDArray[Any]
 
 
 class Stream:

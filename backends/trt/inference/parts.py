@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.filesystem.temporary import temporary_folder
 from layerwise._tool.backends.model.protos import parse_model
@@ -28,7 +28,6 @@ from layerwise._tool.backends.trt.options import TrtOptions, to_dict
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Array = NDArray[Any]
 _SIZES = 64  # elements; longer lists of integers are data
 
 

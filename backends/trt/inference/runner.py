@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.files import open_regular
 from layerwise._tool.backends.results.inference import IterationResult
@@ -21,8 +21,6 @@ from layerwise._tool.backends.trt.inference.execution import Execution
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES, TrtOptions
-
-Array = NDArray[Any]
 
 
 class TrtRunner(RunnerBase):

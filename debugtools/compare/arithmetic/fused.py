@@ -7,14 +7,13 @@ the last bit; sums are in float64. Chunks whose bits agree on both sides cost ab
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.integers import IntKernel, WideKernel
 from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, FloatKernel, dot
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
 from layerwise._tool.debugtools.compare.arithmetic.moments import Side, Totals
 
-Array = NDArray[Any]
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 

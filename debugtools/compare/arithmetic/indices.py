@@ -4,12 +4,10 @@ Each row along the last axis is one ranking. A value of the first side must be a
 first place there must lie within the tolerance; the last `tolerance` places of the first side are not checked.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from layerwise._tool.backends.arrays import Array
+
 _BLOCK = 1 << 20  # elements sorted at a time
 
 

@@ -1,14 +1,11 @@
 """Exact arithmetic for integers of all widths, and bool."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.kernel import FloatKernel, dot
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
 
-Array = NDArray[Any]
 _MOST = np.uint64(2**64 - 1)
 
 

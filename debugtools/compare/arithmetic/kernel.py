@@ -4,12 +4,11 @@ import threading
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
 from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, Side, Totals
 
-Array = NDArray[Any]
 CHUNK = 65536
 _PROBE = 64  # elements, of which one mostly differs where anything does
 _DOT = 8192  # BLAS starts threads for longer ones, which on a busy machine cost more than they give

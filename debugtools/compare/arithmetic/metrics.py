@@ -8,11 +8,10 @@ pass only when asked. Where Polygraphy overflows, crashes or passes without look
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic import order_statistics as order
@@ -24,8 +23,6 @@ from layerwise._tool.debugtools.compare.arithmetic.perceptual import lpips_dista
 from layerwise._tool.debugtools.compare.arithmetic.shapes import match_shapes
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
 from layerwise._tool.debugtools.compare.spec import MetricName
-
-Array = NDArray[Any]
 
 
 @dataclass(slots=True)

@@ -2,12 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from layerwise._tool.backends.arrays import Array
+
 Number = float | int
 
 

@@ -1,15 +1,12 @@
 """Exact order statistics: computed only when asked, with one temporary of the tensor's size at a time."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.integers import wide_difference, wide_magnitude
 from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, EPSILON
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
 
-Array = NDArray[Any]
 QUANTILES = {"median": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 

@@ -4,11 +4,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
-
-Array = NDArray[Any]
 
 
 @lru_cache(maxsize=1)

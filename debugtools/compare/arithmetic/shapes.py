@@ -1,10 +1,6 @@
 """Bringing two arrays of different shapes together, for users who switched the shape check off."""
 
-from typing import Any
-
-from numpy.typing import NDArray
-
-Array = NDArray[Any]
+from layerwise._tool.backends.arrays import Array
 
 
 def match_shapes(a: Array, b: Array) -> tuple[Array, Array, str]:

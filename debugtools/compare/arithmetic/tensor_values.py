@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from layerwise._tool.backends.arrays import Array
+
 Floats = NDArray[np.float64]
 
 BINS = 24

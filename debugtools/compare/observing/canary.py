@@ -2,17 +2,15 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
 from layerwise._tool.debugtools.compare.rows import CanaryReport
 from layerwise._tool.debugtools.compare.spec import MetricName
 
-Array = NDArray[Any]
 _WORD = np.uint64
 _COPIED = 1 << 16  # bytes up to which two copies are compared faster than the arrays
 _CHUNK = 1 << 19

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.marked import MarkedStream
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import Segment
     from layerwise._tool.surgery.cut.sizes import Estimate
 
-Array = NDArray[Any]
 Tap = Callable[[int, str, Array], None]
 Pair = tuple[int, int]
 Source = Iterator[Mapping[str, Array]]

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.cuda.bound import BoundSession, device_of
 from layerwise._tool.backends.cuda.devices import Stream
 from layerwise._tool.backends.cuda.library import use_device
@@ -20,8 +20,6 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import Session, on_host
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MetricName
-
-Array = NDArray[Any]
 
 
 class OnDevice:

@@ -3,11 +3,10 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from threading import Condition, Thread
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from numpy.typing import NDArray
+from layerwise._tool.backends.arrays import Array
 
-Array = NDArray[Any]
 Pair = tuple[tuple[int, int], str, Array, Array]
 Item = TypeVar("Item")
 

@@ -2,16 +2,13 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.debugtools.compare.memory import WAITING
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.side import Side
 
-Array = NDArray[Any]
 Feed = Mapping[str, Array]
 Plain = Callable[[Side, int, Feed], IterationResult]
 

@@ -5,11 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.filesystem.temporary import note
-
-Array = NDArray[Any]
 
 
 class ArrayStore:

@@ -5,17 +5,14 @@ an output should have, or an output that only the other side knows.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.results.inference import Stored, StoredOutputs
 from layerwise._tool.backends.runner import element_of
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.pairing.left_out import KINDS
-
-Array = NDArray[Any]
 
 
 class Uneven(msgspec.Struct, frozen=True):

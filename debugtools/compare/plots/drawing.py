@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import MissingDependency, placing
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.filesystem.folders import whole_folder
@@ -22,7 +23,6 @@ from layerwise._tool.debugtools.compare.arithmetic.order_statistics import error
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
-Array = NDArray[Any]
 _POINTS = 200_000  # more are thinned out evenly: they would only cover each other
 PANELS = 49
 _COLUMNS = 7

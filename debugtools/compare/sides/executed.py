@@ -9,11 +9,12 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.kinds import arithmetic
@@ -24,7 +25,6 @@ from layerwise._tool.debugtools.compare.sides.stream import Blocked, GraphStream
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-Array = NDArray[Any]
 BLOCKS = (8, 16)
 SAMPLES = 64
 Match = tuple[str, int]

@@ -4,11 +4,11 @@ Outputs are not fused away, so the session is another one than the plain run's; 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
@@ -16,8 +16,6 @@ from layerwise._tool.debugtools.compare.sides.stream import Open, Session, Sessi
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
-
-Array = NDArray[Any]
 
 
 class MarkedStream:

@@ -5,10 +5,9 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.fit import fit_feed, fit_input
 from layerwise._tool.backends.results.inference import IterationResult
@@ -25,7 +24,6 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec, Observing
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
-Array = NDArray[Any]
 Feed = Mapping[str, Array]
 
 

@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, open_runner
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)

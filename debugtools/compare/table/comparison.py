@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import array_stats
 from layerwise._tool.debugtools.compare.pairing.left_out import LeftOut
@@ -21,7 +20,6 @@ from layerwise._tool.debugtools.compare.table.saving import Savers
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-Array = NDArray[Any]
 Feed = Mapping[str, Array]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence, Set
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.memory import give_back, limits, resident
@@ -13,7 +14,7 @@ from layerwise._tool.debugtools.compare.sides.marked import check_budget, markab
 from layerwise._tool.debugtools.compare.sides.marks import marked_tensors, shown_outputs
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.spec import MarkSpec
-from layerwise._tool.debugtools.compare.table.comparison import Array, Feed, Frame
+from layerwise._tool.debugtools.compare.table.comparison import Feed, Frame
 from layerwise._tool.debugtools.compare.table.output_rows import not_given, note_unwanted, output_rows, paired
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 

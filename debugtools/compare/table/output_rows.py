@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Mapping, Sequence
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.text import shown
@@ -10,7 +11,7 @@ from layerwise._tool.debugtools.compare.pairing.left_out import NO_VALUE
 from layerwise._tool.debugtools.compare.rows import NotCompared, Pair, Reason
 from layerwise._tool.debugtools.compare.sides.marks import excluded, shown_outputs
 from layerwise._tool.debugtools.compare.sides.side import SavedSide, Side
-from layerwise._tool.debugtools.compare.table.comparison import Array, Frame
+from layerwise._tool.debugtools.compare.table.comparison import Frame
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 
 Outputs = Mapping[str, Array]

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.scripts import load_function, script_errors
 from layerwise._tool.backends.text import shown
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.observing.on_device import OnDevice
     from layerwise._tool.debugtools.compare.sides.side import Side
 
-Array = NDArray[Any]
 Listener = Callable[[LayerRow, Comparison, Array, Array], None]
 
 

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError, placing
 from layerwise._tool.backends.feeds.writer import FeedsWriter
 from layerwise._tool.backends.filesystem.files import atomic_writer
@@ -29,8 +28,6 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, wo
 from layerwise._tool.debugtools.compare.rows import Average
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-
-Array = NDArray[Any]
 
 
 class Savers:

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.runner import Runner, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
@@ -24,7 +24,6 @@ from layerwise._tool.debugtools.compare.sides.executed import Print, fingerprint
 from layerwise._tool.debugtools.compare.sides.side import Graph, ModelSide
 from layerwise._tool.debugtools.engines.node_map.layers import Mapped, map_layers
 
-Array = NDArray[Any]
 NEAR = 0.25  # of the largest value: FP16, and more than one fault, stay below
 CLEAR = 0.25
 _ALIKE = 1e-9

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.filesystem.permissions import user_umask
 from layerwise._tool.backends.filesystem.temporary import note
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
-from layerwise._tool.debugtools.search.judges.protocol import Array, Artifact
+from layerwise._tool.debugtools.search.judges.protocol import Artifact
 
 SMALL = 16 << 20  # bytes of tensors that are written as JSON
 

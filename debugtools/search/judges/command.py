@@ -15,12 +15,13 @@ from pathlib import Path
 
 import psutil
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError, placing
 from layerwise._tool.backends.filesystem.permissions import make_folder, user_umask
 from layerwise._tool.backends.filesystem.temporary import environment_of_user
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.judges.check_folder import CheckFolder, plain_writer, write_golden, write_inputs
-from layerwise._tool.debugtools.search.judges.protocol import Array, Artifact, Judgement
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
 from layerwise._tool.debugtools.search.rows import Numbers
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict

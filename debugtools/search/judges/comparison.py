@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.runner import Loadable, Runner, open_runner
 from layerwise._tool.backends.tensors import dtype_name, is_floating
@@ -21,7 +21,6 @@ from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.debugtools.search.rows import Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
-Array = NDArray[Any]
 STEP = 16
 """Units roundoff by which inputs are moved."""
 LARGE = 0.1

@@ -8,11 +8,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.search.judges.subject import Subject
 
-Array = NDArray[Any]
 _NODE = 1e-4  # seconds
 _BYTES, _MULTIPLY_ADDS = 5e9, 2e10  # a second, on one core
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv"})

@@ -2,10 +2,8 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.sides.engine import asked_level, asked_types
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
@@ -16,7 +14,6 @@ from layerwise._tool.debugtools.locate.suspects import Crowd
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.surgery.cut.explode import Exploder
 
-Array = NDArray[Any]
 _AT_ONCE = 64  # tensors of one exploded graph
 _OF_AN_ENGINE = 512  # the same where each is built
 _MOST = 100

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.results.inference import IterationResult
@@ -30,7 +30,6 @@ from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-Array = NDArray[Any]
 Feed = Mapping[str, Array]
 _MEASURED = ("tensor", "max_abs", "max_rel", "rel_l2", "over", "atol", "rtol", "note")
 

@@ -3,15 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.surgery.cut.file import Opener
 
-Array = NDArray[Any]
 NOTHING, UNNAMED = Numbers(), CandidateRow()
 By = Literal["comparison", "command", "person", "cache", "replay"]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, dtype_row, to_numpy
 from layerwise._tool.backends.text import shown
@@ -22,7 +22,6 @@ from layerwise._tool.surgery.types.node_types import tensor_types
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-Array = NDArray[Any]
 Sizes = Mapping[str, Estimate]
 Report = Callable[[int, int, str], None]
 

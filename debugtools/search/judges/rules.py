@@ -16,17 +16,16 @@ the output as far. See `debugtools.search.judges.conditioning`.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import msgspec
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances, unit_roundoff
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MetricName
 
-Array = NDArray[Any]
 _WIDER = 64  # in depth: eight times the bound
 _TWICE = 2.0
 _FREE_OF_SCALE = frozenset({"simple", "cosine_similarity", "psnr", "snr"})

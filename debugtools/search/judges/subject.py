@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx.numpy_helper
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.tensors import dtype_name, is_floating, to_onnx
 from layerwise._tool.debugtools.compare.sides.feeds import digest
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-Array = NDArray[Any]
 _FROZEN_SIZE = 4096  # elements
 
 

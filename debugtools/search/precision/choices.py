@@ -5,11 +5,10 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import onnx
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.filesystem.files import atomic_write, atomic_writer
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.protos import parse_model
@@ -20,8 +19,6 @@ from layerwise._tool.debugtools.search.rows import CandidateRow
 from layerwise._tool.surgery.cut.file import Opener
 from layerwise._tool.surgery.precision.lowering import Lowering, fill
 from layerwise._tool.surgery.precision.plan import LowType, node_label
-
-Array = NDArray[Any]
 
 
 class Choices:

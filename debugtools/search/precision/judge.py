@@ -2,12 +2,12 @@
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, Runner, open_runner
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from layerwise._tool.backends.jobs.context import JobContext
-
-Array = NDArray[Any]
 
 
 class MixedJudge(OneAtATime):

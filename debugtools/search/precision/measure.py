@@ -9,11 +9,11 @@ A node's gain for an input is the relative L2 change of an output when that inpu
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.debugtools.locate.errors import error_of
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part, Result, fit
@@ -22,7 +22,6 @@ from layerwise._tool.debugtools.search.precision.ways import LowGraph
 from layerwise._tool.surgery.cut.explode import Exploder
 from layerwise._tool.surgery.precision.nodes import rounded
 
-Array = NDArray[Any]
 Tensors = Mapping[str, Array]
 _AT_ONCE = 256  # nodes of one exploded graph
 _BYTES_AT_ONCE = 64 << 20

@@ -3,11 +3,10 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.engine import full_side
@@ -21,7 +20,6 @@ from layerwise._tool.debugtools.search.strategies.precision import Scores
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.precision.plan import node_label
 
-Array = NDArray[Any]
 _TABLE = "precision"
 
 
