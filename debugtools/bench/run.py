@@ -181,14 +181,14 @@ class BenchRun:
 
 
 class Profiling:
-    """Writes the rows of the table profile, and the files that are asked for, of the first runner that has layers."""
+    """Writes the rows of the table profile, and the requested files, for the first runner that has layers."""
 
     def __init__(self, context: "JobContext", spec: BenchSpec, names: list[str]) -> None:
         self._context, self._spec, self._names = context, spec, names
         self._rows: list[ProfileRow] = []
 
     def run(self, batch: int | None) -> list[ProfileRow]:
-        """Profile every runner at a batch size; the rows. A runner that cannot be profiled is warned of."""
+        """Profile every runner at a batch size; return the rows. Warns of runners that cannot be profiled."""
         for number, name in enumerate(self._names):
             self._context.progress(number, len(self._names), "profiles", name)
             try:
@@ -223,6 +223,6 @@ class Profiling:
             return file.structure()
 
     def _tidy(self, folder: Path) -> None:
-        """The graph's weights are the model's once more: they need not stay."""
+        """Remove the copy of the model's weights that was written with the graph."""
         for path in folder.glob("*.weights"):
             path.unlink()

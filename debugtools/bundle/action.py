@@ -133,7 +133,7 @@ def _measure(subject: Subject, artifact: Artifact) -> tuple[dict[str, Rule], dic
 
 
 def settle(path: Path, runner: RunnerSpec, feed: Mapping[str, NDArray[Any]]) -> None:
-    """Write the model at `path` anew, as the runner has its parts parsed. LayerwiseError where it gets too large."""
+    """Rewrite the model at `path` in the form in which its runner parses parts. LayerwiseError if it gets too large."""
     trt, options = tensorrt(), part_options(trt_options(runner.options))
     with ModelFile(path) as file:
         model = Loadable(data=file.structure_bytes(), folder=file.folder)
@@ -147,5 +147,5 @@ def settle(path: Path, runner: RunnerSpec, feed: Mapping[str, NDArray[Any]]) -> 
 
 
 def ends_of(path: Path) -> list[str]:
-    """The names of a model's inputs."""
+    """Return the names of a model's inputs."""
     return [value.name for value in onnx.load(path, load_external_data=False).graph.input]

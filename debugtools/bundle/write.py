@@ -179,7 +179,7 @@ def _of_engine(runner: RunnerSpec, versions: dict[str, str]) -> dict[str, Any]:
 def readme(
     title: str, nodes: Sequence[str], measured: Mapping[str, Any], command: str, facts: Mapping[str, Any]
 ) -> str:
-    """Markdown; names of tensors and nodes stand in code blocks, where nothing in them is markup."""
+    """Return Markdown; names of tensors and nodes are in code blocks, where they cannot act as markup."""
     needs = "tensorrt cuda-python" if "tensorrt" in facts else "onnxruntime"
     lines = [f"# {_plain(title)}", "", "## Show it", "", f"    pip install numpy {needs}", "    python repro.py", ""]
     lines += ["Exit code 1: the fault shows. 0: it does not on this machine. 2: this machine cannot try.", ""]
@@ -215,5 +215,5 @@ def _where(facts: Mapping[str, Any], command: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Text outside of code blocks: its punctuation is no markup."""
+    """Return text for outside code blocks, with Markdown punctuation escaped."""
     return _MARKUP.sub(r"\\\g<0>", shown(text, 200))

@@ -76,7 +76,7 @@ _NO_CODE = ("No importer registered", "Plugin not found")
 
 
 def probe_engine(spec: RunnerSpec, subject: Subject) -> Verdict:
-    """Ask TensorRT. Where the parser takes every node and no engine comes of it, the reason is that of the build."""
+    """Probe TensorRT. If the parser supports every node but the build fails, the reason is that of the build."""
     model = Loadable(data=subject.data, folder=subject.folder)
     try:
         support = Support(tensorrt(), Messages(), trt_options(spec.options).network)

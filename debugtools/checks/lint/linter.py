@@ -99,9 +99,9 @@ _MOST = 1 << 20
 
 @contextmanager
 def warnings_of() -> Iterator[list[str]]:
-    """Collect the warnings that onnxruntime logs inside, filled in at the end: one a place in its code, others counted.
+    """Collect the warnings that onnxruntime logs in the block; at its end, one per code location, others counted.
 
-    They are read back from the file that stderr goes to (a job's log); where it goes elsewhere there are none.
+    They are read from the file that stderr is redirected to (a job's log); otherwise there are none.
     """
     found: list[str] = []
     start = _size()
