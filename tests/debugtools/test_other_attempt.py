@@ -283,6 +283,7 @@ def test_another_attempt_says_what_a_fresh_job_says(
                 for view in counts:
                     view.refresh()
                     view.counts.pop("best", None)  # written as often as the disk keeps up
+                    view.counts.pop("band", None)  # shown so many times a second
                 assert counts[0].counts == counts[1].counts, label
             cases += 1
     assert cases == 2 * len(changes)

@@ -218,7 +218,7 @@ def test_a_planted_job_is_never_run(
         listed = [good, number] if own_link else [good]
         assert [view.id for view in jobs_home.list_jobs()] == jobs_home.ids() == listed
     elif how == "worker" and "folder" not in planted:
-        pid = ForkedWorker(folder, 2, dict(os.environ), [])
+        pid = ForkedWorker(OWN, folder, 2, dict(os.environ), [])
         until(pid.exited)
         pid.bury()
     else:
