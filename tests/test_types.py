@@ -5,12 +5,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 UNTYPED = re.compile(r"^(\w+)(?:: TypeAlias)? = (?:dict|Mapping|MutableMapping)\[str, Any\]", re.MULTILINE)
-TYPED_ELSEWHERE = {  # by the branch that types comparisons, locate and triage: to be deleted with its merge
-    "debugtools/compare/pairing/left_out.py", "debugtools/compare/table/layers.py",
-    "debugtools/compare/table/outcome.py", "debugtools/locate/suspects.py", "debugtools/triage/action.py",
-    "debugtools/triage/report.py", "tui/cli/debug/locate_report.py", "tui/cli/run/report_lines.py",
-    "tui/presenters/layer_table.py",
-}  # fmt: skip
 
 
 def untyped(folder: Path) -> list[str]:
@@ -21,7 +15,7 @@ def untyped(folder: Path) -> list[str]:
 
 
 def test_no_row_is_a_dict_of_anything() -> None:
-    assert [found for found in untyped(ROOT) if found.partition(":")[0] not in TYPED_ELSEWHERE] == []
+    assert untyped(ROOT) == []
 
 
 def test_such_an_alias_would_be_found(tmp_path: Path) -> None:
