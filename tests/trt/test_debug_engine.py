@@ -48,7 +48,7 @@ from layerwise._tool.backends.jobs.context import JobContext
 answers = dict(original="yes", sanitize="yes", inputs="no", intermittent="no", layerwise="yes")
 spec = TriageSpec(compare=sides(trt(fp16=True)), answers=answers, output=str(HERE / "triage"))
 found = triage(JobContext(job_folder(spec, "triage"), 1))
-print(found["passed"], *(row["node"] for row in found["suspects"]), found["way"][-1])
+print(found.passed, *(row.node for row in found.suspects), [*found.way[-1]])
 """,
         fp16=coarse("softplus"),
     )
