@@ -12,7 +12,7 @@ from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.rows import band_row
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
 from layerwise._tool.debugtools.search.precision.choices import Choices
-from layerwise._tool.debugtools.search.precision.ground import Ground
+from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
@@ -40,12 +40,12 @@ class PrecisionDesk:
 
     cached = True
 
-    def __init__(self, context: "JobContext", ground: Ground, replay: Replay, files: Files, best: Best) -> None:
-        self._context, self._ground, self._replay = context, ground, replay
+    def __init__(self, context: "JobContext", setup: PrecisionSetup, replay: Replay, files: Files, best: Best) -> None:
+        self._context, self._setup, self._replay = context, setup, replay
         self._files, self._best = files, best
 
     def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact:
-        return self._ground.artifact(candidate.items, candidate.key, candidate.phase, iteration)
+        return self._setup.artifact(candidate.items, candidate.key, candidate.phase, iteration)
 
     def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
         assert artifact is not None
@@ -77,9 +77,9 @@ class PrecisionDesk:
         self._show_band(plan, None)
 
     def _add(self, candidate: Candidate, iteration: int, verdict: Verdict, measured: Numbers) -> None:
-        self._replay.add(candidate, iteration, len(self._ground.choices.nodes(candidate.items)), verdict)
+        self._replay.add(candidate, iteration, len(self._setup.choices.nodes(candidate.items)), verdict)
         if verdict is Verdict.GOOD:
             self._best.take(candidate.items, measured)
 
     def _show_band(self, plan: Plan, row: CandidateRow | None) -> None:
-        self._context.row("band", band_row(plan, len(self._ground.suspect.model.cut.nodes), None, row))
+        self._context.row("band", band_row(plan, len(self._setup.suspect.model.cut.nodes), None, row))
