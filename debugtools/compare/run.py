@@ -148,14 +148,14 @@ class ComparisonRun:
         fitted = side.fit(feed, self.context.warn)
         if number == 0:
             self._tell_fallbacks(side)
-            if side.twin is not None and self.comparer.places.any_random():
-                side.twin = None  # one session draws other numbers in its next run
+            if side.session_owner is not None and self.comparer.places.any_random():
+                side.session_owner = None  # one session draws other numbers in its next run
             for _ in range(self.spec.warm_up):
                 side.runner.infer(fitted)
         result = side.plain(number, fitted)
         self._tell_notes(side)
         if self.setup.one_at_a_time and self.setup.last_use(side):
-            (side.twin or side).close()
+            (side.session_owner or side).close()
         return result
 
     def _iteration(self, number: int, feed: Feed, results: list[IterationResult]) -> None:

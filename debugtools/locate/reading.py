@@ -13,7 +13,7 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import SAFETY, unit_roundoff
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
-from layerwise._tool.debugtools.compare.table.layers import Ledger, layer_row
+from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place
 from layerwise._tool.debugtools.locate.errors import Error, error_from, error_of
@@ -77,7 +77,7 @@ class Reader:
         self._cut, self._mode, self._bodies = cut, mode, bodies
         runner = comparer.sides[0].spec
         self._asked, self._tests = asked_types(runner), _DEAR_TESTS if runner.kind == "trt" else _MOST_TESTS
-        self._ledger = Ledger(comparer.places)
+        self._pair_errors = PairErrors(comparer.places)
         self._errors: dict[str, float] = {}
         self._shapes = {name: array.shape for name, array in walk.feed.items()}
 
@@ -135,7 +135,7 @@ class Reader:
         if met.accumulated is None:
             return self._not_reached(met), None, (None, "")
         result = self._comparer.compare(met.name, met.accumulated, met.reference)
-        judged = self._ledger.judge(met.name, result)
+        judged = self._pair_errors.judge(met.name, result)
         error = error_from(result, met.accumulated, met.reference, (), depth)
         return result, error.allowing(self._asked, depth), judged
 

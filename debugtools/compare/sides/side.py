@@ -90,7 +90,7 @@ class Side:
 
 
 class ModelSide(Side):
-    """A backend that runs a model: the comparison's, or one of its own. twin: an earlier side whose session it uses."""
+    """A backend that runs a model: the comparison's, or one of its own. session_owner: whose session it uses."""
 
     def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model) -> None:
         super().__init__(index, spec, name, rename)
@@ -98,7 +98,7 @@ class ModelSide(Side):
         self.own_model = spec.model is not None
         self._runner: Runner | None = None
         self._opening: Future[Runner] | None = None
-        self.twin: ModelSide | None = None
+        self.session_owner: ModelSide | None = None
         self.graph: Graph | None = None
         self._made: dict[str, str] | None = None
 
@@ -113,8 +113,8 @@ class ModelSide(Side):
 
     @property
     def runner(self) -> Runner:
-        if self.twin is not None:
-            return self.twin.runner
+        if self.session_owner is not None:
+            return self.session_owner.runner
         if self._runner is None:
             opening, self._opening = self._opening, None
             self._runner = opening.result() if opening else self._open()

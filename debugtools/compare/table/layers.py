@@ -33,7 +33,7 @@ _EXACT = Known(0.0, (True, True), False)
 _DRAWN = Known(0.0, (True, True), False, drawn=True)
 
 
-class Ledger:
+class PairErrors:
     """The errors of one pair of runners in one iteration so far: from them, amplification and findings."""
 
     def __init__(self, places: Places) -> None:

@@ -10,7 +10,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.diff.tactics import fields
 from layerwise._tool.debugtools.engines.tactics import Choice, load_replay
 from layerwise._tool.debugtools.search.builds.choosing import mixed
-from layerwise._tool.debugtools.search.builds.desk import BuildDesk
+from layerwise._tool.debugtools.search.builds.handler import BuildHandler
 from layerwise._tool.debugtools.search.builds.maker import Maker
 from layerwise._tool.debugtools.search.builds.suspects import Trial, suspects
 from layerwise._tool.debugtools.search.driver.history import History
@@ -115,8 +115,8 @@ class Narrowing:
         def begin() -> Plan:
             return Plan(PairSearch(number, len(names), hints), range(len(names)), lambda candidate: candidate.items)
 
-        desk = BuildDesk(self._context, self._spec, Notes(self._context), mix)
-        told = SearchLoop(self._context, begin, desk, self._judge, self._history).run().search.result()
+        handler = BuildHandler(self._context, self._spec, Notes(self._context), mix)
+        told = SearchLoop(self._context, begin, handler, self._judge, self._history).run().search.result()
         return [{names[item]: self._layers[bad][names[item]] for item in items} for items in told.sets]
 
 

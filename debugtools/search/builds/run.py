@@ -15,7 +15,7 @@ from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.convert.engine import EngineSpec
 from layerwise._tool.debugtools.search.builds.building import apart, here
 from layerwise._tool.debugtools.search.builds.choosing import joined
-from layerwise._tool.debugtools.search.builds.desk import BuildDesk
+from layerwise._tool.debugtools.search.builds.handler import BuildHandler
 from layerwise._tool.debugtools.search.builds.judging import BuildJudge, EngineJudge, NoJudge, against
 from layerwise._tool.debugtools.search.builds.maker import Maker
 from layerwise._tool.debugtools.search.builds.narrow import Narrowed, Narrowing
@@ -82,14 +82,14 @@ class Builds:
 
     def _loop(self, judge: Judge, until: Until, most: int | None = None) -> SearchLoop:
         """Trials until then, and no more than `most`; those that were judged count."""
-        desk = BuildDesk(self._context, self._spec.search, self._notes)
+        handler = BuildHandler(self._context, self._spec.search, self._notes)
 
         def begin() -> Plan:
             search = RepeatSearch(until)
             enough = (lambda: search.progress().judged >= most) if most else lambda: False
             return Plan(search, (), lambda candidate: (), enough)
 
-        return SearchLoop(self._context, begin, desk, judge, self._history)
+        return SearchLoop(self._context, begin, handler, judge, self._history)
 
     def _judge(self, stack: ExitStack) -> Judge:
         inner, by = self._inner(stack)

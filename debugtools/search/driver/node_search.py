@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.search.driver.best import Best
-from layerwise._tool.debugtools.search.driver.desk import Files, ModelDesk
+from layerwise._tool.debugtools.search.driver.handler import Files, ModelHandler
 from layerwise._tool.debugtools.search.driver.history import History
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
 from layerwise._tool.debugtools.search.driver.outcome import Outcome
@@ -79,13 +79,13 @@ class NodeSearch:
 
     def _searched(self, outcome: Outcome) -> NodeSearchResult:
         best = self._best if self._what == "reduce" else None
-        desk = ModelDesk(
+        handler = ModelHandler(
             self._context, self.subject, self._replay, self._files, best,
             cached=self._spec.flaky is None, notes=self._notes if self._by == "comparison" else None,
         )  # fmt: skip
-        loop = SearchLoop(self._context, self._plan(), desk, self._judge, self._history, self._auto)
+        loop = SearchLoop(self._context, self._plan(), handler, self._judge, self._history, self._auto)
         plan = loop.run()
-        desk.finish(plan)
+        handler.finish(plan)
         judge = self._judge if self._by != "person" else None
         return outcome.result(plan, loop, self.subject, self._verifier(judge), self._best, self._replay.path)
 

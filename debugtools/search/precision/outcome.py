@@ -11,8 +11,8 @@ from layerwise._tool.debugtools.search.driver.history import History
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
 from layerwise._tool.debugtools.search.driver.replay import Replay
 from layerwise._tool.debugtools.search.judges.protocol import Judgement
-from layerwise._tool.debugtools.search.precision.desk import Best
 from layerwise._tool.debugtools.search.precision.engines import words
+from layerwise._tool.debugtools.search.precision.handler import Best
 from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup
 from layerwise._tool.debugtools.search.rows import (
     FileVerdict,

@@ -10,7 +10,7 @@ import msgspec
 from layerwise._tool.debugtools.compare.run import run_comparison
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import MarkSpec
-from layerwise._tool.debugtools.search.driver.desk import Files
+from layerwise._tool.debugtools.search.driver.handler import Files
 from layerwise._tool.debugtools.search.driver.history import History
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
 from layerwise._tool.debugtools.search.driver.plans import MakePlan, Plan
@@ -18,7 +18,7 @@ from layerwise._tool.debugtools.search.driver.replay import replay_of
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement
-from layerwise._tool.debugtools.search.precision.desk import Best, PrecisionDesk
+from layerwise._tool.debugtools.search.precision.handler import Best, PrecisionHandler
 from layerwise._tool.debugtools.search.precision.outcome import Outcome
 from layerwise._tool.debugtools.search.precision.scores import measured
 from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup
@@ -60,10 +60,10 @@ class PrecisionRun:
         best = Best(self._context, setup.choices, Path(output))
         replay = replay_of(spec.search, self._context, spec.low)
         files = Files(self._context, spec.search, Path.cwd())
-        desk = PrecisionDesk(self._context, setup, replay, files, best)
-        loop = SearchLoop(self._context, self._plan(), desk, self._judge, self._history, lambda: setup.machine)
+        handler = PrecisionHandler(self._context, setup, replay, files, best)
+        loop = SearchLoop(self._context, self._plan(), handler, self._judge, self._history, lambda: setup.machine)
         plan = loop.run()
-        desk.finish(plan)
+        handler.finish(plan)
         kept = plan.search.result().kept
         verified = None if kept is None else self._once("verify", kept)
         if kept is not None and (spec.layers or spec.save_layer_outputs):

@@ -56,7 +56,7 @@ class Files:
         self._context.log(f"========== CAPTURED STDERR ==========\n{captured(folder / 'stderr.txt')}", "error")
 
 
-class ModelDesk:
+class ModelHandler:
     """best: None for a search that makes no smaller model.
 
     notes: for candidates that run in this process, by the hundred: what is tried is noted, should it bring us down.
@@ -135,7 +135,7 @@ class ModelDesk:
         self._context.row("band", band_row(plan, len(self._subject.cut.nodes), position, row))
 
 
-class RepeatDesk:
+class RepeatHandler:
     """The same thing again and again: no model, no cache."""
 
     cached = False

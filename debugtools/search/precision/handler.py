@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.debugtools.search.driver.best import Smallest
-from layerwise._tool.debugtools.search.driver.desk import Files
+from layerwise._tool.debugtools.search.driver.handler import Files
 from layerwise._tool.debugtools.search.driver.plans import Plan
 from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.rows import band_row
@@ -35,7 +35,7 @@ class Best(Smallest):
         return self._choices.nodes(found), [self._choices.items[item] for item in found]
 
 
-class PrecisionDesk:
+class PrecisionHandler:
     """Rows, replay, files and the best model of one search."""
 
     cached = True

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layerwise._tool.debugtools.search.driver.desk import Files, RepeatDesk
+from layerwise._tool.debugtools.search.driver.handler import Files, RepeatHandler
 from layerwise._tool.debugtools.search.driver.plans import Plan
 from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.sorting import Sorter
@@ -21,7 +21,7 @@ Mix = Callable[[Sequence[int], str], Path]
 """Which layers take the tactics of the bad build, and the trial's name: the file of tactics."""
 
 
-class BuildDesk(RepeatDesk):
+class BuildHandler(RepeatHandler):
     """Trials are numbered; an engine comes about when its judge wants it.
 
     mix: for builds that mix the tactics of two, of which nothing but the verdicts is kept.
