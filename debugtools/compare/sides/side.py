@@ -30,7 +30,7 @@ Feed = Mapping[str, Array]
 
 
 @dataclass
-class Graph:
+class ObservedGraph:
     """The graph that a side is observed in: the model's own, or the one that onnxruntime made of it.
 
     names: the graph's tensor -> the side's tensor, and the layout that it has in the graph if it has one of its own;
@@ -99,7 +99,7 @@ class ModelSide(Side):
         self._runner: Runner | None = None
         self._opening: Future[Runner] | None = None
         self.session_owner: ModelSide | None = None
-        self.graph: Graph | None = None
+        self.graph: ObservedGraph | None = None
         self._made: dict[str, str] | None = None
 
     def open_soon(self) -> None:
@@ -135,13 +135,13 @@ class ModelSide(Side):
         return own in self.model.cut.maker or own in self.model.cut.inputs
 
     @property
-    def observed(self) -> Graph:
+    def observed(self) -> ObservedGraph:
         """The graph that is observed; the model's own unless `graph` is set."""
         if self.graph is None:
-            self.graph = Graph(self.model.cut, self.model.file.folder)
+            self.graph = ObservedGraph(self.model.cut, self.model.file.folder)
         return self.graph
 
-    def observe(self, graph: Graph | None) -> None:
+    def observe(self, graph: ObservedGraph | None) -> None:
         """Have this side observed in another graph, None for the model's own."""
         self.graph, self._made = graph, None
 
@@ -182,7 +182,7 @@ class ModelSide(Side):
         for made in GraphStream(graph.cut, plan, self.spec, self.name, graph.folder, feed, pool, session):
             yield dict(self._renamed(graph, made))
 
-    def _renamed(self, graph: Graph, made: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
+    def _renamed(self, graph: ObservedGraph, made: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
         for name, array in made.items():
             if graph.names is None:
                 yield self.common(name), array

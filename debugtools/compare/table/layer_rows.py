@@ -6,7 +6,7 @@ from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.memory import give_back, limits, resident
 from layerwise._tool.debugtools.compare.observing.canary import Canary
-from layerwise._tool.debugtools.compare.observing.iteration import Observer, Plan, make_plan
+from layerwise._tool.debugtools.compare.observing.iteration import ObservationPlan, Observer, make_plan
 from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead, pair_size
 from layerwise._tool.debugtools.compare.rows import NotCompared, Pair
 from layerwise._tool.debugtools.compare.sides.marked import check_budget, markable
@@ -24,7 +24,7 @@ class ObservedRows:
     def __init__(self, frame: Frame, marks: MarkSpec, comparer: Comparer, observer: Observer) -> None:
         self._frame, self._marks, self._comparer, self._observer = frame, marks, comparer, observer
         self.canary = Canary(frame.spec.metrics)
-        self.plan: Plan | None = None
+        self.plan: ObservationPlan | None = None
         self._outputs: frozenset[str] = frozenset()
         self._at_once = {side.index for side in frame.model_sides if frame.observed(side) == "marked"}
 
@@ -115,7 +115,7 @@ class ObservedRows:
             elif name not in plan.opaque:
                 frame.left_out.add(NotCompared(name, "no counterpart", not_given(side), pair, layer=layer))
 
-    def _make_plan(self, feed: Feed, feeds: Mapping[int, Feed]) -> Plan:
+    def _make_plan(self, feed: Feed, feeds: Mapping[int, Feed]) -> ObservationPlan:
         frame = self._frame
         assert frame.model is not None
         if frame.observe == "executed":

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.debugtools.search.driver.handler import Files, RepeatHandler
-from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.sorting import Sorter
 from layerwise._tool.debugtools.search.driver.start import Notes
@@ -32,7 +32,7 @@ class BuildHandler(RepeatHandler):
         self._notes, self._mix = notes, mix
         self._sorter = Sorter(context, spec.artifacts, Path.cwd() / spec.artifacts_dir)
 
-    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact | None:
+    def artifact(self, plan: SearchPlan, candidate: Candidate, iteration: int) -> Artifact | None:
         about = CandidateRow(candidate.key, trial=str(iteration))
         if self._mix:
             trial = f"narrow-{candidate.key}"
@@ -40,12 +40,12 @@ class BuildHandler(RepeatHandler):
             about = CandidateRow(candidate.key, "narrow", trial=trial, forced=forced)
         return Artifact((), (), "", {}, (), bytes, _nothing, about=about, iteration=iteration)
 
-    def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
+    def asked(self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None) -> None:
         self._notes.put(NoteRow(trying=candidate.key))
         super().asked(plan, candidate, artifact)
 
     def told(
-        self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
+        self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
     ) -> None:
         if self._mix is not None:
             self._files.take(judgement, "")

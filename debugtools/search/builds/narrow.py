@@ -15,7 +15,7 @@ from layerwise._tool.debugtools.search.builds.maker import Maker
 from layerwise._tool.debugtools.search.builds.suspects import Trial, suspects
 from layerwise._tool.debugtools.search.driver.history import History
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.protocol import Judge
 from layerwise._tool.debugtools.search.spec import DebugSpec
@@ -112,8 +112,8 @@ class Narrowing:
             mixed(good, bad, [names[item] for item in items], target)
             return target
 
-        def begin() -> Plan:
-            return Plan(PairSearch(number, len(names), hints), range(len(names)), lambda candidate: candidate.items)
+        def begin() -> SearchPlan:
+            return SearchPlan(PairSearch(number, len(names), hints), range(len(names)), lambda tried: tried.items)
 
         handler = BuildHandler(self._context, self._spec, Notes(self._context), mix)
         told = SearchLoop(self._context, begin, handler, self._judge, self._history).run().search.result()

@@ -23,7 +23,7 @@ from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
 from layerwise._tool.debugtools.search.builds.suspects import Suspect, Trial, suspects, told, varied
 from layerwise._tool.debugtools.search.driver.history import History
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.repeat import until_of
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
@@ -84,10 +84,10 @@ class Builds:
         """Trials until then, and no more than `most`; those that were judged count."""
         handler = BuildHandler(self._context, self._spec.search, self._notes)
 
-        def begin() -> Plan:
+        def begin() -> SearchPlan:
             search = RepeatSearch(until)
             enough = (lambda: search.progress().judged >= most) if most else lambda: False
-            return Plan(search, (), lambda candidate: (), enough)
+            return SearchPlan(search, (), lambda candidate: (), enough)
 
         return SearchLoop(self._context, begin, handler, judge, self._history)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from layerwise._tool.debugtools.search.driver.history import History
-from layerwise._tool.debugtools.search.driver.plans import MakePlan, Plan
+from layerwise._tool.debugtools.search.driver.plans import MakePlan, SearchPlan
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, Undo
 from layerwise._tool.debugtools.search.rows import CandidateRow
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
@@ -21,11 +21,11 @@ class CandidateHandler(Protocol):
 
     cached: bool
 
-    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact | None:
+    def artifact(self, plan: SearchPlan, candidate: Candidate, iteration: int) -> Artifact | None:
         """What is tried: a model, or None where the same thing is tried again."""
         ...
 
-    def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
+    def asked(self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None) -> None:
         """A candidate is about to be judged."""
         ...
 
@@ -34,12 +34,12 @@ class CandidateHandler(Protocol):
         ...
 
     def told(
-        self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
+        self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
     ) -> None:
         """A verdict has fallen, and is on file."""
         ...
 
-    def retold(self, plan: Plan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
+    def retold(self, plan: SearchPlan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
         """A verdict of before is told again."""
         ...
 
@@ -67,7 +67,7 @@ class SearchLoop:
         """How many candidates were good."""
         return sum(row.verdict is Verdict.GOOD for row in self._history.rows)
 
-    def run(self) -> Plan:
+    def run(self) -> SearchPlan:
         """Ask until the search is done; the plan as it is then."""
         self._progress("")
         while not self.plan.over:
@@ -85,7 +85,7 @@ class SearchLoop:
                 self._let_machine()
         return self.plan
 
-    def _begin(self) -> Plan:
+    def _begin(self) -> SearchPlan:
         """A new plan, told all that the history has."""
         plan = self._make()
         self._numbers.clear()

@@ -11,7 +11,7 @@ from layerwise._tool.debugtools.search.driver.best import Best
 from layerwise._tool.debugtools.search.driver.handler import Files, ModelHandler
 from layerwise._tool.debugtools.search.driver.history import History
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.outcome import Outcome
+from layerwise._tool.debugtools.search.driver.outcome import SearchOutcome
 from layerwise._tool.debugtools.search.driver.plans import MakePlan, bisect_plan, reduce_plan
 from layerwise._tool.debugtools.search.driver.replay import replay_of
 from layerwise._tool.debugtools.search.driver.start import Noise, Notes, begin
@@ -51,7 +51,7 @@ class NodeSearch:
 
     def run(self) -> NodeSearchResult:
         """Search; the job's result."""
-        outcome = Outcome(self._context, self._what, self._by, self._started)
+        outcome = SearchOutcome(self._context, self._what, self._by, self._started)
         subject = self._start.subject
         if subject is None:
             assert self._start.original is not None
@@ -77,7 +77,7 @@ class NodeSearch:
         self._history.add(about, original, "")
         return original
 
-    def _searched(self, outcome: Outcome) -> NodeSearchResult:
+    def _searched(self, outcome: SearchOutcome) -> NodeSearchResult:
         best = self._best if self._what == "reduce" else None
         handler = ModelHandler(
             self._context, self.subject, self._replay, self._files, best,

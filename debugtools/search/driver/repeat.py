@@ -11,7 +11,7 @@ from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.search.driver.handler import Files, RepeatHandler
 from layerwise._tool.debugtools.search.driver.history import History
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import replay_of
 from layerwise._tool.debugtools.search.driver.sides import prepared
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
@@ -44,8 +44,8 @@ class Repeat:
             judge = self._judge(stack)
             handler = RepeatHandler(self._context, replay, Files(self._context, spec, Path.cwd()))
 
-            def begin() -> Plan:
-                return Plan(RepeatSearch(self._until, judge.parallel), (), lambda candidate: ())
+            def begin() -> SearchPlan:
+                return SearchPlan(RepeatSearch(self._until, judge.parallel), (), lambda candidate: ())
 
             loop = SearchLoop(self._context, begin, handler, judge, History(self._context))
             told = loop.run().search.result()

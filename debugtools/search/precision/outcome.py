@@ -53,7 +53,7 @@ def _error(point: Point) -> float:
     return math.inf if point.rel_l2 is None else point.rel_l2
 
 
-class Outcome:
+class PrecisionOutcome:
     """by: who judges."""
 
     def __init__(self, setup: PrecisionSetup, by: str, started: float) -> None:

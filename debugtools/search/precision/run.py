@@ -13,13 +13,13 @@ from layerwise._tool.debugtools.compare.spec import MarkSpec
 from layerwise._tool.debugtools.search.driver.handler import Files
 from layerwise._tool.debugtools.search.driver.history import History
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.plans import MakePlan, Plan
+from layerwise._tool.debugtools.search.driver.plans import MakePlan, SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import replay_of
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement
 from layerwise._tool.debugtools.search.precision.handler import Best, PrecisionHandler
-from layerwise._tool.debugtools.search.precision.outcome import Outcome
+from layerwise._tool.debugtools.search.precision.outcome import PrecisionOutcome
 from layerwise._tool.debugtools.search.precision.scores import measured
 from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
@@ -51,7 +51,7 @@ class PrecisionRun:
 
     def _run(self) -> PrecisionSearchResult:
         setup, spec = self._setup, self._spec
-        outcome = Outcome(setup, self._by, self._started)
+        outcome = PrecisionOutcome(setup, self._by, self._started)
         items = range(len(setup.choices.items))
         full = self._once("original", tuple(items)) if self._by != "person" else None
         if full is not None and full.verdict is not Verdict.GOOD:
@@ -110,10 +110,10 @@ class PrecisionRun:
     def _measured(self) -> Scores:
         return measured(self._setup)
 
-    def _planned(self, search: Search[Any]) -> Plan:
+    def _planned(self, search: Search[Any]) -> SearchPlan:
         choices = self._setup.choices
         order = [positions[0] for positions in choices.positions]
-        return Plan(search, order, lambda candidate: choices.nodes(candidate.items))
+        return SearchPlan(search, order, lambda candidate: choices.nodes(candidate.items))
 
 
 def layer_table(setup: PrecisionSetup, kept: tuple[int, ...]) -> None:
