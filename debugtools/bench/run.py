@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.bench.loop import BenchPlan, Measured, Tick, measure
-from layerwise._tool.backends.bench.timed import Subject, Timed
+from layerwise._tool.backends.bench.timed import Timed, TimedSubject
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.text import shown
@@ -94,7 +94,7 @@ class BenchRun:
             if not self.spec.skip_inference:
                 self._measure(subjects, batch)
 
-    def _measure(self, subjects: Sequence[Subject], batch: int | None) -> None:
+    def _measure(self, subjects: Sequence[TimedSubject], batch: int | None) -> None:
         streams: list[Sequence[Timed]] = []
         for subject in subjects:
             feed = feed_for(self.spec, subject.inputs, batch, self._warn)

@@ -13,7 +13,7 @@ from layerwise._tool.debugtools.search.builds.choosing import mixed
 from layerwise._tool.debugtools.search.builds.handler import BuildHandler
 from layerwise._tool.debugtools.search.builds.maker import Maker
 from layerwise._tool.debugtools.search.builds.suspects import Trial, suspects
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
 from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.start import Notes
@@ -57,7 +57,7 @@ class Narrowing:
     """Narrows pair after pair until each bad build is explained by what was found."""
 
     def __init__(
-        self, context: "JobContext", spec: DebugSpec, maker: Maker, judge: Judge, history: History,
+        self, context: "JobContext", spec: DebugSpec, maker: Maker, judge: Judge, history: VerdictRows,
         trials: Sequence[Trial],
     ) -> None:  # fmt: skip
         self._context, self._spec, self._maker = context, spec, maker

@@ -20,8 +20,8 @@ from layerwise._tool.debugtools.search.builds.judging import BuildJudge, EngineJ
 from layerwise._tool.debugtools.search.builds.maker import Maker
 from layerwise._tool.debugtools.search.builds.narrow import Narrowed, Narrowing
 from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
-from layerwise._tool.debugtools.search.builds.suspects import Suspect, Trial, suspects, told, varied
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.builds.suspects import SuspectTactic, Trial, suspects, told, varied
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
 from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.repeat import until_of
@@ -57,7 +57,7 @@ class Builds:
         )  # fmt: skip
         building = apart if spec.search.interactive else here
         self._maker = Maker(context, engine, building(context, engine))
-        self._history, self._notes = History(context), Notes(context)
+        self._history, self._notes = VerdictRows(context), Notes(context)
         if fixed := [name for name in _FIXED if getattr(spec.options, name)]:
             context.warn(f"--{fixed[0].replace('_', '-')} has every build choose the same tactics")
 
@@ -157,7 +157,7 @@ def outcome(
     )  # fmt: skip
 
 
-def _told(found: Sequence[Suspect], trials: Sequence[Trial]) -> str:
+def _told(found: Sequence[SuspectTactic], trials: Sequence[Trial]) -> str:
     verdicts = [trial.verdict for trial in trials]
     bad = verdicts.count(Verdict.BAD)
     if bad and Verdict.GOOD not in verdicts:
@@ -165,7 +165,7 @@ def _told(found: Sequence[Suspect], trials: Sequence[Trial]) -> str:
     return f"{told(found, bad)} " if bad else ""
 
 
-def _excluded(found: Sequence[Suspect], trials: Sequence[Trial], narrow: Narrowed | None, path: Path) -> str | None:
+def _excluded(found: list[SuspectTactic], trials: Sequence[Trial], narrow: Narrowed | None, path: Path) -> str | None:
     """The file for --exclude-tactics: what was verified, else what is in every bad build; None if that is nothing."""
     bad = sum(trial.verdict is Verdict.BAD for trial in trials)
     layers = {each.layer: each.tactics for each in found if each.bad == bad}

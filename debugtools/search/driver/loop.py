@@ -6,7 +6,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.plans import MakePlan, SearchPlan
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, Undo
 from layerwise._tool.debugtools.search.rows import CandidateRow
@@ -52,7 +52,7 @@ class SearchLoop:
     """Drives one search to its end. machine: what judges once a person lets the machine finish."""
 
     def __init__(
-        self, context: "JobContext", make: MakePlan, handler: CandidateHandler, judge: Judge, history: History,
+        self, context: "JobContext", make: MakePlan, handler: CandidateHandler, judge: Judge, history: VerdictRows,
         machine: Callable[[], Judge | None] | None = None,
     ) -> None:  # fmt: skip
         self._context, self._make, self._handler, self._judge = context, make, handler, judge

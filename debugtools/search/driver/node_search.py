@@ -9,7 +9,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.search.driver.best import Best
 from layerwise._tool.debugtools.search.driver.handler import Files, ModelHandler
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
 from layerwise._tool.debugtools.search.driver.outcome import SearchOutcome
 from layerwise._tool.debugtools.search.driver.plans import MakePlan, bisect_plan, reduce_plan
@@ -43,7 +43,7 @@ class NodeSearch:
             raise UsageError(
                 "nothing judges: give a second side, a --check command, or answer yourself (--interactive)"
             )
-        self._history, self._notes = History(context), Notes(context)
+        self._history, self._notes = VerdictRows(context), Notes(context)
         self._replay = replay_of(spec, context)
         self._files = Files(context, spec, Path.cwd())
         noise = Noise(spec.flaky, 1 - spec.confidence) if spec.flaky else None

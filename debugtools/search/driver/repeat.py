@@ -9,7 +9,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.search.driver.handler import Files, RepeatHandler
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
 from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import replay_of
@@ -47,7 +47,7 @@ class Repeat:
             def begin() -> SearchPlan:
                 return SearchPlan(RepeatSearch(self._until, judge.parallel), (), lambda candidate: ())
 
-            loop = SearchLoop(self._context, begin, handler, judge, History(self._context))
+            loop = SearchLoop(self._context, begin, handler, judge, VerdictRows(self._context))
             told = loop.run().search.result()
         replay.save()
         return RepeatedResult(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
 from layerwise._tool.debugtools.search.driver.replay import Replay
 from layerwise._tool.debugtools.search.judges.protocol import Judgement
@@ -70,7 +70,7 @@ class PrecisionOutcome:
 
     def result(
         self, told: PrecisionResult, full: Judgement | None, verified: Judgement | None, best: Best, loop: SearchLoop,
-        history: History, replay: Replay,
+        history: VerdictRows, replay: Replay,
     ) -> PrecisionSearchResult:  # fmt: skip
         """What the search has come to; verified: the verdict on it outside the search."""
         if told.kept is None or verified is None:

@@ -11,7 +11,7 @@ from layerwise._tool.debugtools.compare.run import run_comparison
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import MarkSpec
 from layerwise._tool.debugtools.search.driver.handler import Files
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
 from layerwise._tool.debugtools.search.driver.plans import MakePlan, SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import replay_of
@@ -40,7 +40,7 @@ class PrecisionRun:
         self._started = time.perf_counter()
         self._by = "command" if spec.search.check else "person" if spec.search.interactive else "comparison"
         self._setup = PrecisionSetup(context, spec)
-        self._history = History(context)
+        self._history = VerdictRows(context)
 
     def run(self) -> PrecisionSearchResult:
         """Search; the job's result."""

@@ -21,7 +21,7 @@ from layerwise._tool.debugtools.bundle.write import Fault, write_bundle
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.saving import Savers
-from layerwise._tool.debugtools.triage.finding import Place
+from layerwise._tool.debugtools.triage.finding import JobFolders
 from layerwise.comparator.comparator import _save_blobs
 
 Content = dict[str, bytes]
@@ -78,7 +78,7 @@ def triage(target: Path) -> None:
     work = target.parent / "work"
     (work / "bundle").mkdir(parents=True, exist_ok=True)
     (work / "bundle" / "model.onnx").write_bytes(b"model")
-    with Place(work, target).published() as new:
+    with JobFolders(work, target).published() as new:
         for suffix in ("txt", "json", "html"):
             (new / f"report.{suffix}").write_text("new")
 
