@@ -17,7 +17,7 @@ Tick = Callable[[float, int], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class BenchPlan:
     """When to stop. warm_up (seconds) and warm_up_runs must both be reached before runs count; at least one run.
 
     duration (seconds) and iterations must both be reached, per stream. idle: seconds between two runs.
@@ -58,7 +58,7 @@ class Measured:
         self.cut = self.cut or other.cut
 
 
-def measure(streams: Sequence[Timed], plan: Plan, tick: Tick = lambda fraction, runs: None) -> Measured:
+def measure(streams: Sequence[Timed], plan: BenchPlan, tick: Tick = lambda fraction, runs: None) -> Measured:
     """Run all streams concurrently by `plan`, with garbage collection off. An exception of any run ends all.
 
     tick: called occasionally between two runs of the first stream, with the fraction done (0 to 1) and its run count.
@@ -79,7 +79,7 @@ def measure(streams: Sequence[Timed], plan: Plan, tick: Tick = lambda fraction, 
 
 
 class _Loop:
-    def __init__(self, plan: Plan, count: int, tick: Tick) -> None:
+    def __init__(self, plan: BenchPlan, count: int, tick: Tick) -> None:
         self._plan, self._tick = plan, tick
         self._timings: list[list[Timing]] = [[] for _ in range(count)]
         self._most = MOST_RUNS // count

@@ -43,7 +43,7 @@ class Timed(Protocol):
         ...
 
 
-class Subject(Protocol):
+class TimedSubject(Protocol):
     """A model in a backend, ready to be timed."""
 
     name: str
@@ -101,14 +101,14 @@ class RunnerSubject:
         self._runner.close()
 
 
-def open_subject(spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> Subject:
+def open_subject(spec: RunnerSpec, model: Loadable, setup: Setup, name: str) -> TimedSubject:
     """Open the backend of `spec` on `model` for timing. Raises like `open_runner`; UsageError for an unsupported setup.
 
     A backend that can time the phases of a run has its own `open_subject` in a module; others are timed from outside.
     """
     module = _MODULES.get(spec.kind)
     if module is not None:
-        opened: Subject = importlib.import_module(module).open_subject(spec, model, setup, name)
+        opened: TimedSubject = importlib.import_module(module).open_subject(spec, model, setup, name)
         return opened
     if setup.cuda_graph:
         raise UsageError(f"{name} has no CUDA graphs: leave out --useCudaGraph")

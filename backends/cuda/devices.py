@@ -7,7 +7,7 @@ from typing import Any
 from layerwise._tool.backends.trt.inference.memory import Buffer, Stream
 from layerwise._tool.backends.trt.library import check, cudart
 
-__all__ = ["Buffer", "Event", "Graph", "Stream", "captured", "copy_on_device"]
+__all__ = ["Buffer", "CudaGraph", "Event", "Stream", "captured", "copy_on_device"]
 
 
 class Event:
@@ -30,7 +30,7 @@ class Event:
             self.handle = None
 
 
-class Graph:
+class CudaGraph:
     """Work captured from a stream, launched as a unit."""
 
     def __init__(self, executable: Any) -> None:
@@ -47,9 +47,9 @@ class Graph:
 
 
 @contextmanager
-def captured(stream: Stream) -> Iterator[list[Graph]]:
+def captured(stream: Stream) -> Iterator[list[CudaGraph]]:
     """Capture what is enqueued on `stream` inside the block; afterwards the list holds the graph."""
-    cuda, found = cudart(), list[Graph]()
+    cuda, found = cudart(), list[CudaGraph]()
     mode = cuda.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
     check(cuda.cudaStreamBeginCapture(stream.handle, mode), "a CUDA graph cannot be captured")
     try:
@@ -58,7 +58,7 @@ def captured(stream: Stream) -> Iterator[list[Graph]]:
         graph = check(cuda.cudaStreamEndCapture(stream.handle), "a CUDA graph cannot be captured")
     executable = check(cuda.cudaGraphInstantiate(graph, 0), "a CUDA graph cannot be made")
     cuda.cudaGraphDestroy(graph)
-    found.append(Graph(executable))
+    found.append(CudaGraph(executable))
 
 
 def copy_on_device(stream: Stream, to: int, source: int, size: int) -> None:

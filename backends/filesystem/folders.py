@@ -17,22 +17,22 @@ from layerwise._tool.backends.filesystem.temporary import ASIDE, TemporaryFolder
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
 FOLDERS = "folders.jsonl"  # in the folder of a job: see backends.jobs.folder
-_ledger: Path | None = None
+_record: Path | None = None
 _earlier: list[object] = []
 
 
-def note_folders_in(ledger: Path) -> None:
+def note_folders_in(record: Path) -> None:
     """Make `whole_folder` record what this process makes, and replace what earlier owners of the record made."""
-    global _ledger, _earlier
-    _ledger, _earlier = ledger, []
+    global _record, _earlier
+    _record, _earlier = record, []
     with suppress(OSError, ValueError):
-        _earlier = [json.loads(line) for line in ledger.read_text().splitlines()]
+        _earlier = [json.loads(line) for line in record.read_text().splitlines()]
 
 
 def _know_job() -> None:
     """Record the folders of a job's worker, and replace those of earlier attempts."""
     job = job_folder()
-    if _ledger is None and job is not None:
+    if _record is None and job is not None:
         note_folders_in(job / FOLDERS)
 
 
@@ -255,8 +255,8 @@ def _like(file: Path, before: Path) -> None:
 
 def _note(folder: Path) -> None:
     """Record the folder before it is renamed: its inode shows whether that happened."""
-    if _ledger is not None:
-        with _ledger.open("a") as stream:
+    if _record is not None:
+        with _record.open("a") as stream:
             stream.write(json.dumps(_identity(folder)) + "\n")
 
 

@@ -26,7 +26,7 @@ class Node(NamedTuple):
 
 
 @dataclass
-class Graph:
+class GraphSpans:
     """The parts of a GraphProto or FunctionProto, as spans in the bytes. A repeated message is merged."""
 
     name: str = ""
@@ -43,7 +43,7 @@ class Graph:
 class Function:
     """One FunctionProto."""
 
-    graph: Graph = field(default_factory=Graph)
+    graph: GraphSpans = field(default_factory=GraphSpans)
     domain: str = ""
     overload: str = ""
     inputs: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Model:
     model_version: int = 0
     doc: str = ""
     opsets: dict[str, int] = field(default_factory=dict)
-    graph: Graph = field(default_factory=Graph)
+    graph: GraphSpans = field(default_factory=GraphSpans)
     functions: list[Span] = field(default_factory=list)
 
 
@@ -96,9 +96,9 @@ def _opset(source: Source, start: int, end: int) -> tuple[str, int]:
     return ("" if domain == "ai.onnx" else domain), version
 
 
-def read_graph(data: bytes, start: int, end: int, graph: Graph | None = None) -> Graph:
+def read_graph(data: bytes, start: int, end: int, graph: GraphSpans | None = None) -> GraphSpans:
     """Return the parts of a GraphProto, merged into `graph` if one is given."""
-    graph = graph or Graph()
+    graph = graph or GraphSpans()
     lists = {
         1: graph.nodes,
         5: graph.initializers,

@@ -20,7 +20,7 @@ _BLOCKED = "_nchwc"  # what onnxruntime adds to a node's name, or to its tensor'
 
 
 @dataclass(frozen=True)
-class Place:
+class ModelNode:
     """The model's counterpart of a layer: a tensor, and name and operator of the node that makes it; empty if
     unknown.
     """
@@ -40,14 +40,14 @@ class Origins:
         self._makers = {name: node for node in nodes for name in node.output if name}
         self._named = {node.name: node for node in nodes if node.name}
 
-    def place(self, name: str, outputs: Iterable[str]) -> Place:
+    def place(self, name: str, outputs: Iterable[str]) -> ModelNode:
         """Return the counterpart of a layer with that name that makes these tensors."""
         plain = name.removesuffix(_BLOCKED)
         for tensor in (*outputs, plain):
             if tensor in self._makers:
-                return Place(tensor, node_label(self._makers[tensor]), self._makers[tensor].op_type)
+                return ModelNode(tensor, node_label(self._makers[tensor]), self._makers[tensor].op_type)
         node = self._named.get(name) or self._named.get(plain) or self._last_named(name)
-        return Place(next(filter(None, node.output), ""), node.name, node.op_type) if node is not None else Place()
+        return ModelNode(next(filter(None, node.output), ""), node.name, node.op_type) if node else ModelNode()
 
     def _last_named(self, name: str) -> onnx.NodeProto | None:
         """Return the last node in the name of a TensorRT layer: `A + B`, `PWN(A, B)`, `{ForeignNode[A...B]}`."""

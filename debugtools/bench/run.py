@@ -6,8 +6,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layerwise._tool.backends.bench.loop import Measured, Plan, Tick, measure
-from layerwise._tool.backends.bench.timed import Subject, Timed
+from layerwise._tool.backends.bench.loop import BenchPlan, Measured, Tick, measure
+from layerwise._tool.backends.bench.timed import Timed, TimedSubject
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.text import shown
@@ -94,7 +94,7 @@ class BenchRun:
             if not self.spec.skip_inference:
                 self._measure(subjects, batch)
 
-    def _measure(self, subjects: Sequence[Subject], batch: int | None) -> None:
+    def _measure(self, subjects: Sequence[TimedSubject], batch: int | None) -> None:
         streams: list[Sequence[Timed]] = []
         for subject in subjects:
             feed = feed_for(self.spec, subject.inputs, batch, self._warn)
@@ -121,10 +121,10 @@ class BenchRun:
                 found.append(measured)
         return found
 
-    def _plan(self, rounds: int, turn: int) -> Plan:
+    def _plan(self, rounds: int, turn: int) -> BenchPlan:
         plan = self.spec.plan
         warm_up, runs = (plan.warm_up, plan.warm_up_runs) if turn == 0 else (min(_SHORT_WARM_UP, plan.warm_up), 1)
-        return Plan(warm_up, runs, plan.duration / rounds, -(-plan.iterations // rounds), plan.idle)
+        return BenchPlan(warm_up, runs, plan.duration / rounds, -(-plan.iterations // rounds), plan.idle)
 
     def _tick(self, number: int, batch: int | None, part: int, parts: int) -> Tick:
         name = self.names[number] + (f", batch {batch}" if batch is not None else "")

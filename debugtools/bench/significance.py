@@ -23,7 +23,7 @@ _LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Comparison:
+class LatencyComparison:
     """ratio: median latency over the reference's; low, high: its 95 % interval; p: Mann-Whitney, two-sided.
 
     verdict: faster, slower, "no difference" (none detected), or "too few" runs to decide.
@@ -51,17 +51,17 @@ class Comparison:
         return f"{name} is {self.verdict} than {reference} by {abs(change):.1f} % of the median latency ({span})."
 
 
-def compare(values: Sequence[float] | Floats, reference: Sequence[float] | Floats) -> Comparison:
+def compare(values: Sequence[float] | Floats, reference: Sequence[float] | Floats) -> LatencyComparison:
     """Compare two series of latencies, each in order of measurement."""
     ours, theirs = batch_medians(values), batch_medians(reference)
     if min(len(ours), len(theirs)) < FEWEST:
-        return Comparison(math.nan, math.nan, math.nan, math.nan, "too few")
+        return LatencyComparison(math.nan, math.nan, math.nan, math.nan, "too few")
     middle = float(np.median(theirs))
     ratio = float(np.median(ours)) / middle if middle else math.nan
     low, high = _interval(ours, theirs)
     p = mann_whitney(ours, theirs)
     told = p < _LEVEL and not low <= 1 <= high
-    return Comparison(ratio, low, high, p, ("faster" if ratio < 1 else "slower") if told else "no difference")
+    return LatencyComparison(ratio, low, high, p, ("faster" if ratio < 1 else "slower") if told else "no difference")
 
 
 def batch_medians(values: Sequence[float] | Floats) -> Floats:

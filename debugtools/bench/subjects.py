@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.bench.timed import Setup, Subject, open_subject
+from layerwise._tool.backends.bench.timed import Setup, TimedSubject, open_subject
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.model.file import ModelFile
@@ -49,7 +49,7 @@ def open_model(spec: BenchSpec, runner: RunnerSpec) -> Loadable:
         return Loadable(data=file.structure_bytes(), folder=file.folder)
 
 
-def open_bench(spec: BenchSpec, runner: RunnerSpec, name: str) -> Subject:
+def open_bench(spec: BenchSpec, runner: RunnerSpec, name: str) -> TimedSubject:
     """Open one runner for timing, according to the spec."""
     return open_subject(runner, open_model(spec, runner), Setup(spec.transfers, spec.cuda_graph), name)
 

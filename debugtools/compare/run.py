@@ -30,7 +30,7 @@ from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_fe
 from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, shown_outputs
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.table.comparison import Enough, Feed, Frame, Validator
+from layerwise._tool.debugtools.compare.table.comparison import Enough, Feed, RowContext, Validator
 from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows
 from layerwise._tool.debugtools.compare.table.outcome import Outcome
 from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
@@ -69,7 +69,7 @@ class ComparisonRun:
         self.plots = stack.enter_context(Plots(spec))
         savers = stack.enter_context(Savers(spec, self.sides))
         validator = Validator(context) if spec.validate else None
-        self.frame = Frame(context, spec, setup.model, self.sides, self.pairs, savers, validator)
+        self.shared = RowContext(context, spec, setup.model, self.sides, self.pairs, savers, validator)
         device = self._device() if setup.observing else None
         other = next((side for side in self.model_sides if side.model is not setup.model), None)
         places = Places(setup.model if self.pairs else None, setup.whole_graph, other)
@@ -77,7 +77,7 @@ class ComparisonRun:
         keep = spec.memory_budget is None and setup.count() != 1
         observer = Observer(self.sides, self.pairs, keep, context.artifacts / "waiting", device)
         stack.callback(observer.close)
-        self.observed = ObservedRows(self.frame, setup.marks, self.comparer, observer)
+        self.observed = ObservedRows(self.shared, setup.marks, self.comparer, observer)
 
     def run(self) -> CompareResult:
         """Run all iterations and return the job's result."""
@@ -87,13 +87,13 @@ class ComparisonRun:
                 self._iteration(number, feed, results)
         except Enough:
             self.context.log("stopped at the first failure")
-            self.frame.savers.finish_all(self._mode)
+            self.shared.savers.finish_all(self._mode)
         return self._result()
 
     def _mode(self, index: int) -> str:
         """How layers of a side are observed; "" if none are."""
         side = self.sides[index]
-        return self.frame.observed(side) if self.observed.plan and isinstance(side, ModelSide) else ""
+        return self.shared.observed(side) if self.observed.plan and isinstance(side, ModelSide) else ""
 
     def _device(self) -> "OnDevice | None":
         """How layers are compared on the GPU; None on machines and for runners without one, nothing loaded there."""
@@ -133,7 +133,7 @@ class ComparisonRun:
         return common_feeds(self.sides, feeds, self._uneven)
 
     def _uneven(self, done: int, text: str) -> None:
-        self.frame.left_out.add(NotCompared("", "iterations", text, iteration=done))
+        self.shared.left_out.add(NotCompared("", "iterations", text, iteration=done))
 
     def _plain_results(self) -> Iterator[tuple[Feed, list[IterationResult]]]:
         if self.spec.sequential:
@@ -149,40 +149,40 @@ class ComparisonRun:
         fitted = side.fit(feed, self.context.warn)
         if number == 0:
             self._tell_fallbacks(side)
-            if side.twin is not None and self.comparer.places.any_random():
-                side.twin = None  # one session draws other numbers in its next run
+            if side.session_owner is not None and self.comparer.places.any_random():
+                side.session_owner = None  # one session draws other numbers in its next run
             for _ in range(self.spec.warm_up):
                 side.runner.infer(fitted)
         result = side.plain(number, fitted)
         self._tell_notes(side)
         if self.setup.one_at_a_time and self.setup.last_use(side):
-            (side.twin or side).close()
+            (side.session_owner or side).close()
         return result
 
     def _iteration(self, number: int, feed: Feed, results: list[IterationResult]) -> None:
-        frame = self.frame
+        shared = self.shared
         self.outcome.iteration(number)
-        self.comparer.begin(row for row in frame.done.values() if row.iteration == number)
-        frame.savers.feed(number, feed)
+        self.comparer.begin(row for row in shared.done.values() if row.iteration == number)
+        shared.savers.feed(number, feed)
         self.context.row("inputs", InputsRow(number, _described(feed)))
         for side, result in zip(self.sides, results, strict=True):
             self._tell_run(number, side, result)
         if self.setup.observing:
             self.observed.iteration(number, feed, results)
         else:
-            plain_rows(frame, self.comparer, number, results)
+            plain_rows(shared, self.comparer, number, results)
         for side, result in zip(self.sides, results, strict=True):
-            frame.savers.finish(number, side.index, result.runtime, self._mode(side.index))
+            shared.savers.finish(number, side.index, result.runtime, self._mode(side.index))
         if number == 0:
             self._warn_unknown(results)
 
     def _tell_run(self, number: int, side: Side, result: IterationResult) -> None:
         outputs = _described(result.outputs)
         self.context.row("runs", RunRow(number, side.name, side.index, result.runtime, outputs))
-        plain = isinstance(side, ModelSide) and not (self.setup.observing and self.frame.observed(side) == "marked")
-        if plain or (self.frame.validator and not isinstance(side, ModelSide)):
+        plain = isinstance(side, ModelSide) and not (self.setup.observing and self.shared.observed(side) == "marked")
+        if plain or (self.shared.validator and not isinstance(side, ModelSide)):
             for name in shown_outputs(self.spec.marks, result.outputs):
-                self.frame.keep(number, side, name, result.outputs[name])
+                self.shared.keep(number, side, name, result.outputs[name])
 
     def _warn_unknown(self, results: Sequence[IterationResult]) -> None:
         """Tolerances and exclusions for tensors that are not compared are mostly typing errors."""
@@ -206,12 +206,12 @@ class ComparisonRun:
     def _resume(self) -> None:
         """Rows that an earlier attempt of the job finished are not made again, unless files are made with them."""
         for row in typed(self.context.previous_rows("layers"), LayerRow):
-            self.frame.done[row.key] = row
+            self.shared.done[row.key] = row
             self._count(row)
 
     def _count(self, row: LayerRow) -> None:
         self.outcome.add(row)
-        self.frame.left_out.row(row)
+        self.shared.left_out.row(row)
 
     def _peak(self) -> int:
         used, budget = peak(), self.spec.memory_budget
@@ -230,20 +230,20 @@ class ComparisonRun:
         if self.spec.check_average:
             result.averages = self.accuracy.averages()
             result.passed = accuracy.passed and not self.outcome.bare()
-        if self.frame.validator:
-            result.valid = self.frame.validator.verdict()
+        if self.shared.validator:
+            result.valid = self.shared.validator.verdict()
             result.passed = result.passed and result.valid
         result.peak_memory = self._peak()
         result.canary = self.observed.canary.report()
         plan = self.observed.plan
         result.skipped = plan.skipped if plan else []
         result.unmatched = plan.unmatched if plan else []
-        result.nothing_compared, result.not_compared = self._nothing_compared(), list(self.frame.left_out)
+        result.nothing_compared, result.not_compared = self._nothing_compared(), list(self.shared.left_out)
         return result
 
     def _nothing_compared(self) -> list[str]:
         """Tell what was not compared, and return a sentence for each pair that has no verdict therefore."""
-        left, bare = self.frame.left_out, self.outcome.bare()
+        left, bare = self.shared.left_out, self.outcome.bare()
         for text in left.warnings() if len(bare) < len(self.pairs) else ():
             self.context.warn(text)
         nothing = [left.nothing([side.name for side in self.sides], pair) for pair in bare]

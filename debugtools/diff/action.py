@@ -20,7 +20,7 @@ from layerwise._tool.backends.results.io import load_any
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.diff.files import diff_bytes, diff_folders
 from layerwise._tool.debugtools.diff.models import diff_models
-from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.diff.spec import DiffSpec
 from layerwise._tool.debugtools.diff.tactics import diff_replays
 from layerwise._tool.debugtools.diff.tensors import diff_inputs, diff_results
@@ -35,9 +35,9 @@ _PLAIN = (str, int, float, bool, type(None))
 _Found = tuple[str, Any, Any]
 
 
-def diff_json(a: Path, b: Path) -> Outcome:
+def diff_json(a: Path, b: Path) -> DiffOutcome:
     """Compare two JSON files. The order of keys does not matter. BadFile if one cannot be read."""
-    outcome = Outcome("json")
+    outcome = DiffOutcome("json")
     changed, first, second = (
         outcome.section("values that differ", "changed"),
         outcome.section("only in the first", "only_a"),
@@ -105,7 +105,7 @@ class Context(Protocol):
 
 
 @dataclass(frozen=True)
-class Side:
+class DiffFile:
     """One of the two. content: what was loaded to tell the kind, where that is all there is to load."""
 
     path: Path
@@ -129,7 +129,7 @@ def diff(context: Context) -> dict[str, Any]:
     return {"passed": outcome.equal, **outcome.to_json()}
 
 
-def diff_files(spec: DiffSpec) -> Outcome:
+def diff_files(spec: DiffSpec) -> DiffOutcome:
     """Compare two files or folders. Raises as `diff`."""
     first, second = Path(spec.a), Path(spec.b)
     if spec.as_bytes:
@@ -147,7 +147,7 @@ def diff_files(spec: DiffSpec) -> Outcome:
     return _compared(a, b, spec)
 
 
-def _compared(a: Side, b: Side, spec: DiffSpec) -> Outcome:
+def _compared(a: DiffFile, b: DiffFile, spec: DiffSpec) -> DiffOutcome:
     if a.kind == "model":
         return diff_models(spec)
     if a.kind == "results":
@@ -161,38 +161,38 @@ def _compared(a: Side, b: Side, spec: DiffSpec) -> Outcome:
     return diff_folders(a.path, b.path) if a.kind == "folder" else diff_bytes(a.path, b.path)
 
 
-def _side(path: Path) -> Side:
+def _side(path: Path) -> DiffFile:
     if path.is_dir():
         with suppress(BadFile):  # no folder of iterations
             return _data(path, load_any(path), "folder")
-        return Side(path, "folder")
+        return DiffFile(path, "folder")
     suffix, head = path.suffix.lower(), _head(path)
     if suffix == ".onnx":
-        return Side(path, "model")
+        return DiffFile(path, "model")
     if suffix in (".safetensors", ".npz"):
         return _data(path, load_any(path), "bytes")
-    return _json_side(path) if head.lstrip()[:1] in (b"{", b"[") else Side(path, "bytes")
+    return _json_side(path) if head.lstrip()[:1] in (b"{", b"[") else DiffFile(path, "bytes")
 
 
-def _json_side(path: Path) -> Side:
+def _json_side(path: Path) -> DiffFile:
     try:
         found = load(path, REPLAY_DECODERS)
     except BadFile as error:
-        return Side(path, "bytes" if "not valid JSON" in error.reason else "json")
+        return DiffFile(path, "bytes" if "not valid JSON" in error.reason else "json")
     if isinstance(found, Replay):
-        return Side(path, "tactics", found)
+        return DiffFile(path, "tactics", found)
     if isinstance(found, dict) and found.get("layerwise") == "tactics":
-        return Side(path, "tactics", load_replay(path))
+        return DiffFile(path, "tactics", load_replay(path))
     return _data(path, [found] if isinstance(found, dict) else found, "json")
 
 
-def _data(path: Path, found: Any, other: str) -> Side:
+def _data(path: Path, found: Any, other: str) -> DiffFile:
     """The kind of loaded data: results, inputs, or `other`."""
     if isinstance(found, RunResults):
-        return Side(path, "results", found)
+        return DiffFile(path, "results", found)
     if isinstance(found, list) and found and all(map(_is_feed, found)):
-        return Side(path, "inputs", found)
-    return Side(path, other)
+        return DiffFile(path, "inputs", found)
+    return DiffFile(path, other)
 
 
 def _is_feed(value: Any) -> bool:

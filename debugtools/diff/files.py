@@ -9,15 +9,15 @@ import numpy as np
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import open_regular
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.diff.sides import BLOCK
 
 _BEFORE, _ROWS, _ROW = 16, 5, 8
 
 
-def diff_bytes(a: Path, b: Path) -> Outcome:
+def diff_bytes(a: Path, b: Path) -> DiffOutcome:
     """Compare two files of any kind: where they first differ, and in how many bytes."""
-    outcome = Outcome("bytes")
+    outcome = DiffOutcome("bytes")
     with _Reader(a) as first, _Reader(b) as second:
         if first.size != second.size:
             text = f"sizes differ: {first.size} and {second.size} bytes"
@@ -44,9 +44,9 @@ def same_file(a: Path, b: Path) -> bool:
         return first.size == second.size and all(x == y for x, y in zip(first.blocks(), second.blocks(), strict=True))
 
 
-def diff_folders(a: Path, b: Path) -> Outcome:
+def diff_folders(a: Path, b: Path) -> DiffOutcome:
     """Compare two folders and all below them, by name and then byte by byte. Links are not followed."""
-    outcome = Outcome("folders")
+    outcome = DiffOutcome("folders")
     first, second = (set(_files(folder)) for folder in (a, b))
     for title, key, names in (("only in the first", "only_a", first - second),
                               ("only in the second", "only_b", second - first)):  # fmt: skip

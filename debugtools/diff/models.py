@@ -23,7 +23,7 @@ from layerwise._tool.debugtools.diff.nodes import (
     match_weights,
     operator,
 )
-from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.diff.sides import GraphSide
 from layerwise._tool.debugtools.diff.spec import DiffSpec
 from layerwise._tool.surgery.inspect.view import GraphView, open_view
@@ -41,7 +41,7 @@ class Opened:
     graph: GraphSide
 
 
-def diff_models(spec: DiffSpec) -> Outcome:
+def diff_models(spec: DiffSpec) -> DiffOutcome:
     """Compare two models. Weights must be equal to the bit, or within the tolerances if any are given.
 
     BadFile if one cannot be read as a model.
@@ -71,9 +71,9 @@ class _Models:
     def __init__(self, a: Opened, b: Opened, tolerance: ToleranceSpec) -> None:
         self.a, self.b = a, b
         self._tolerances = None if tolerance == ToleranceSpec() else Tolerances(tolerance)
-        self.found = Outcome("models")
+        self.found = DiffOutcome("models")
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> DiffOutcome:
         self._head()
         self._values("inputs", self.a.graph.view.inputs, self.b.graph.view.inputs)
         self._values("outputs", self.a.graph.view.outputs, self.b.graph.view.outputs)

@@ -30,7 +30,7 @@ class Section:
 
 
 @dataclass
-class Outcome:
+class DiffOutcome:
     """The result of a comparison. kind: what was compared (results, inputs, models, tactics, json, bytes, folders)."""
 
     kind: str

@@ -3,13 +3,13 @@
 from typing import Any
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.engines.tactics import Algorithm, Choice, Replay
 
 
-def diff_replays(a: Replay, b: Replay) -> Outcome:
+def diff_replays(a: Replay, b: Replay) -> DiffOutcome:
     """Compare layer by layer."""
-    outcome = Outcome("tactics")
+    outcome = DiffOutcome("tactics")
     changed = outcome.section("layers with another algorithm", "changed")
     for name, algorithm in a.layers.items():
         other = b.layers.get(name)

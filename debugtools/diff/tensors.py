@@ -11,20 +11,20 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, co
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.table.layers import place_of
-from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.diff.spec import DiffSpec
 
 Tensors = Mapping[str, Array]
 Stream = tuple[str, Sequence[Tensors]]
 
 
-def diff_results(a: RunResults, b: RunResults, spec: DiffSpec) -> Outcome:
+def diff_results(a: RunResults, b: RunResults, spec: DiffSpec) -> DiffOutcome:
     """Compare saved outputs: runner by runner in their order (names hold dates), iteration by iteration."""
     first, second = ([(name, [i.outputs for i in its]) for name, its in side.items()] for side in (a, b))
     return _TensorDiff("results", spec).outcome(first, second)
 
 
-def diff_inputs(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]], spec: DiffSpec) -> Outcome:
+def diff_inputs(a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]], spec: DiffSpec) -> DiffOutcome:
     """Compare saved inputs, iteration by iteration."""
     first, second = ([("", [StoredOutputs(feed) for feed in feeds])] for feeds in (a, b))
     return _TensorDiff("inputs", spec).outcome(first, second)
@@ -34,7 +34,7 @@ class _TensorDiff:
     """Compares one tensor after the other; nothing is kept of them."""
 
     def __init__(self, kind: str, spec: DiffSpec) -> None:
-        self.found = Outcome(kind)
+        self.found = DiffOutcome(kind)
         self._shape = self.found.section("runners and iterations", "counts")
         self._changed = self.found.section("tensors that differ", "changed")
         self._only = (
@@ -46,7 +46,7 @@ class _TensorDiff:
         self._exact = self._close = 0
         self._worst: tuple[float, str] = (-1.0, "")
 
-    def outcome(self, a: Sequence[Stream], b: Sequence[Stream]) -> Outcome:
+    def outcome(self, a: Sequence[Stream], b: Sequence[Stream]) -> DiffOutcome:
         """Compare all and say what it comes to."""
         self._counts("runners", len(a), len(b))
         for number, ((name, first), (_, second)) in enumerate(zip(a, b, strict=False)):

@@ -13,7 +13,7 @@ from layerwise._tool.debugtools.engines.node_map.layers import Mapped
 from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
-from layerwise._tool.debugtools.locate.suspects import Crowd, Suspect, Suspects, evidence, suspect_row
+from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, suspect_row
 
 _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
 _TF32 = 1e-2
@@ -26,7 +26,7 @@ class Findings:
     def __init__(self, suspect: ModelSide, reference: Side) -> None:
         self._suspect, self._reference = suspect, reference
         self._suspects = Suspects()
-        self._crowd = Crowd()
+        self._noise_floor = NoiseFloor()
         self._failures: list[str] = []
         self._outputs: dict[str, bool] = {}
         self._stopped = ""
@@ -37,7 +37,7 @@ class Findings:
         """Take in one tensor."""
         name = row.tensor
         if isinstance(row.local, float) and is_floating(row.dtype[0]):
-            self._crowd.add(row.op, row.local, off=row.diagnosis == "kernel")
+            self._noise_floor.add(row.op, row.local, off=row.diagnosis == "kernel")
         if suspect is not None:
             self._suspects.add(suspect)
             if suspect.failure:
@@ -80,7 +80,7 @@ class Findings:
 
     def _row(self, suspect: Suspect, outputs: list[str]) -> SuspectRow:
         own, told = self._suspect.own(suspect.tensor), self._differences
-        like = self._crowd.told(suspect.place.op) if suspect.word == "kernel" else ""
+        like = self._noise_floor.told(suspect.place.op) if suspect.word == "kernel" else ""
         lines = [*([like] if like else []), *self._tf32(suspect), *self._layers(suspect)]
         lines += told.of(suspect.region, own) if told else []
         return suspect_row(suspect, outputs, self._suspect.model.cut, evidence(suspect, lines, self._stopped))
@@ -110,11 +110,11 @@ class Findings:
         return LocateResult(
             passed=bool(rows), suspects=rows, n_suspects=len(self._chosen()), tensors=self._tensors,
             stopped=self._stopped, outputs_differ=not all(self._outputs.values()), summary=self._summary(rows),
-            level=self._crowd.level, peak_memory=peak(), seconds=seconds, runners=runners,
+            level=self._noise_floor.level, peak_memory=peak(), seconds=seconds, runners=runners,
         )  # fmt: skip
 
     def _chosen(self) -> list[tuple[Suspect, list[str]]]:
-        return self._crowd.standing_out(self._worth_telling())
+        return self._noise_floor.standing_out(self._worth_telling())
 
     def _worth_telling(self) -> list[tuple[Suspect, list[str]]]:
         """All suspects: what rounding explains only if nothing else does, and something is wrong."""
@@ -123,7 +123,7 @@ class Findings:
         return ranked if told or self._stopped or not all(self._outputs.values()) else []
 
     def _summary(self, rows: list[SuspectRow]) -> str:
-        level = self._crowd.level
+        level = self._noise_floor.level
         usual = f"; most nodes are off by about {level:.2g}: it computes in lower precision" if level else ""
         if rows:
             first = rows[0]

@@ -31,7 +31,7 @@ _TOLD = 3
 MOST_TRIPS = 10_000
 
 
-class Body:
+class BodyRunner:
     """A body that can be run. outputs: what it gives, in the order of its graph; a name may occur twice."""
 
     def __init__(self, part: Part, outputs: Sequence[str]) -> None:
@@ -62,7 +62,7 @@ class Body:
             self._runner = None
 
 
-def trips(node: onnx.NodeProto, body: onnx.GraphProto, values: Values, reference: Body) -> Iterator[dict[str, Array]]:
+def trips(node: onnx.NodeProto, body: onnx.GraphProto, values: Values, reference: BodyRunner) -> Iterator[Values]:
     """Give what goes into the body's own inputs, trip by trip; the reference's body makes the state of the next.
 
     values: what the node reads, by name. LayerwiseError for what cannot be run trip by trip.
@@ -76,7 +76,7 @@ def trips(node: onnx.NodeProto, body: onnx.GraphProto, values: Values, reference
         yield from _scan(node, names, values, reference)
 
 
-def _loop(node: onnx.NodeProto, names: Sequence[str], values: Values, reference: Body) -> Iterator[dict[str, Array]]:
+def _loop(node: onnx.NodeProto, names: Sequence[str], values: Values, reference: BodyRunner) -> Iterator[Values]:
     given = [values[name] if name else None for name in [*node.input, "", ""][: max(2, len(node.input))]]
     most = MOST_TRIPS if given[0] is None else min(MOST_TRIPS, int(given[0].reshape(())))
     go_on = given[1] is None or bool(given[1].reshape(()))
@@ -89,7 +89,7 @@ def _loop(node: onnx.NodeProto, names: Sequence[str], values: Values, reference:
         go_on, state = bool(made[0].reshape(())), made[1 : 1 + len(state)]
 
 
-def _scan(node: onnx.NodeProto, names: Sequence[str], values: Values, reference: Body) -> Iterator[dict[str, Array]]:
+def _scan(node: onnx.NodeProto, names: Sequence[str], values: Values, reference: BodyRunner) -> Iterator[Values]:
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute if not a.HasField("g")}
     count = int(attributes["num_scan_inputs"])
     if len(names) != len(node.input):  # opset 8: a batch, and lengths as the first input
@@ -157,7 +157,7 @@ def _search(pair: Pair, values: tuple[Values, Values], depth: int) -> Inside:
     """Run the body trip by trip until the sides part, and look there."""
     name, mine, theirs = _graphs(pair, values[1])
     parts = [_part(*which) for which in ((pair.mine, mine, values[0]), (pair.theirs, theirs, values[1]))]
-    both = [Body(part, [o.name for o in graph.output]) for part, graph in zip(parts, (mine, theirs), strict=True)]
+    both = [BodyRunner(part, [o.name for o in graph.output]) for part, graph in zip(parts, (mine, theirs), strict=True)]
     with ExitStack() as stack:
         for body in both:
             stack.callback(body.close)
@@ -194,7 +194,7 @@ def _graphs(pair: Pair, values: Values) -> tuple[str, onnx.GraphProto, onnx.Grap
     return name, mine[name], theirs[name]
 
 
-def _divergence(both: Sequence[Body], feeds: tuple[Values, Values]) -> int:
+def _divergence(both: Sequence[BodyRunner], feeds: tuple[Values, Values]) -> int:
     """How far the outputs of a trip are apart: not at all, less than rounding explains, beyond it."""
     expected = both[1].run(feeds[1])
     try:

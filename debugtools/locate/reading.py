@@ -13,12 +13,12 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import SAFETY, unit_roundoff
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
-from layerwise._tool.debugtools.compare.table.layers import Ledger, layer_row
+from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place
 from layerwise._tool.debugtools.locate.errors import Error, error_from, error_of
-from layerwise._tool.debugtools.locate.grounds import Grounds
 from layerwise._tool.debugtools.locate.inside import enter
+from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.rows import Inside
 from layerwise._tool.debugtools.locate.suspects import Suspect, diagnose
 from layerwise._tool.debugtools.locate.walk import Met, Walk
@@ -66,24 +66,24 @@ def _terms(node: onnx.NodeProto, shape: Callable[[str], Shape | None], size: int
 class Reader:
     """Reads the tensors of one iteration, as `walk` meets them.
 
-    grounds: of the walk. cut: the suspect's model. mode: how the suspect is observed, as the layer table has it.
+    plan: of the walk. cut: the suspect's model. mode: how the suspect is observed, as the layer table has it.
     bodies: whether bodies of suspects are looked into.
     """
 
     def __init__(
-        self, iteration: int, comparer: Comparer, grounds: Grounds, walk: Walk, cut: "GraphCut", mode: str, bodies: bool
+        self, iteration: int, comparer: Comparer, plan: LocatePlan, walk: Walk, cut: "GraphCut", mode: str, bodies: bool
     ) -> None:
-        self._iteration, self._comparer, self._grounds, self._walk = iteration, comparer, grounds, walk
+        self._iteration, self._comparer, self._plan, self._walk = iteration, comparer, plan, walk
         self._cut, self._mode, self._bodies = cut, mode, bodies
         runner = comparer.sides[0].spec
         self._asked, self._tests = asked_types(runner), _DEAR_TESTS if runner.kind == "trt" else _MOST_TESTS
-        self._ledger = Ledger(comparer.places)
+        self._pair_errors = PairErrors(comparer.places)
         self._errors: dict[str, float] = {}
         self._shapes = {name: array.shape for name, array in walk.feed.items()}
 
     def read(self, met: Met) -> tuple[LayerRow, Suspect | None]:
         """Return the tensor's row, and what there is to suspect."""
-        place, region = self._comparer.places.place(met.name), self._grounds.region(met.name)
+        place, region = self._comparer.places.place(met.name), self._plan.region(met.name)
         self._shapes[self._comparer.sides[0].own(met.name)] = met.reference.shape
         result, accumulated, judged = self._accumulated(met, place.depth)
         local = self._local(met, result, region)
@@ -119,12 +119,12 @@ class Reader:
 
     def _inside(self, met: Met, suspect: Suspect) -> Inside | None:
         """What is at fault in the node's body, where that was asked for."""
-        pair = self._grounds.pair(met.name) if self._bodies and self._mode != "executed" else None
+        pair = self._plan.pair(met.name) if self._bodies and self._mode != "executed" else None
         return enter(pair, suspect, self._walk) if pair else None
 
     def _is_suspect(self, found: Suspect) -> bool:
         """Alike runners should give the same bits, so that any local error says something; others round their way."""
-        differs = self._grounds.same_runner and found.local is not None and found.local.rel > 0
+        differs = self._plan.same_runner and found.local is not None and found.local.rel > 0
         return differs or found.word not in ("clean", "propagated")
 
     def _row(self, met: Met, place: Place, result: Comparison, judged: Judged) -> LayerRow:
@@ -135,7 +135,7 @@ class Reader:
         if met.accumulated is None:
             return self._not_reached(met), None, (None, "")
         result = self._comparer.compare(met.name, met.accumulated, met.reference)
-        judged = self._ledger.judge(met.name, result)
+        judged = self._pair_errors.judge(met.name, result)
         error = error_from(result, met.accumulated, met.reference, (), depth)
         return result, error.allowing(self._asked, depth), judged
 
@@ -159,7 +159,7 @@ class Reader:
         """The error with what its condition explains, where sides that compute differently disagree: a long sum, or
         how far the result moves when the inputs are rounded once."""
         in_question = error.bound < error.rel < math.inf and error.bound == error.coarse > 0 and not error.onset
-        if not in_question or self._grounds.alike(met.name):
+        if not in_question or self._plan.alike(met.name):
             return error
         nodes = [self._cut.nodes[i] for i in region]
         kinds = dtype_name(met.reference), dtype_name(met.local) if met.local is not None else ""

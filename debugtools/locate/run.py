@@ -28,7 +28,7 @@ from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.locate.errors import error_of
 from layerwise._tool.debugtools.locate.findings import Findings
-from layerwise._tool.debugtools.locate.grounds import Grounds
+from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.reading import Reader
 from layerwise._tool.debugtools.locate.rows import LocateResult
 from layerwise._tool.debugtools.locate.spec import LocateSpec
@@ -92,7 +92,7 @@ class LocateRun:
         places = Places(setup.model, True, other_model(self.suspect, self.reference))
         self._comparer = Comparer(spec.compare, setup.sides, places, lambda *_: None)
         self._done = {row.key for row in typed(context.previous_rows("layers"), LayerRow)}
-        self._grounds: Grounds | None = None
+        self._plan: LocatePlan | None = None
         self.findings = Findings(self.suspect, self.reference)
 
     def __enter__(self) -> Self:
@@ -147,7 +147,7 @@ class LocateRun:
         self.context.log(f"{why}looking at the {what} of {name}, which makes {counts}")
         for pool in self._pools:
             pool.close()  # of another plan's segments
-        self._grounds = None
+        self._plan = None
 
     def _look_into_engine(self, feed: Feed, folder: Path) -> None:
         """Have the suspect observed as its engine runs; rows of table `engine`."""
@@ -167,18 +167,18 @@ class LocateRun:
         )
 
     def _iteration(self, number: int, feeds: tuple[Feed, Feed]) -> None:
-        if self._grounds is None:
-            self._grounds = Grounds(self.suspect, self.reference, feeds, self._limits())
-        grounds, mode = self._grounds, self._mode()
-        with grounds.walk(number, feeds, self._pools, self.context.artifacts / "waiting") as walk:
-            reader = Reader(number, self._comparer, grounds, walk, self.suspect.model.cut, mode, self.spec.bodies)
+        if self._plan is None:
+            self._plan = LocatePlan(self.suspect, self.reference, feeds, self._limits())
+        plan, mode = self._plan, self._mode()
+        with plan.walk(number, feeds, self._pools, self.context.artifacts / "waiting") as walk:
+            reader = Reader(number, self._comparer, plan, walk, self.suspect.model.cut, mode, self.spec.bodies)
             for done, met in enumerate(walk, 1):
                 row, suspect = reader.read(met)
                 if row.key not in self._done:
                     self.context.row("layers", row)
                 self.findings.add(row, suspect)
-                self.context.progress(done, len(grounds.points), "tensors", met.name)
-        self.findings.walked(walk.stopped, len(grounds.points))
+                self.context.progress(done, len(plan.points), "tensors", met.name)
+        self.findings.walked(walk.stopped, len(plan.points))
         for pool in self._pools:
             pool.forget()
 

@@ -175,7 +175,7 @@ Found = tuple[Suspect, list[str]]
 
 
 @dataclass
-class Crowd:
+class NoiseFloor:
     """Own errors of floating tensors by operator: of all, and those beyond what rounding explains."""
 
     _counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))

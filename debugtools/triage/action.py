@@ -17,7 +17,7 @@ from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.triage import measure
-from layerwise._tool.debugtools.triage.finding import Case, Finding, Place, SubJobs
+from layerwise._tool.debugtools.triage.finding import Case, Finding, JobFolders, SubJobs
 from layerwise._tool.debugtools.triage.flow import END, FIRST, STEPS, check_answers, follow
 from layerwise._tool.debugtools.triage.rows import StepRow, TriageReport, TriageResult
 from layerwise._tool.debugtools.triage.spec import TriageSpec
@@ -74,13 +74,13 @@ class Triage:
         self.rows: list[StepRow] = []
         self._asks = spec.ask
 
-    def _place(self) -> Place:
+    def _place(self) -> JobFolders:
         work = self.context.artifacts / "triage"
         try:
             if not self.earlier:
                 shutil.rmtree(work, ignore_errors=True)
             work.mkdir(parents=True, exist_ok=True)
-            place = Place(work, Path(self.spec.output) if self.spec.output else None)
+            place = JobFolders(work, Path(self.spec.output) if self.spec.output else None)
             place.check()
         except OSError as error:
             raise LayerwiseError(f"{self.spec.output or work} cannot be made: {error.strerror}") from error

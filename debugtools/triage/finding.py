@@ -122,7 +122,7 @@ class SubJobs:
         return listen
 
 
-class Place:
+class JobFolders:
     """work: the folder in the job, which later attempts go on with. output: the user's, None: there is none."""
 
     def __init__(self, work: Path, output: Path | None) -> None:
@@ -187,7 +187,7 @@ class Case:
 
     spec: TriageSpec
     jobs: SubJobs
-    place: Place
+    place: JobFolders
     findings: dict[str, Finding] = field(default_factory=dict)
 
     @property

@@ -11,7 +11,7 @@ from layerwise._tool.surgery.wire.graph import INITIALIZER, INPUT, NODE, OUTPUT,
 from layerwise._tool.surgery.wire.pieces import Piece, embedded
 
 
-class Part:
+class ExtractedPart:
     """A part of a graph. weights: names of its initializers. can_embed: no other tensors are in files."""
 
     def __init__(self, graph: WireGraph, nodes: Sequence[int], ins: Sequence[str], outs: Sequence[str]) -> None:
@@ -45,7 +45,7 @@ class Parts:
         """Return names of the tensors that can be inputs and outputs of a part."""
         return {*self.graph.makers, *self.graph.inputs}
 
-    def extract(self, inputs: Sequence[End] | None, outputs: Sequence[End] | None) -> Part | None:
+    def extract(self, inputs: Sequence[End] | None, outputs: Sequence[End] | None) -> ExtractedPart | None:
         """Return what computes `outputs` from `inputs` (None: the model's).
 
         None if `surgery.extract.structure` is needed.
@@ -62,7 +62,7 @@ class Parts:
         fed = needed <= made | set(ins) | graph.weights.keys()
         if not fed or made & set(ins) or not self._declared(ins, outs) or any(map(graph.has_body, nodes)):
             return None
-        return Part(graph, nodes, ins, outs)
+        return ExtractedPart(graph, nodes, ins, outs)
 
     def _declared(self, ins: Iterable[str], outs: Iterable[str]) -> bool:
         """Return whether types of all ends are stated, and shapes of inputs."""

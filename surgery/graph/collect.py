@@ -2,7 +2,7 @@
 
 from layerwise._tool.backends.model.record_attributes import read_attribute
 from layerwise._tool.backends.model.record_values import Value, read_initializer, read_sparse_initializer, read_value
-from layerwise._tool.backends.model.records import Graph, Model, Span, read_function, read_graph, read_model, read_node
+from layerwise._tool.backends.model.records import GraphSpans, Span, read_function, read_graph, read_model, read_node
 from layerwise._tool.backends.model.wire import MAX_DEPTH, WireError
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
@@ -19,7 +19,7 @@ class Collector:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.model: Model = read_model(data)
+        self.model = read_model(data)
         self.tensors: list[TensorEntry] = []
         self.scopes: list[ScopeEntry] = []
         self.problems: list[str] = []
@@ -52,7 +52,7 @@ class Collector:
         scope.inputs = function.inputs
         self._body(function.graph, scope, function.outputs, 0)
 
-    def _graph(self, graph: Graph, scope: ScopeEntry, depth: int) -> None:
+    def _graph(self, graph: GraphSpans, scope: ScopeEntry, depth: int) -> None:
         data = self.data
         places = [read_initializer(data, s) for s in graph.initializers]
         places += [read_sparse_initializer(data, s) for s in graph.sparse]
@@ -69,7 +69,7 @@ class Collector:
         self._body(graph, scope, [v.name for v in outputs], depth)
         self._types(scope, [*inputs, *outputs])
 
-    def _body(self, graph: Graph, scope: ScopeEntry, outputs: list[str], depth: int) -> None:
+    def _body(self, graph: GraphSpans, scope: ScopeEntry, outputs: list[str], depth: int) -> None:
         """Read the nodes, number them in topological order, and mark the graph's outputs."""
         scope.nodes = [NodeEntry(read_node(self.data, *span), scope.number, i) for i, span in enumerate(graph.nodes)]
         for entry in scope.nodes:

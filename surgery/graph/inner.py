@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from layerwise._tool.surgery.graph.ground import MAIN, Ground, Place, bodies_of
+from layerwise._tool.surgery.graph.numbering import MAIN, Numbering, ScopeLocation, bodies_of
 from layerwise._tool.surgery.model.structure import Graph, function_name
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ class Inner:
     changed nodes, and the functions. A changed body's owner is always a changed node.
     """
 
-    def __init__(self, ground: Ground, state: "Structure", own: "dict[int, onnx.NodeProto]") -> None:
-        self._ground = ground
+    def __init__(self, numbering: Numbering, state: "Structure", own: "dict[int, onnx.NodeProto]") -> None:
+        self._numbering = numbering
         self.graphs: dict[int, Graph] = {}
         self.owners: dict[int, int] = {}
         self._numbers: dict[int, int] = {}
@@ -29,27 +29,27 @@ class Inner:
         self._used: set[int] = set()
         for number, node in own.items():
             self._take_bodies(number, node, state)
-        self.functions = state.functions is not ground.structure.functions
+        self.functions = state.functions is not numbering.structure.functions
         if self.functions:
             self._take_functions(state)
 
     def _take_functions(self, state: "Structure") -> None:
-        known = {id(function) for function in self._ground.structure.functions}
+        known = {id(function) for function in self._numbering.structure.functions}
         turns: dict[str, int] = {}
         for function in state.functions:
             name = function_name(function)
             turns[name] = turns.get(name, -1) + 1
-            scope = self._ground.scope_number(Place(-1, name, turns[name]))
+            scope = self._numbering.scope_number(ScopeLocation(-1, name, turns[name]))
             self.live.add(scope)
             if id(function) not in known:
                 self._take(scope, -1, Graph.of_function(function))
 
     def _take_bodies(self, owner: int, node: "onnx.NodeProto", outer: Graph) -> None:
         bodies = bodies_of(node, owner)
-        old = self._ground.proto(owner) if bodies else None
+        old = self._numbering.proto(owner) if bodies else None
         before = dict(bodies_of(old, owner)) if old is not None else {}
         for place, body in bodies:
-            scope = self._ground.scope_number(place)
+            scope = self._numbering.scope_number(place)
             self.live.add(scope)
             if before.get(place) != body:
                 self._take(scope, owner, Graph.of(body, outer))
@@ -59,18 +59,18 @@ class Inner:
         self.graphs[scope], self.owners[scope] = graph, owner
         free, rest = self._kept(scope, graph)
         for node in rest:
-            number = self._ground.node_number(node, scope, free, self._used)
+            number = self._numbering.node_number(node, scope, free, self._used)
             free.discard(number)
             self._number(node, number)
-            old = self._ground.proto(number)
+            old = self._numbering.proto(number)
             if old != node:
                 self.own[number] = scope
                 self._take_bodies(number, node, graph)
 
     def _kept(self, scope: int, graph: Graph) -> "tuple[set[int], list[onnx.NodeProto]]":
         """Number the nodes that are equal to the file's; return the file's other nodes there, and those left over."""
-        old = self._ground.graph(scope)
-        free = {} if old is None else dict(zip(_positions(self._ground, scope), old.nodes, strict=True))
+        old = self._numbering.graph(scope)
+        free = {} if old is None else dict(zip(_positions(self._numbering, scope), old.nodes, strict=True))
         by_output = {next(filter(None, node.output), ""): number for number, node in free.items()}
         rest = []
         for node in graph.nodes:
@@ -96,11 +96,11 @@ class Inner:
         while name and at > MAIN:
             graph = self.graphs.get(at)
             if graph is None or graph.defines(name) or self.owners[at] < 0:
-                return self._ground.tensor_number(name, at)
+                return self._numbering.tensor_number(name, at)
             at = self.own.get(self.owners[at], MAIN)
-        return self._ground.tensor_number(name)
+        return self._numbering.tensor_number(name)
 
 
-def _positions(ground: Ground, scope: int) -> list[int]:
+def _positions(numbering: Numbering, scope: int) -> list[int]:
     """Return the file's nodes in a scope, in file order."""
-    return sorted(ground.index.scope_nodes(scope).tolist(), key=ground.index.node_position)
+    return sorted(numbering.index.scope_nodes(scope).tolist(), key=numbering.index.node_position)

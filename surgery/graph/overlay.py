@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from layerwise._tool.surgery.graph.ground import MAIN
 from layerwise._tool.surgery.graph.index import Numbers
+from layerwise._tool.surgery.graph.numbering import MAIN
 from layerwise._tool.surgery.graph.overlay_nodes import by_place
 from layerwise._tool.surgery.graph.overlay_tensors import OverlayTensors
 from layerwise._tool.surgery.graph.repeats import Repeat, find_repeats
@@ -64,7 +64,7 @@ class Overlay(OverlayTensors):
 
     def reach(self, nodes: Iterable[int]) -> NDArray[np.bool_]:
         """Return a mask over node numbers: `nodes`, and all that depend on them."""
-        at, below = self.ground.below
+        at, below = self.numbering.below
         more: dict[int, list[int]] = {}
         for own in self.own:
             for parent in self.parents(own):
@@ -105,7 +105,7 @@ class Overlay(OverlayTensors):
 
     def find_tensor(self, name: str) -> int:
         scopes = (MAIN, *self._inner.graphs)
-        known = [self.ground.known_tensor(name, scope) for scope in scopes]
+        known = [self.numbering.known_tensor(name, scope) for scope in scopes]
         known += [tensor for tensor in self._base.tensors_named(name) if self._base.tensor_scope(tensor) not in scopes]
         return next((t for t in known if t >= 0 and self.tensor_kind(t) != "missing"), -1)
 

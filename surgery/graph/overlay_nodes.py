@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from layerwise._tool.backends.model.reads import captures, subgraphs
 from layerwise._tool.surgery.graph.attribute_text import attribute_text
-from layerwise._tool.surgery.graph.ground import MAIN, Ground
 from layerwise._tool.surgery.graph.index import Dim, GraphIndex, Numbers
 from layerwise._tool.surgery.graph.inner import Inner
+from layerwise._tool.surgery.graph.numbering import MAIN, Numbering
 from layerwise._tool.surgery.model.lookups import difference
 
 if TYPE_CHECKING:
@@ -31,33 +31,33 @@ class OverlayNodes(GraphIndex):
     node of `order`. types: known types of the main graph's tensors in addition to declared ones.
     """
 
-    def __init__(self, ground: Ground, state: "Structure", types: Mapping[str, Type] | None = None) -> None:
-        self.ground, self.state, self.types = ground, state, dict(types or {})
-        self._base = ground.index
-        self.folder = ground.index.folder
+    def __init__(self, numbering: Numbering, state: "Structure", types: Mapping[str, Type] | None = None) -> None:
+        self.numbering, self.state, self.types = numbering, state, dict(types or {})
+        self._base = numbering.index
+        self.folder = numbering.index.folder
         self.own: dict[int, onnx.NodeProto] = {}
         self._numbers: dict[int, int] = {}
         alive = self._take_main()
-        self._inner = Inner(ground, state, self.own)
+        self._inner = Inner(numbering, state, self.own)
         self.own |= {number: self._inner.protos[number] for number in self._inner.own}
         self._scope_of = dict(self._inner.own)
         self._drop_inner(alive)
         self._alive = alive
         self.gone = set(np.flatnonzero(~alive).tolist())
         self.order, self.places = in_order(self, alive)
-        self.n_nodes, self.n_tensors = ground.n_nodes, ground.n_tensors
+        self.n_nodes, self.n_tensors = numbering.n_nodes, numbering.n_tensors
         self._ends = {MAIN: (set(state.input_names), set(state.output_names))}
         self.meta = self._described()
 
     def _take_main(self) -> NDArray[np.bool_]:
         """Number the main graph's new nodes; return which of the file's nodes remain."""
-        ground = self.ground
-        lost, new = difference(ground.structure.nodes, self.state.nodes)
-        free = {ground.numbers[id(node)] for node in lost}
+        numbering = self.numbering
+        lost, new = difference(numbering.structure.nodes, self.state.nodes)
+        free = {numbering.numbers[id(node)] for node in lost}
         for node in new:
-            number = self._numbers[id(node)] = ground.node_number(node, MAIN, free, self.own)
+            number = self._numbers[id(node)] = numbering.node_number(node, MAIN, free, self.own)
             free.discard(number)
-            if ground.proto_of.get(number) != node:
+            if numbering.proto_of.get(number) != node:
                 self.own[number] = node
         alive = np.ones(self._base.n_nodes, np.bool_)
         alive[list(free)] = False
@@ -84,7 +84,7 @@ class OverlayNodes(GraphIndex):
     def _described(self) -> dict[str, Any]:
         state, base = self.state, self._base.meta
         scopes = list(base["scopes"])
-        for number, place in enumerate(self.ground.places[len(scopes) :], len(scopes)):
+        for number, place in enumerate(self.numbering.places[len(scopes) :], len(scopes)):
             kind = "function" if place.owner < 0 else "body"
             scopes.append({"kind": kind, "name": place.attribute, "attribute": place.attribute, "parent": MAIN,
                            "owner": place.owner, "inputs": [], "outputs": [], "n_nodes": 0})  # fmt: skip
@@ -94,7 +94,7 @@ class OverlayNodes(GraphIndex):
             scopes[number] = {**scopes[number], "inputs": graph.input_names, "outputs": graph.output_names,
                               "n_nodes": len(graph.nodes)}  # fmt: skip
         return {**base, "inputs": state.input_names, "outputs": state.output_names, "opsets": dict(state.opsets),
-                "n_nodes": len(self.order), "weight_bytes": self.ground.weight_bytes(state),
+                "n_nodes": len(self.order), "weight_bytes": self.numbering.weight_bytes(state),
                 "scopes": scopes}  # fmt: skip
 
     # Graphs
@@ -103,7 +103,7 @@ class OverlayNodes(GraphIndex):
         """Return the main graph, a body or a function of this state. KeyError if there is none."""
         if scope == MAIN:
             return self.state
-        found = self._inner.graphs.get(scope) or self.ground.graph(scope)
+        found = self._inner.graphs.get(scope) or self.numbering.graph(scope)
         if found is None:
             raise KeyError(scope)
         return found
@@ -124,12 +124,12 @@ class OverlayNodes(GraphIndex):
     def number(self, node: "onnx.NodeProto") -> int:
         """Return the number of a node of the main graph or of a changed body or function, -1 for any other."""
         own = self._numbers.get(id(node), -1)
-        own = own if own >= 0 else self.ground.numbers.get(id(node), -1)
+        own = own if own >= 0 else self.numbering.numbers.get(id(node), -1)
         return own if own >= 0 else self._inner.number(node)
 
     def proto(self, node: int) -> "onnx.NodeProto | None":
         """Return a node of this state, or of the file, as a proto."""
-        return self.own.get(node) or self._inner.protos.get(node) or self.ground.proto(node)
+        return self.own.get(node) or self._inner.protos.get(node) or self.numbering.proto(node)
 
     def label(self, node: int) -> str:
         """Return the name by which edits of the node's graph find it."""
@@ -207,7 +207,7 @@ class _Keys:
     """Sort keys of the new nodes, between the numbers of the file's nodes."""
 
     def __init__(self, overlay: OverlayNodes) -> None:
-        self._overlay, self._n_file = overlay, overlay.ground.index.n_nodes
+        self._overlay, self._n_file = overlay, overlay.numbering.index.n_nodes
         self.of: dict[int, float] = {}
 
     def add(self, number: int, node: "onnx.NodeProto") -> None:
@@ -233,15 +233,15 @@ class _Keys:
         return [number for number in map(self._overlay.number, readers) if 0 <= number < self._n_file]
 
     def _end(self, number: int) -> float:
-        return self.of[number] if number in self.of else float(self._overlay.ground.after(number))
+        return self.of[number] if number in self.of else float(self._overlay.numbering.after(number))
 
     def _start(self, scope: int) -> float:
         """Return the position of unconnected nodes: after the main graph, or first in a body or function."""
-        ground = self._overlay.ground
-        nodes = ground.index.scope_nodes(scope)
+        numbering = self._overlay.numbering
+        nodes = numbering.index.scope_nodes(scope)
         if not scope:
-            return float(ground.after(int(nodes[-1]))) if nodes.size else -1.0
-        owner = ground.places[scope].owner
+            return float(numbering.after(int(nodes[-1]))) if nodes.size else -1.0
+        owner = numbering.places[scope].owner
         if owner >= 0:
             return self.of.get(owner, float(owner))
         return float(nodes[0]) - 0.5 if nodes.size else float(self._n_file + scope)

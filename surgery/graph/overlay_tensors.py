@@ -6,8 +6,8 @@ import numpy as np
 
 from layerwise._tool.backends.model.record_values import read_value
 from layerwise._tool.backends.tensors import dtype_name
-from layerwise._tool.surgery.graph.ground import MAIN, NOTHING, nbytes
 from layerwise._tool.surgery.graph.index import Dim, Numbers
+from layerwise._tool.surgery.graph.numbering import MAIN, NOTHING, nbytes
 from layerwise._tool.surgery.graph.overlay_nodes import OverlayNodes, Type
 
 if TYPE_CHECKING:
@@ -20,15 +20,15 @@ class OverlayTensors(OverlayNodes):
     def _holder(self, tensor: int) -> "Graph | None":
         """Return the graph that defines a tensor, None if the file's index does."""
         scope = self.tensor_scope(tensor)
-        if tensor < self._base.n_tensors:
-            return self._changed(scope)
-        return self._changed(scope) or self.ground.graph(scope) or NOTHING
+        found = self._changed(scope)
+        return found if tensor < self._base.n_tensors else found or self.numbering.graph(scope) or NOTHING
 
     def tensor_name(self, tensor: int) -> str:
-        return self._base.tensor_name(tensor) if tensor < self._base.n_tensors else self.ground.new_tensor(tensor)[1]
+        return self._base.tensor_name(tensor) if tensor < self._base.n_tensors else self.numbering.new_tensor(tensor)[1]
 
     def tensor_scope(self, tensor: int) -> int:
-        return self._base.tensor_scope(tensor) if tensor < self._base.n_tensors else self.ground.new_tensor(tensor)[0]
+        base = self._base
+        return base.tensor_scope(tensor) if tensor < base.n_tensors else self.numbering.new_tensor(tensor)[0]
 
     def tensor_dtype(self, tensor: int) -> str:
         return self._type(tensor)[0]
@@ -44,7 +44,7 @@ class OverlayTensors(OverlayNodes):
             weight = graph.initializers.get(name)
             if weight is not None:
                 return dtype_name(weight.data_type), tuple(weight.dims)
-            said, old = graph.value(name), self.ground.graph(scope)
+            said, old = graph.value(name), self.numbering.graph(scope)
             if said is not None and (old is None or said != old.value(name)):
                 data = said.SerializeToString()
                 value = read_value(data, 0, len(data))
@@ -99,7 +99,7 @@ class OverlayTensors(OverlayNodes):
 
     def weight(self, tensor: int) -> tuple[str, int, int] | None:
         scope, name = self.tensor_scope(tensor), self.tensor_name(tensor)
-        graph, old = self._holder(tensor), self.ground.graph(scope)
+        graph, old = self._holder(tensor), self.numbering.graph(scope)
         held = None if graph is None else graph.initializers.get(name)
         if graph is None or (old is not None and held is old.initializers.get(name)):
             return self._base.weight(tensor) if tensor < self._base.n_tensors else None

@@ -15,7 +15,7 @@ from layerwise._tool.backends.model.record_values import (
     read_type,
     read_value,
 )
-from layerwise._tool.backends.model.records import Graph, Model, Node, read_graph, read_model, read_node
+from layerwise._tool.backends.model.records import GraphSpans, Model, Node, read_graph, read_model, read_node
 from layerwise._tool.backends.model.structure import Tensor
 from layerwise._tool.backends.model.wire import MAX_DEPTH, WireError
 from layerwise._tool.backends.text import shown, shown_lines
@@ -49,7 +49,7 @@ class GraphView:
         self,
         model: ModelFile,
         data: bytes,
-        graph: Graph,
+        graph: GraphSpans,
         outer: Mapping[str, Value] | None = None,
         depth: int = 0,
     ) -> None:

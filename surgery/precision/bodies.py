@@ -9,7 +9,7 @@ from onnx import helper
 from layerwise._tool.backends.model.reads import captures, every_node, subgraphs
 from layerwise._tool.surgery.model.proto import all_names, shell
 from layerwise._tool.surgery.precision.nodes import Rewrite
-from layerwise._tool.surgery.precision.plan import LowType, Plan
+from layerwise._tool.surgery.precision.plan import LowType, PrecisionPlan
 from layerwise._tool.surgery.types.node_types import tensor_types
 
 __all__ = ["every_node", "lower_bodies"]
@@ -17,20 +17,20 @@ __all__ = ["every_node", "lower_bodies"]
 
 def lower_bodies(
     model: onnx.ModelProto, low: LowType, keep: Collection[str], folder: Path | None
-) -> tuple[list[Plan], list[str]]:
+) -> tuple[list[PrecisionPlan], list[str]]:
     """Rewrite all bodies of `model` in place, inner ones first.
 
     Captures stay in FP32 outside and are cast inside. Returns the bodies' plans, and the
     constants that were clipped. LayerwiseError as `surgery.precision.nodes.convert_precision`.
     """
-    plans: list[Plan] = []
+    plans: list[PrecisionPlan] = []
     clipped: list[str] = []
 
     def lower(graph: onnx.GraphProto, types: Mapping[str, int]) -> None:
         for body in _bodies(graph.node):
             alone = _alone(model, body, types)
             lower(alone.graph, tensor_types(alone))
-            plan = Plan.of(alone, low, keep)
+            plan = PrecisionPlan.of(alone, low, keep)
             rewrite = Rewrite(alone, low, plan, folder, emulate=False, saturate=True)
             rewrite.names += names  # also not used in other bodies: onnx's inference treats equal names as the same
             _put_back(body, rewrite.result().graph)

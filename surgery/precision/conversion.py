@@ -11,7 +11,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.precision.bodies import lower_bodies
 from layerwise._tool.surgery.precision.nodes import Rewrite
-from layerwise._tool.surgery.precision.plan import LowType, Plan, node_label
+from layerwise._tool.surgery.precision.plan import LowType, PrecisionPlan, node_label
 from layerwise._tool.surgery.rewrite.tidy import in_order
 
 
@@ -44,7 +44,7 @@ def to_low_precision(
     assert isinstance(ordered, Structure)
     model = ordered.proto()
     plans, clipped = lower_bodies(model, low, keep, structure.folder) if bodies else ([], [])
-    plans.append(Plan.of(model, low, keep))
+    plans.append(PrecisionPlan.of(model, low, keep))
     rewrite = Rewrite(model, low, plans[-1], structure.folder, emulate=False, saturate=True)
     converted = Structure.from_proto(rewrite.result(), structure.folder, structure.base)
     slots = [slots for plan in plans for slots in plan.slots]

@@ -18,7 +18,7 @@ from onnx import TensorProto
 from layerwise._tool.backends.filesystem.temporary import note
 from layerwise._tool.backends.model.protos import all_tensors
 from layerwise._tool.surgery.precision.nodes import Rewrite, rounded
-from layerwise._tool.surgery.precision.plan import ONNX_TYPE, LowType, Plan, node_label
+from layerwise._tool.surgery.precision.plan import ONNX_TYPE, LowType, PrecisionPlan, node_label
 from layerwise._tool.surgery.types.node_types import FLOAT
 
 Bytes = NDArray[np.uint8]
@@ -35,7 +35,7 @@ class Lowering:
 
     def __init__(self, model: onnx.ModelProto, source: Path, low: LowType, folder: Path, *, emulate: bool) -> None:
         self._low, self._emulate, self.folder = low, emulate, folder
-        self._plan = Plan.of(model, low, ())
+        self._plan = PrecisionPlan.of(model, low, ())
         self._forms: dict[str, TensorProto] = {}
         self._links: dict[str, str | None] = {}
         self._model = onnx.ModelProto()

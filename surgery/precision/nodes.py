@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from layerwise._tool.backends.reference.evaluate import tensor_array
 from layerwise._tool.surgery.model.proto import all_names, fresh, shell
-from layerwise._tool.surgery.precision.plan import EXACT, ONNX_TYPE, LowType, Plan, node_label
+from layerwise._tool.surgery.precision.plan import EXACT, ONNX_TYPE, LowType, PrecisionPlan, node_label
 from layerwise._tool.surgery.types.node_types import FLOAT, Slots
 
 _NUMPY = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -35,7 +35,7 @@ def convert_precision(
     Nodes with subgraphs, without an ONNX schema that takes `low`, or without known types stay in FP32. Constants too
     large for `low` become infinite.
     """
-    return Rewrite(model, low, Plan.of(model, low, keep), folder, emulate=False).result()
+    return Rewrite(model, low, PrecisionPlan.of(model, low, keep), folder, emulate=False).result()
 
 
 def emulate_precision(
@@ -46,12 +46,12 @@ def emulate_precision(
     Every tensor keeps its name and holds rounded values in FP32. Values inside a node are not rounded: an
     operator that overflows only internally stays finite.
     """
-    return Rewrite(model, low, Plan.of(model, low, keep), folder, emulate=True).result()
+    return Rewrite(model, low, PrecisionPlan.of(model, low, keep), folder, emulate=True).result()
 
 
 def lowered_nodes(model: onnx.ModelProto, low: LowType) -> list[str]:
     """Return the names of the nodes that can compute in `low`, in graph order."""
-    plan = Plan.of(model, low, ())
+    plan = PrecisionPlan.of(model, low, ())
     return [node_label(node) for node, slots in zip(model.graph.node, plan.slots, strict=True) if slots]
 
 
@@ -80,7 +80,7 @@ class Rewrite:
         self,
         model: onnx.ModelProto,
         low: LowType,
-        plan: Plan,
+        plan: PrecisionPlan,
         folder: Path | None,
         *,
         emulate: bool,

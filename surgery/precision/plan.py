@@ -31,7 +31,7 @@ def node_label(node: onnx.NodeProto) -> str:
 
 
 @dataclass
-class Plan:
+class PrecisionPlan:
     """The inputs and outputs of each node that become low, and the readers of each tensor by form."""
 
     slots: list[Slots | None]
@@ -44,7 +44,7 @@ class Plan:
     held: int = 0  # number of nodes that could be low and are kept
 
     @classmethod
-    def of(cls, model: onnx.ModelProto, low: LowType, keep: Collection[str]) -> "Plan":
+    def of(cls, model: onnx.ModelProto, low: LowType, keep: Collection[str]) -> "PrecisionPlan":
         opsets = {entry.domain or "": entry.version for entry in model.opset_import}
         if opsets.get("", opsets.get("ai.onnx", 1)) < _LEAST_OPSET[low]:
             raise LayerwiseError(f"{low} needs opset {_LEAST_OPSET[low]} or later: convert the model's opset first")
@@ -52,12 +52,12 @@ class Plan:
         slots = [node_slots(node, types, opsets, ONNX_TYPE[low]) for node in model.graph.node]
         return cls(slots, types).keeping(model.graph, keep)
 
-    def keeping(self, graph: onnx.GraphProto, keep: Collection[str]) -> "Plan":
+    def keeping(self, graph: onnx.GraphProto, keep: Collection[str]) -> "PrecisionPlan":
         """Return the plan of the same graph with the nodes in `keep` in FP32 too."""
         kept = frozenset(keep)
         slots = [None if node_label(node) in kept else own for node, own in zip(graph.node, self.slots, strict=True)]
         held = sum(own is not None and slot is None for own, slot in zip(self.slots, slots, strict=True))
-        plan = Plan(slots, self.types, kept=kept, held=held)
+        plan = PrecisionPlan(slots, self.types, kept=kept, held=held)
         plan._note_readers(graph)
         return plan
 

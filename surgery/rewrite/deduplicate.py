@@ -26,11 +26,11 @@ def deduplicated(structure: Structure) -> Structure:
         if any(subgraphs(node)) or node.op_type in RANDOM_OPS or not outputs.isdisjoint(node.output):
             kept.append(node)
             continue
-        twin = first.setdefault(_key(node), node)
-        if twin is node:
+        same = first.setdefault(_key(node), node)
+        if same is node:
             kept.append(node)
         else:
-            names.update(zip(node.output, twin.output, strict=True))
+            names.update(zip(node.output, same.output, strict=True))
             names.pop("", None)
     values = {name: value for name, value in structure.values.items() if name not in names}
     return structure.with_(nodes=tuple(kept), values=values)
@@ -41,9 +41,9 @@ def _weights(structure: Structure) -> tuple[Structure, dict[str, str]]:
     first: dict[bytes, str] = {}
     names: dict[str, str] = {}
     for name, tensor in structure.initializers.items():
-        twin = first.setdefault(_values_key(tensor), name)
-        if twin != name and name not in ends:
-            names[name] = twin
+        same = first.setdefault(_values_key(tensor), name)
+        if same != name and name not in ends:
+            names[name] = same
     kept = {name: tensor for name, tensor in structure.initializers.items() if name not in names}
     return structure.with_(initializers=kept), names
 

@@ -187,8 +187,8 @@ def _aligned(before: Graph, after: Graph) -> tuple[Graph, Graph]:
     used: set[int] = set()
     nodes = []
     for node in after.nodes:
-        twin = known.get(node.SerializeToString(), node)
-        nodes.append(node if id(twin) in used else twin)
+        same = known.get(node.SerializeToString(), node)
+        nodes.append(node if id(same) in used else same)
         used.add(id(nodes[-1]))
     return before, after.with_(nodes=tuple(nodes))
 

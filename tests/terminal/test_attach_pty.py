@@ -16,7 +16,7 @@ from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.log import Log
 from layerwise._tool.tui.cli.asking import Asker
-from layerwise._tool.tui.cli.follow import Follower
+from layerwise._tool.tui.cli.follow import EventFollower
 from layerwise._tool.tui.cli.progress import NoBar
 from layerwise._tool.tui.state.questions import Question
 
@@ -106,5 +106,5 @@ def test_what_goes_wrong_with_asking_ends_the_following(jobs_home: Workspace, as
             raise LayerwiseError("the terminal is on fire")
 
     with pytest.raises(LayerwiseError, match="on fire"):
-        asyncio.run(asyncio.wait_for(Follower(asking, [].append, None, Broken(Log(), NoBar())).run(), 20))
+        asyncio.run(asyncio.wait_for(EventFollower(asking, [].append, None, Broken(Log(), NoBar())).run(), 20))
     assert jobs_home.view(asking).state == "waiting"

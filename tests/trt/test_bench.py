@@ -10,7 +10,7 @@ import pytest
 from support.bench import chain_pair
 
 from layerwise._tool.backends.bench.trtexec_files import read_profile, read_times
-from layerwise._tool.debugtools.bench.layers import Origins, Place
+from layerwise._tool.debugtools.bench.layers import ModelNode, Origins
 
 LAYERS = 4
 QUICK = ["--warmUp=0", "--duration=0", "--iterations=15"]
@@ -87,9 +87,9 @@ def test_every_call_exists_in_the_real_bindings(folder: Path, forwarded_trt: dic
 )  # fmt: skip
 def test_a_fused_layer_maps_to_the_last_node_in_its_name(folder: Path, layer: str) -> None:
     origins = Origins(onnx.load(folder / "chain.onnx"))
-    assert origins.place(layer, []) == Place("/layer.1/Tanh_output_0", "/layer.1/Tanh", "Tanh")
-    assert origins.place("Reformatting CopyNode for Input Tensor 0", []) == Place()
-    assert Origins(None).place(layer, []) == Place()
+    assert origins.place(layer, []) == ModelNode("/layer.1/Tanh_output_0", "/layer.1/Tanh", "Tanh")
+    assert origins.place("Reformatting CopyNode for Input Tensor 0", []) == ModelNode()
+    assert Origins(None).place(layer, []) == ModelNode()
 
 
 def test_fp32_and_fp16_are_built_saved_and_compared(folder: Path, fake_trt: dict[str, str]) -> None:

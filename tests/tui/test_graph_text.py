@@ -18,7 +18,7 @@ from layerwise._tool.tui.presenters.graph_rows import columns, header, node_row
 from layerwise._tool.tui.presenters.neighbours import UP, joints, neighbourhood, place
 from layerwise._tool.tui.presenters.node_detail import NodeDetail
 from layerwise._tool.tui.presenters.text import clip, fit, merge, plain, spread, width, wrap_runs
-from layerwise._tool.tui.state.graph import History, NodeRows
+from layerwise._tool.tui.state.graph import JumpHistory, NodeRows
 from layerwise._tool.tui.state.mark_cost import MarkCost, tensor_bytes
 from layerwise._tool.tui.state.session import NodeError
 
@@ -169,7 +169,7 @@ def test_the_filter_narrows_and_matches_stay_when_it_widens(diamond: GraphIndex)
 
 
 def test_history_goes_back_and_forward() -> None:
-    history = History()
+    history = JumpHistory()
     assert history.back(0) is None and history.forward(0) is None
     history.jump(0, 5)
     history.jump(5, 9)

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 _ENDED = FINAL | {"running"}
 
 
-class Follower:
+class EventFollower:
     """Gives every event of a job to `listeners`; `asker` is given the question that is open, until it is answered."""
 
     def __init__(self, job: int, report: Listener, show: Listener | None = None, asker: "Asker | None" = None) -> None:

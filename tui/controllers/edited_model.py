@@ -19,7 +19,7 @@ from layerwise._tool.debugtools.diff.sides import GraphSide
 from layerwise._tool.surgery.edits import Edit
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.delta import affected, delta
-from layerwise._tool.surgery.graph.ground import Ground
+from layerwise._tool.surgery.graph.numbering import Numbering
 from layerwise._tool.surgery.graph.overlay import Overlay
 from layerwise._tool.surgery.history.tree import ROOT, History, Misfit, read_edits, replay
 from layerwise._tool.surgery.inspect.view import open_view
@@ -44,7 +44,7 @@ class EditedModel:
             base = Structure.open(file)
         if len(base.nodes) != len(index.main_nodes()):
             raise UsageError(f"{model.name} has changed since it was opened: open it again")
-        self._ground = Ground(index, base)
+        self._numbering = Numbering(index, base)
         self.history = History.open(base, root)
         self._overlays: dict[int, Overlay] = {}
 
@@ -77,8 +77,8 @@ class EditedModel:
     def overlay(self, number: int | None = None) -> Overlay:
         """The graph after an entry of the history, the current one by default. EditError if an edit does not apply."""
         at = self.history.at if number is None else number
-        found = self._overlays.pop(at, None) or Overlay(self._ground, self.history.structure_at(at))
-        found.n_nodes = self._ground.n_nodes  # later states may have brought more numbers
+        found = self._overlays.pop(at, None) or Overlay(self._numbering, self.history.structure_at(at))
+        found.n_nodes = self._numbering.n_nodes  # later states may have brought more numbers
         self._overlays[at] = found
         while len(self._overlays) > _OVERLAYS:
             del self._overlays[next(iter(self._overlays))]
@@ -92,7 +92,7 @@ class EditedModel:
 
     def learn_types(self, file: Path) -> None:
         """Take over what the worker inferred of the model as it is on disk."""
-        base = self._ground.structure
+        base = self._numbering.structure
         learn(base, onnx.GraphProto.FromString(file.read_bytes()).value_info)
         self.overlay().state.learn_from(base)
         gc.freeze()
@@ -132,7 +132,7 @@ class EditedModel:
             after = before.state
             for edit in edits:
                 after = edit.apply(after)
-        new = Overlay(self._ground, after, before.types)
+        new = Overlay(self._numbering, after, before.types)
         return Preview.of(edits, before, new, delta(before, new))
 
     def follow(self, preview: Preview) -> None:

@@ -114,7 +114,7 @@ class OpenSurgery:
     def show_state(self, overlay: "Overlay") -> None:
         """Show a state of the history, and no change."""
         model, state = self.model, self.state
-        overlay.n_nodes = overlay.ground.n_nodes  # the cursor may be on a node of a state that is left
+        overlay.n_nodes = overlay.numbering.n_nodes  # the cursor may be on a node of a state that is left
         state.steps, state.head, state.overlay = model.steps(), model.history.at, overlay
         state.opened, state.preview, state.check = True, None, None
         self.set_index(overlay)

@@ -11,7 +11,7 @@ from layerwise._tool.tui.screens.node_model import NodeModel
 from layerwise._tool.tui.screens.nodes import NodeView
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.pick import Choice
-from layerwise._tool.tui.state.graph import History
+from layerwise._tool.tui.state.graph import JumpHistory
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import run_latest
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
@@ -73,7 +73,7 @@ class Jumps(Commands, scope="graph"):
 
     def __init__(self, page: Page, view: NodeView, control: GraphController) -> None:
         self._page, self._session, self._control = page, view.session, control
-        self._history = History()
+        self._history = JumpHistory()
 
     def _jump(self, node: int) -> None:
         self._history.jump(self._session.node, node)

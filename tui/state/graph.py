@@ -144,7 +144,7 @@ class NodeRows:
         return int(there[0]) if there.size else max(0, len(self._order) - 1)
 
 
-class History:
+class JumpHistory:
     """Nodes that the user jumped between, like a browser's pages."""
 
     LIMIT = 200

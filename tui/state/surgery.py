@@ -127,4 +127,4 @@ class SurgeryState:
             return self.preview.signs.get(node, " ")
         if self.overlay is None or node not in self.overlay.own:
             return " "
-        return "+" if node >= self.overlay.ground.index.n_nodes else "~"
+        return "+" if node >= self.overlay.numbering.index.n_nodes else "~"

@@ -95,7 +95,7 @@ class Workspace:
             part = folder / f".{SPEC}"
             write_own(part, data)
             part.rename(folder / SPEC)
-            self.ring()
+            self.notify()
         except OSError as error:
             os.close(lock)
             shutil.rmtree(folder, ignore_errors=True)
@@ -130,18 +130,18 @@ class Workspace:
         return self.jobs / ".last"
 
     @property
-    def bell(self) -> Path:
+    def notification_file(self) -> Path:
         """A file that is written when a job begins, or begins anew, for those who watch the folder of jobs."""
         return self.jobs / ".bell"
 
-    def ring(self) -> None:
-        """Write the bell: a touch of a file that is there already changes no file that a watch would tell of.
+    def notify(self) -> None:
+        """Write the notification file: a touch of one that is there already changes nothing that a watch would tell of.
 
         Where something else stands, a file that comes and goes is told as well.
         """
         other = self.jobs / f".bell-{os.getpid()}"
         try:
-            write_own(self.bell, b"")
+            write_own(self.notification_file, b"")
         except Damaged:
             write_own(other, b"")
             other.unlink()
@@ -243,7 +243,7 @@ class Workspace:
             make_reserve(view.folder)
             with journal(view.folder) as writer:
                 writer.write("state", state="queued", attempt=view.attempt + 1)
-            self.ring()
+            self.notify()
         except OSError as error:
             os.close(lock)
             raise _no_space(error, view.folder) from error

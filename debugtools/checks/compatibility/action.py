@@ -13,7 +13,7 @@ from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.backends.trt.options import trt_options
 from layerwise._tool.debugtools.checks.compatibility.operators import Operators
-from layerwise._tool.debugtools.checks.compatibility.probe import Code, OperatorRow, Subject, Verdict, merged, probe
+from layerwise._tool.debugtools.checks.compatibility.probe import Code, OperatorRow, ProbedModel, Verdict, merged, probe
 from layerwise._tool.debugtools.checks.compatibility.spec import (
     BackendRow,
     CompatibilityResult,
@@ -35,13 +35,13 @@ def compatibility(context: "JobContext") -> CompatibilityResult:
         operators = Operators(file.structure())
         left_out = options.ignore_external_data
         feed = None if left_out else first_feed(spec.feeds, operators.pieces, context.warn, context.warn)
-        subject = Subject(file.structure_bytes(), file.folder, operators, feed)
+        subject = ProbedModel(file.structure_bytes(), file.folder, operators, feed)
         for number, runner in enumerate(spec.runners):
             rows.append(_backend(number, runner, subject, context))
     return CompatibilityResult(bool(rows) and all(row.takes for row in rows), rows)
 
 
-def _backend(number: int, spec: RunnerSpec, subject: Subject, context: "JobContext") -> BackendRow:
+def _backend(number: int, spec: RunnerSpec, subject: ProbedModel, context: "JobContext") -> BackendRow:
     started = time.perf_counter()
     name = backend_name(spec)
     if spec.kind == "trt":
@@ -75,7 +75,7 @@ def _entry(backend: int, row: OperatorRow) -> OperatorEntry:
 _NO_CODE = ("No importer registered", "Plugin not found")
 
 
-def probe_engine(spec: RunnerSpec, subject: Subject) -> Verdict:
+def probe_engine(spec: RunnerSpec, subject: ProbedModel) -> Verdict:
     """Probe TensorRT. If the parser supports every node but the build fails, the reason is that of the build."""
     model = Loadable(data=subject.data, folder=subject.folder)
     try:

@@ -74,14 +74,14 @@ class Verdict:
     operators: list[OperatorRow] = field(default_factory=list)
 
 
-class Subject:
+class ProbedModel:
     """A model to probe: its bytes (weights external, in `folder`), its operators, one feed (None: do not run)."""
 
     def __init__(self, data: bytes, folder: Path, operators: Operators, feed: Feed | None) -> None:
         self.data, self.folder, self.operators, self.feed = data, folder, operators, feed
 
 
-def probe(spec: RunnerSpec, subject: Subject, progress: Progress) -> Verdict:
+def probe(spec: RunnerSpec, subject: ProbedModel, progress: Progress) -> Verdict:
     """Probe one backend."""
     trial = Trial(spec, subject.folder)
     try:
@@ -112,7 +112,7 @@ def _all_taken(operators: Operators, elsewhere: Sequence[Placed]) -> list[Operat
     return [*fallen, *rows]
 
 
-def _refused(reason: str, trial: Trial, subject: Subject, progress: Progress) -> Verdict:
+def _refused(reason: str, trial: Trial, subject: ProbedModel, progress: Progress) -> Verdict:
     """Return why a model is unsupported, by kind of node."""
     operators = subject.operators
     rows = []
@@ -141,7 +141,7 @@ def _code(refusal: Refusal) -> Code:
 
 
 def _run(
-    rows: Sequence[OperatorRow], trial: Trial, subject: Subject, feed: Feed, progress: Progress
+    rows: Sequence[OperatorRow], trial: Trial, subject: ProbedModel, feed: Feed, progress: Progress
 ) -> list[OperatorRow]:
     """Return the same rows, with the nodes that fail when run in separate rows."""
     operators, report = subject.operators, Report()

@@ -18,7 +18,7 @@ _BODY_ATTRIBUTES = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Sc
 
 
 @dataclass(frozen=True)
-class Body:
+class ProbedBody:
     """One body. feed: values of its own inputs, as far as known; runs: whether it would run with them."""
 
     attribute: str
@@ -28,7 +28,7 @@ class Body:
     runs: bool
 
 
-def entered(outer: Pieces, position: int, feed: Mapping[str, Any], folder: Path) -> Iterator[Body]:
+def entered(outer: Pieces, position: int, feed: Mapping[str, Any], folder: Path) -> Iterator[ProbedBody]:
     """Yield the bodies of the node at `position`; `feed` has what the node reads, except weights (in `folder`)."""
     node = outer.nodes[position]
     feed = {**_weights(outer, node, folder), **feed}
@@ -40,7 +40,7 @@ def entered(outer: Pieces, position: int, feed: Mapping[str, Any], folder: Path)
             first = _first_pass(node, attributes, feed)
             values = {inner: value for inner, value in zip(own, first, strict=False) if value is not None}
             runs = len(values) == len(own) and _taken(node, name, feed)
-            yield Body(name, Pieces(outer.model, graph, outer), labels(graph.node), values, runs)
+            yield ProbedBody(name, Pieces(outer.model, graph, outer), labels(graph.node), values, runs)
 
 
 def _weights(outer: Pieces, node: onnx.NodeProto, folder: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import (
     judge,
     root_mean_square,
 )
-from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, Side, Totals
+from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, SideStatistics, Totals
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.spec import MetricName
 
@@ -115,8 +115,8 @@ def _moments(low: float, low_at: int, high: float, high_at: int, total: float, s
     return moments
 
 
-def _side(moments: Moments, magnitude: float, bad: list[int], first: list[int]) -> Side:
-    side = Side()
+def _side(moments: Moments, magnitude: float, bad: list[int], first: list[int]) -> SideStatistics:
+    side = SideStatistics()
     side.moments, side.magnitude = moments, magnitude
     side.nans, side.infs = bad
     side.first_nan, side.first_inf = (-1 if place == NEVER else place for place in first)

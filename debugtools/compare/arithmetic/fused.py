@@ -12,7 +12,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.integers import IntKernel, WideKernel
 from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, FloatKernel, dot
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
-from layerwise._tool.debugtools.compare.arithmetic.moments import Side, Totals
+from layerwise._tool.debugtools.compare.arithmetic.moments import SideStatistics, Totals
 
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
@@ -35,7 +35,7 @@ def fuse(a: Array, b: Array, how: Arithmetic, atol: float, rtol: float, *, infin
     return kernel.totals
 
 
-def measure(a: Array, how: Arithmetic) -> Side:
+def measure(a: Array, how: Arithmetic) -> SideStatistics:
     """Return the statistics of one array alone."""
     return fuse(a, a, how, 0.0, 0.0).a
 

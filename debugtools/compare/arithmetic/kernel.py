@@ -7,7 +7,7 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
-from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, Side, Totals
+from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, SideStatistics, Totals
 
 CHUNK = 65536
 _PROBE = 64  # elements, of which one mostly differs where anything does
@@ -61,7 +61,7 @@ class FloatKernel:
         self.how, self.infinities_equal = how, infinities_equal
         work = None if infinities_equal else how.work
         self.atol, self.rtol = round_down(atol, work), round_down(rtol, work)
-        self.totals = Totals(Side(), Side(), Moments(), Moments())
+        self.totals = Totals(SideStatistics(), SideStatistics(), Moments(), Moments())
         self.scratch = _scratch()
 
     def take(self, x: Array, y: Array, at: int, bits: Any) -> None:
@@ -157,7 +157,7 @@ class FloatKernel:
         np.copyto(error, 0, where=same)
         np.copyto(error64, 0, where=same)
 
-    def _side(self, side: Side, values: Array, double: Array, at: int) -> tuple[float, float]:
+    def _side(self, side: SideStatistics, values: Array, double: Array, at: int) -> tuple[float, float]:
         n = values.size
         total = add_up(double)
         low, high = side.moments.bounds(values, at)

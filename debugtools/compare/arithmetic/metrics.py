@@ -18,7 +18,7 @@ from layerwise._tool.debugtools.compare.arithmetic import order_statistics as or
 from layerwise._tool.debugtools.compare.arithmetic.fused import fuse, measure, sum_of_squares
 from layerwise._tool.debugtools.compare.arithmetic.indices import indices_mismatches, places_checked
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic, arithmetic
-from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, Number, Side, Totals
+from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, Number, SideStatistics, Totals
 from layerwise._tool.debugtools.compare.arithmetic.perceptual import lpips_distance
 from layerwise._tool.debugtools.compare.arithmetic.shapes import match_shapes
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
@@ -37,7 +37,7 @@ class Comparison:
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
     rule: Rule
     totals: Totals | None = None
-    sides: tuple[Side | None, Side | None] = (None, None)
+    sides: tuple[SideStatistics | None, SideStatistics | None] = (None, None)
     l2: float | None = None
     rel_l2: float | None = None
     cosine: float | None = None
@@ -111,7 +111,7 @@ def conclude(result: Comparison, totals: Totals, size: int) -> None:
     _distances(result, totals, size)
 
 
-def array_stats(a: Array) -> Side | None:
+def array_stats(a: Array) -> SideStatistics | None:
     """Statistics of one array; None for strings and types without arithmetic."""
     how = arithmetic(a.dtype, a.dtype)
     return measure(a, how) if how.kind not in ("string", "none") else None

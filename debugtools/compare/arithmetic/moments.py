@@ -54,7 +54,7 @@ class Moments:
         return math.sqrt(max(0.0, variance)) if variance == variance else math.nan
 
 
-class Side:
+class SideStatistics:
     """What is known of the values of one side."""
 
     __slots__ = ("first_inf", "first_nan", "infs", "magnitude", "moments", "nans")
@@ -87,8 +87,8 @@ class Totals:
     difference, product: sum of (a-b)^2 and of (a-b)*b in float64. over: elements beyond both tolerances.
     """
 
-    a: Side
-    b: Side
+    a: SideStatistics
+    b: SideStatistics
     abs: Moments
     rel: Moments
     difference: float = 0.0

@@ -89,7 +89,7 @@ class Joiner:
 
 
 @dataclass
-class Plan:
+class ObservationPlan:
     """What is observed on each side: its segments, and the names (of the comparison's model) it will give.
 
     at_once: bytes of tensors, where known, of the sides that have no segments but one session that gives all.
@@ -117,14 +117,14 @@ def make_plan(
     shapes: Mapping[str, Sequence[int]],
     limit: int | None,
     at_once: Container[int] = (),
-) -> Plan:
+) -> ObservationPlan:
     """Cut each side's graph into segments of at most `limit` bytes that together make `names` and `outputs`.
 
     at_once: sides (their indices) that are not cut.
     """
     from layerwise._tool.surgery.cut.sizes import estimates
 
-    plan = Plan(shown=frozenset(names))
+    plan = ObservationPlan(shown=frozenset(names))
     observed = list(dict.fromkeys([*names, *outputs]))
     made: dict[tuple[int, tuple[str, ...]], list[Segment]] = {}
     sizes: dict[int, dict[str, Estimate]] = {}
@@ -153,7 +153,7 @@ def make_plan(
     return plan
 
 
-def _unmatched(sides: Sequence[Side], plan: Plan, names: Sequence[str], opaque: set[str]) -> list[str]:
+def _unmatched(sides: Sequence[Side], plan: ObservationPlan, names: Sequence[str], opaque: set[str]) -> list[str]:
     """Marked tensors that some model lacks; a file holds what it holds."""
     found = []
     for side in sides:
@@ -180,7 +180,7 @@ class Observer:
         self._pool = SessionPool(keep_sessions)
 
     def run(
-        self, plan: Plan, iteration: int, feeds: Mapping[int, Mapping[str, Array]], wait_limit: int, tap: Tap
+        self, plan: ObservationPlan, iteration: int, feeds: Mapping[int, Mapping[str, Array]], wait_limit: int, tap: Tap
     ) -> Iterator[tuple[Pair, str, Array, Array]]:
         """Give the pairs' tensors of one iteration. `tap` sees every tensor of every side once, as it is made.
 
@@ -200,7 +200,7 @@ class Observer:
             store.close()
             self._pool.forget()
 
-    def _stream(self, side: ModelSide, plan: Plan, feed: Mapping[str, Array], tap: Tap) -> Source:
+    def _stream(self, side: ModelSide, plan: ObservationPlan, feed: Mapping[str, Array], tap: Tap) -> Source:
         session = self._session(side)
         if side.index in plan.segments:
             source = side.stream(plan.segments[side.index], feed, self._pool, session)

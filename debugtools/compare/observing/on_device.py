@@ -18,7 +18,7 @@ from layerwise._tool.debugtools.compare.arithmetic.device import METRICS, compar
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.sides.stream import Session, on_host
+from layerwise._tool.debugtools.compare.sides.stream import SegmentSession, on_host
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MetricName
 
 
@@ -31,7 +31,7 @@ class OnDevice:
     def __init__(self, sides: frozenset[int], metrics: DeviceMetrics) -> None:
         self.sides, self._metrics = sides, metrics
 
-    def session(self, spec: RunnerSpec, model: Loadable, name: str) -> Session:
+    def session(self, spec: RunnerSpec, model: Loadable, name: str) -> SegmentSession:
         """Open a session whose outputs stay; one whose outputs come to the host where they cannot."""
         try:
             return BoundSession(spec, model, name)

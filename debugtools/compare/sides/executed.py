@@ -19,12 +19,13 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.kinds import arithmetic
 from layerwise._tool.debugtools.compare.memory import Limits
-from layerwise._tool.debugtools.compare.sides.side import Graph, ModelSide
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, ObservedGraph
 from layerwise._tool.debugtools.compare.sides.stream import Blocked, GraphStream, SessionPool
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
+Feed = Mapping[str, Array]
 BLOCKS = (8, 16)
 SAMPLES = 64
 Match = tuple[str, int]
@@ -52,7 +53,7 @@ def fingerprint(array: Array) -> Print | None:
     return Print(array.shape, array.reshape(-1)[places].astype(np.float64))
 
 
-def executed_graph(side: ModelSide, folder: Path, originals: Mapping[str, Print], feed: Mapping[str, Array]) -> Graph:
+def executed_graph(side: ModelSide, folder: Path, originals: Mapping[str, Print], feed: Feed) -> ObservedGraph:
     """Dump the graph that a side's session runs, and find out which of the model's tensors it makes.
 
     originals: prints of the model's own tensors, by this side's names. feed: as the side takes it.
@@ -64,7 +65,7 @@ def executed_graph(side: ModelSide, folder: Path, originals: Mapping[str, Print]
     dumped = optimized_model(side.spec, side.model.whole(), folder / f"{side.index}.onnx")
     assert dumped.path is not None
     file = ModelFile(dumped.path)
-    graph = Graph(GraphCut(file.structure()), file.folder, executed=True)
+    graph = ObservedGraph(GraphCut(file.structure()), file.folder, executed=True)
     known = {name for name in graph.cut.maker if name in side.model.cut.maker}
     renamed = [name for name in graph.cut.maker if name not in known]
     graph.names = {name: (name, None) for name in known}
@@ -85,14 +86,14 @@ def executed_graph(side: ModelSide, folder: Path, originals: Mapping[str, Print]
     return graph
 
 
-def original_prints(side: ModelSide, feed: Mapping[str, Array]) -> dict[str, Print]:
+def original_prints(side: ModelSide, feed: Feed) -> dict[str, Print]:
     """Prints of all tensors of a side's model, run unfused."""
-    graph = Graph(side.model.cut, side.model.file.folder)
+    graph = ObservedGraph(side.model.cut, side.model.file.folder)
     prints = {name: fingerprint(array) for name, array in _tensors(graph, side, list(graph.cut.maker), feed)}
     return {name: found for name, found in prints.items() if found is not None}
 
 
-def _tensors(graph: Graph, side: ModelSide, names: list[str], feed: Mapping[str, Array]) -> Iterable[tuple[str, Array]]:
+def _tensors(graph: ObservedGraph, side: ModelSide, names: list[str], feed: Feed) -> Iterable[tuple[str, Array]]:
     from layerwise._tool.surgery.cut.sizes import estimates
 
     known = estimates(graph.cut.model, {name: array.shape for name, array in feed.items()})

@@ -12,7 +12,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
-from layerwise._tool.debugtools.compare.sides.stream import Open, Session, SessionPool, on_host, short_lived
+from layerwise._tool.debugtools.compare.sides.stream import Open, SegmentSession, SessionPool, on_host, short_lived
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
@@ -45,7 +45,7 @@ class MarkedStream:
             if own in outputs:
                 yield {self._side.common(own): outputs.pop(own)}
 
-    def _open(self) -> Session:
+    def _open(self) -> SegmentSession:
         model = self._side.model
         data = model.cut.with_outputs(self._names)
         return self._session(self._spec, Loadable(data=data, folder=model.file.folder), self._side.name)

@@ -47,13 +47,13 @@ class Setup:
             if side.spec.kind != "onnxrt" or any(name.lower() != "cpu" for name in side.spec.providers):
                 continue
             key = id(side.model), msgspec.json.encode(msgspec.structs.replace(side.spec, name="", model=None))
-            twin = first.setdefault(key, side)
-            side.twin = twin if twin is not side else None
+            owner = first.setdefault(key, side)
+            side.session_owner = owner if owner is not side else None
 
     def last_use(self, side: ModelSide) -> bool:
         """Whether no later side uses this side's session in the same iteration."""
-        owner = side.twin or side
-        return not any(other.twin is owner for other in self.model_sides if other.index > side.index)
+        owner = side.session_owner or side
+        return not any(other.session_owner is owner for other in self.model_sides if other.index > side.index)
 
     def count(self) -> int | None:
         """How many iterations there will be, None if only the source of the inputs knows."""
@@ -67,7 +67,7 @@ class Setup:
         """
         (keep_for_reuse if self.spec.memory_budget is None else keep_nothing_back)()
         turns = self.one_at_a_time or self.spec.sequential
-        first = [side for side in self.model_sides if side.twin is None][: 1 if turns else None]
+        first = [side for side in self.model_sides if side.session_owner is None][: 1 if turns else None]
         for side in first:
             load_backend(side.spec.kind)
         for side in first:

@@ -28,7 +28,7 @@ Feed = Mapping[str, Array]
 
 
 @dataclass
-class Graph:
+class ObservedGraph:
     """The graph that a side is observed in: the model's own, or the one that onnxruntime made of it.
 
     names: the graph's tensor -> the side's tensor, and the layout that it has in the graph if it has one of its own;
@@ -88,7 +88,7 @@ class Side:
 
 
 class ModelSide(Side):
-    """A backend that runs a model: the comparison's, or one of its own. twin: an earlier side whose session it uses."""
+    """A backend that runs a model: the comparison's, or one of its own. session_owner: whose session it uses."""
 
     def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model) -> None:
         super().__init__(index, spec, name, rename)
@@ -96,8 +96,8 @@ class ModelSide(Side):
         self.own_model = spec.model is not None
         self._runner: Runner | None = None
         self._opening: Future[Runner] | None = None
-        self.twin: ModelSide | None = None
-        self.graph: Graph | None = None
+        self.session_owner: ModelSide | None = None
+        self.graph: ObservedGraph | None = None
         self._made: dict[str, str] | None = None
 
     def open_soon(self) -> None:
@@ -111,8 +111,8 @@ class ModelSide(Side):
 
     @property
     def runner(self) -> Runner:
-        if self.twin is not None:
-            return self.twin.runner
+        if self.session_owner is not None:
+            return self.session_owner.runner
         if self._runner is None:
             opening, self._opening = self._opening, None
             self._runner = opening.result() if opening else self._open()
@@ -133,13 +133,13 @@ class ModelSide(Side):
         return own in self.model.cut.maker or own in self.model.cut.inputs
 
     @property
-    def observed(self) -> Graph:
+    def observed(self) -> ObservedGraph:
         """The graph that is observed; the model's own unless `graph` is set."""
         if self.graph is None:
-            self.graph = Graph(self.model.cut, self.model.file.folder)
+            self.graph = ObservedGraph(self.model.cut, self.model.file.folder)
         return self.graph
 
-    def observe(self, graph: Graph | None) -> None:
+    def observe(self, graph: ObservedGraph | None) -> None:
         """Have this side observed in another graph, None for the model's own."""
         self.graph, self._made = graph, None
 
@@ -180,7 +180,7 @@ class ModelSide(Side):
         for made in GraphStream(graph.cut, plan, self.spec, self.name, graph.folder, feed, pool, session):
             yield dict(self._renamed(graph, made))
 
-    def _renamed(self, graph: Graph, made: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
+    def _renamed(self, graph: ObservedGraph, made: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
         for name, array in made.items():
             if graph.names is None:
                 yield self.common(name), array

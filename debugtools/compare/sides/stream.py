@@ -46,17 +46,17 @@ class Blocked:
         return np.ascontiguousarray(np.moveaxis(apart, 2, -1)).reshape(whole.shape)
 
 
-class Session(Protocol):
+class SegmentSession(Protocol):
     """What runs a segment: a runner, or a session whose outputs stay on its device."""
 
     def infer(self, feed: Mapping[str, Array]) -> IterationResult: ...
     def close(self) -> None: ...
 
 
-Open = Callable[[RunnerSpec, Loadable, str], Session]
+Open = Callable[[RunnerSpec, Loadable, str], SegmentSession]
 
 
-def on_host(spec: RunnerSpec, model: Loadable, name: str) -> Session:
+def on_host(spec: RunnerSpec, model: Loadable, name: str) -> SegmentSession:
     """Open a runner, whose outputs are arrays."""
     return open_runner(spec, model, name=name)
 
@@ -104,7 +104,7 @@ class SessionPool:
     def __init__(self, keep: bool) -> None:
         self._keep = keep
         self._sharers: Counter[Hashable] = Counter()
-        self._open: dict[Hashable, tuple[Session, int]] = {}
+        self._open: dict[Hashable, tuple[SegmentSession, int]] = {}
 
     def share(self, key: Hashable) -> None:
         """Say that one more stream will run segments under this key."""
@@ -116,7 +116,7 @@ class SessionPool:
         if not self._keep:
             self.close()
 
-    def take(self, key: Hashable, number: int, opener: Callable[[], Session]) -> Session:
+    def take(self, key: Hashable, number: int, opener: Callable[[], SegmentSession]) -> SegmentSession:
         """Return the runner of segment `number`, opened if need be."""
         runner, uses = self._open.get((key, number), (None, 0))
         if runner is None:
@@ -184,7 +184,7 @@ class GraphStream:
             raise LayerwiseError(f"{shown(lacking, 200)!r} is read, but nothing makes it: see `layerwise check lint`")
         feed = {name: self.live[name] for name in segment.feeds}
 
-        def opener() -> Session:
+        def opener() -> SegmentSession:
             data = self.cut.build(segment, {name: to_onnx(element(array)) for name, array in feed.items()})
             return self._session(self.spec, Loadable(data=data, folder=self.folder), self.name)
 

@@ -65,7 +65,7 @@ def alike_unfused(first: Side, second: Side) -> bool:
 
 
 @dataclass(frozen=True)
-class Frame:
+class RowContext:
     """The job, the request, the sides; done: rows that an earlier attempt of the job made; left_out: what has none."""
 
     context: "JobContext"

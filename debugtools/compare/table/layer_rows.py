@@ -7,14 +7,14 @@ from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.memory import give_back, limits, resident
 from layerwise._tool.debugtools.compare.observing.canary import Canary
-from layerwise._tool.debugtools.compare.observing.iteration import Observer, Plan, make_plan
+from layerwise._tool.debugtools.compare.observing.iteration import ObservationPlan, Observer, make_plan
 from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead, pair_size
 from layerwise._tool.debugtools.compare.rows import NotCompared, Pair
 from layerwise._tool.debugtools.compare.sides.marked import check_budget, markable
 from layerwise._tool.debugtools.compare.sides.marks import marked_tensors, shown_outputs
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.spec import MarkSpec
-from layerwise._tool.debugtools.compare.table.comparison import Feed, Frame
+from layerwise._tool.debugtools.compare.table.comparison import Feed, RowContext
 from layerwise._tool.debugtools.compare.table.output_rows import not_given, note_unwanted, output_rows, paired
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 
@@ -22,17 +22,17 @@ from layerwise._tool.debugtools.compare.table.pairs import Comparer
 class ObservedRows:
     """Observes iterations. The plan is made with the first one's shapes and serves all."""
 
-    def __init__(self, frame: Frame, marks: MarkSpec, comparer: Comparer, observer: Observer) -> None:
-        self._frame, self._marks, self._comparer, self._observer = frame, marks, comparer, observer
-        self.canary = Canary(frame.spec.metrics)
-        self.plan: Plan | None = None
+    def __init__(self, shared: RowContext, marks: MarkSpec, comparer: Comparer, observer: Observer) -> None:
+        self._shared, self._marks, self._comparer, self._observer = shared, marks, comparer, observer
+        self.canary = Canary(shared.spec.metrics)
+        self.plan: ObservationPlan | None = None
         self._outputs: frozenset[str] = frozenset()
-        self._at_once = {side.index for side in frame.model_sides if frame.observed(side) == "marked"}
+        self._at_once = {side.index for side in shared.model_sides if shared.observed(side) == "marked"}
 
     def iteration(self, number: int, feed: Feed, results: Sequence[IterationResult]) -> None:
         """Compare all marked tensors of one iteration; `results`: its plain runs."""
-        frame = self._frame
-        feeds = {side.index: side.fit(feed, frame.context.warn) for side in frame.model_sides}
+        shared = self._shared
+        feeds = {side.index: side.fit(feed, shared.context.warn) for side in shared.model_sides}
         if self.plan is None:
             self.plan = self._make_plan(feed, feeds)
         plan, outputs = self.plan, [result.outputs for result in results]
@@ -40,9 +40,9 @@ class ObservedRows:
 
         def tap(index: int, name: str, array: Array) -> None:
             if name in plan.shown and (name not in outputs[index] or index in self._at_once):
-                frame.keep(number, frame.sides[index], name, array)
+                shared.keep(number, shared.sides[index], name, array)
 
-        total, allowed = plan.compared(frame.pairs), limits(frame.spec.memory_budget, resident())
+        total, allowed = plan.compared(shared.pairs), limits(shared.spec.memory_budget, resident())
         tensors = self._observer.run(plan, number, feeds, allowed.waiting, tap)
         with Ahead(tensors, allowed.ahead, pair_size) as pairs:
             for done, (pair, name, a, b) in enumerate(pairs, 1):
@@ -51,26 +51,26 @@ class ObservedRows:
                     observed = self._comparer.arrays(a, b)
                     self._output(number, pair, name, (plain[0][name], plain[1][name]), (observed[0], observed[1]))
                     told.add((pair, name))
-                elif (number, pair, name) not in frame.done:
-                    self._comparer.row(number, pair, name, frame.layer_mode(pair), a, b)
-                frame.context.progress(done, total, "tensors", name)
+                elif (number, pair, name) not in shared.done:
+                    self._comparer.row(number, pair, name, shared.layer_mode(pair), a, b)
+                shared.context.progress(done, total, "tensors", name)
         self._rest(number, outputs, told)
 
     def _output(
         self, number: int, pair: Pair, name: str, plain: tuple[Array, Array], observed: tuple[Array, Array]
     ) -> None:
         """A graph output: its row is the plain run's, what was observed is for the canary; or the other way round."""
-        frame = self._frame
+        shared = self._shared
         moved = self._moved(pair, name, plain, observed)
         assert self.plan is not None
         if name not in self.plan.shown:
-            note_unwanted(frame, number, pair, name)
+            note_unwanted(shared, number, pair, name)
             return
-        if (number, pair, name) in frame.done:
+        if (number, pair, name) in shared.done:
             return
-        marked = frame.marked(pair)
+        marked = shared.marked(pair)
         chosen, other = (observed, plain) if marked else (plain, observed)
-        mode = frame.layer_mode(pair) if marked else frame.plain_mode(pair)
+        mode = shared.layer_mode(pair) if marked else shared.plain_mode(pair)
         result = self._comparer.row(number, pair, name, mode, *chosen)
         if moved and not self._comparer.postprocess:
             self.canary.verdicts(name, result.passed, other, result.rule)
@@ -82,68 +82,68 @@ class ObservedRows:
             return False
         depth = self._comparer.places.place(name).depth
         for index, before, now in zip(pair, plain, observed, strict=True):
-            side = self._frame.sides[index]
+            side = self._shared.sides[index]
             if isinstance(side, ModelSide):
                 moved |= not self.canary.check(name, side.name, before, now, depth)
         return moved
 
     def _rest(self, number: int, outputs: Sequence[Mapping[str, Array]], told: set[tuple[Pair, str]]) -> None:
         """Graph outputs that were not observed (such as a graph input handed through)."""
-        frame = self._frame
+        shared = self._shared
         assert self.plan is not None
         for index in self._at_once:
-            for name in shown_outputs(frame.spec.marks, outputs[index]):
+            for name in shown_outputs(shared.spec.marks, outputs[index]):
                 if name not in self.plan.wanted[index]:
-                    frame.keep(number, frame.sides[index], name, outputs[index][name])
-        for pair in frame.pairs:
+                    shared.keep(number, shared.sides[index], name, outputs[index][name])
+        for pair in shared.pairs:
             first, second = outputs[pair[0]], outputs[pair[1]]
             names = {name for owner, name in told if owner == pair}
-            found = paired(frame, pair, first, second)
-            output_rows(frame, self._comparer, number, pair, (found, first, second), observed=names)
-            if number == 0 and any(isinstance(frame.sides[index], ModelSide) for index in pair):
+            found = paired(shared, pair, first, second)
+            output_rows(shared, self._comparer, number, pair, (found, first, second), observed=names)
+            if number == 0 and any(isinstance(shared.sides[index], ModelSide) for index in pair):
                 self._note_layers(pair, first.keys() | second.keys())
 
     def _note_layers(self, pair: Pair, outputs: Set[str]) -> None:
         """Marked tensors other than `outputs` that a side of the pair does not give."""
-        frame, plan = self._frame, self.plan
+        shared, plan = self._shared, self.plan
         assert plan is not None
         given = [frozenset(plan.wanted[index]) for index in pair]
         for name in sorted(plan.shown - (given[0] & given[1]) - outputs):
-            side = frame.sides[pair[0] if name not in given[0] else pair[1]]
+            side = shared.sides[pair[0] if name not in given[0] else pair[1]]
             layer = isinstance(side, ModelSide)
             if name in plan.opaque and name not in self._outputs:
-                frame.left_out.add(NotCompared(name, "not a tensor", "not a tensor", pair, layer=True))
+                shared.left_out.add(NotCompared(name, "not a tensor", "not a tensor", pair, layer=True))
             elif name not in plan.opaque:
-                frame.left_out.add(NotCompared(name, "no counterpart", not_given(side), pair, layer=layer))
+                shared.left_out.add(NotCompared(name, "no counterpart", not_given(side), pair, layer=layer))
 
-    def _make_plan(self, feed: Feed, feeds: Mapping[int, Feed]) -> Plan:
-        frame = self._frame
-        assert frame.model is not None
-        if frame.observe == "executed":
+    def _make_plan(self, feed: Feed, feeds: Mapping[int, Feed]) -> ObservationPlan:
+        shared = self._shared
+        assert shared.model is not None
+        if shared.observe == "executed":
             self._executed(feeds)
-        elif frame.observe == "every":
+        elif shared.observe == "every":
             self._tell_unfused()
-        cut = frame.model.cut
+        cut = shared.model.cut
         self._tell_random(cut.outputs)
         names = marked_tensors(self._marks, cut)
         if self._at_once and self._marks.everything:
             names = markable(names, cut)
-        if frame.spec.memory_budget is not None:
+        if shared.spec.memory_budget is not None:
             give_back()
         shapes = {name: array.shape for name, array in feed.items()}
-        segment = limits(frame.spec.memory_budget, resident()).segment
+        segment = limits(shared.spec.memory_budget, resident()).segment
         made = [name for name in cut.outputs if name in cut.maker]
         self._outputs = frozenset(made)
-        plan = make_plan(frame.sides, names, made, shapes, segment, self._at_once)
+        plan = make_plan(shared.sides, names, made, shapes, segment, self._at_once)
         if self._at_once:
             self._tell_at_once(plan.at_once)
         return plan
 
     def _tell_at_once(self, nbytes: int) -> None:
-        spec = self._frame.spec
+        spec = self._shared.spec
         check_budget(nbytes, spec.memory_budget, resident())
         why = ", as those of the saved outputs were" if spec.observe == "auto" else ""
-        self._frame.context.log(
+        self._shared.context.log(
             f"layers are observed in one session with all marked tensors as outputs{why}: "
             f"about {nbytes / 1e6:.0f} MB at once"
         )
@@ -153,16 +153,16 @@ class ObservedRows:
         from layerwise._tool.debugtools.compare.sides.executed import Print, executed_graph, original_prints
 
         prints: dict[int, dict[str, Print]] = {}
-        for side in self._frame.model_sides:
+        for side in self._shared.model_sides:
             if side.spec.kind != "onnxrt":
                 continue
             feed = feeds[side.index]
             if id(side.model) not in prints:
                 prints[id(side.model)] = original_prints(side, feed)
-            folder = self._frame.context.artifacts / "executed"
+            folder = self._shared.context.artifacts / "executed"
             side.graph = executed_graph(side, folder, prints[id(side.model)], feed)
             counts = f"{len(side.made)} of the model's {len(side.model.cut.maker)} tensors"
-            self._frame.context.log(f"{shown(side.name, 80)} really makes {counts}; the rest is fused away")
+            self._shared.context.log(f"{shown(side.name, 80)} really makes {counts}; the rest is fused away")
 
     def _tell_random(self, outputs: Sequence[str]) -> None:
         """Two runs draw differently, whoever looks."""
@@ -171,13 +171,13 @@ class ObservedRows:
             name, source = drawn[0]
             told = f"{shown(name, 120)} comes from random numbers ({shown(str(source), 120)})"
             more = f", and {len(drawn) - 1} outputs more do" if len(drawn) > 1 else ""
-            self._frame.context.warn(f"{told}{more}: the canary does not watch what is drawn anew in each run")
+            self._shared.context.warn(f"{told}{more}: the canary does not watch what is drawn anew in each run")
 
     def _tell_unfused(self) -> None:
         """Observed unfused, sides that differ in nothing but their optimisation do not differ at all."""
-        for pair in self._frame.pairs:
-            if self._frame.alike_unfused(pair):
-                self._frame.context.warn(
+        for pair in self._shared.pairs:
+            if self._shared.alike_unfused(pair):
+                self._shared.context.warn(
                     "layers are observed unfused, where these runners do not differ; only their outputs can. "
                     "To see what optimisation does to the layers, observe the executed graphs"
                 )

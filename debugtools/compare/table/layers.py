@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET
 
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
-from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, Side
+from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, SideStatistics
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required, SideStats
 from layerwise._tool.debugtools.compare.table.places import Place, Places
@@ -33,7 +33,7 @@ _EXACT = Known(0.0, (True, True), False)
 _DRAWN = Known(0.0, (True, True), False, drawn=True)
 
 
-class Ledger:
+class PairErrors:
     """The errors of one pair of runners in one iteration so far: from them, amplification and findings."""
 
     def __init__(self, places: Places) -> None:
@@ -194,7 +194,7 @@ def _errors(result: Comparison) -> dict[str, Any]:
     return found
 
 
-def side_stats(side: Side | None, shape: tuple[int, ...], order: dict[str, float]) -> SideStats | None:
+def side_stats(side: SideStatistics | None, shape: tuple[int, ...], order: dict[str, float]) -> SideStats | None:
     """Statistics of one side as Polygraphy's `Stats` line has them; None for what has no numbers."""
     if side is None or not side.moments.count:
         return None

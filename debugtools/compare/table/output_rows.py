@@ -11,32 +11,32 @@ from layerwise._tool.debugtools.compare.pairing.left_out import NO_VALUE
 from layerwise._tool.debugtools.compare.rows import NotCompared, Pair, Reason
 from layerwise._tool.debugtools.compare.sides.marks import excluded, shown_outputs
 from layerwise._tool.debugtools.compare.sides.side import SavedSide, Side
-from layerwise._tool.debugtools.compare.table.comparison import Frame
+from layerwise._tool.debugtools.compare.table.comparison import RowContext
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 
 Outputs = Mapping[str, Array]
 
 
-def plain_rows(frame: Frame, comparer: Comparer, number: int, results: Sequence[IterationResult]) -> None:
+def plain_rows(shared: RowContext, comparer: Comparer, number: int, results: Sequence[IterationResult]) -> None:
     """Compare all outputs of one iteration. UsageError if a pair has none in common."""
-    processed = [_processed(comparer, side, result) for side, result in zip(frame.sides, results, strict=True)]
-    for pair in frame.pairs:
+    processed = [_processed(comparer, side, result) for side, result in zip(shared.sides, results, strict=True)]
+    for pair in shared.pairs:
         first, second = processed[pair[0]], processed[pair[1]]
-        found = paired(frame, pair, first, second)
+        found = paired(shared, pair, first, second)
         if first and second and not found.any():
-            raise UsageError(_nothing_in_common(frame.sides, pair, first, second))
+            raise UsageError(_nothing_in_common(shared.sides, pair, first, second))
         comparer.begin_pair(pair, first, second)
-        output_rows(frame, comparer, number, pair, (found, first, second), ready=True)
+        output_rows(shared, comparer, number, pair, (found, first, second), ready=True)
 
 
-def paired(frame: Frame, pair: Pair, first: Outputs, second: Outputs) -> Counterparts:
+def paired(shared: RowContext, pair: Pair, first: Outputs, second: Outputs) -> Counterparts:
     """Which outputs of two runs belong together. What a user's function makes of them is known by its names alone."""
-    declared = [frozenset[str]() if frame.spec.postprocess_script else frame.sides[i].declared for i in pair]
+    declared = [frozenset[str]() if shared.spec.postprocess_script else shared.sides[i].declared for i in pair]
     return counterparts(first, second, (declared[0], declared[1]))
 
 
 def output_rows(
-    frame: Frame,
+    shared: RowContext,
     comparer: Comparer,
     number: int,
     pair: Pair,
@@ -50,35 +50,35 @@ def output_rows(
     observed: tensors that are compared where they are observed, not here; None: nothing is observed.
     """
     found, first, second = outputs
-    mode = frame.plain_mode(pair)
-    chosen = frozenset(shown_outputs(frame.spec.marks, (*found.common, *(each.name for each in found.uneven))))
+    mode = shared.plain_mode(pair)
+    chosen = frozenset(shown_outputs(shared.spec.marks, (*found.common, *(each.name for each in found.uneven))))
     for name in found.common:
         if observed is not None and name in observed:
             continue
         if name not in chosen:
-            note_unwanted(frame, number, pair, name)
-        elif (number, pair, name) not in frame.done:
+            note_unwanted(shared, number, pair, name)
+        elif (number, pair, name) not in shared.done:
             comparer.row(number, pair, name, mode, first[name], second[name], ready=ready)
     for each in found.uneven:
-        if each.name in chosen and (number, pair, each.name) not in frame.done:
+        if each.name in chosen and (number, pair, each.name) not in shared.done:
             comparer.uneven(number, pair, each, mode)
-    _note_missing(frame, number, pair, found, observed)
+    _missing(shared, number, pair, found, observed)
 
 
-def note_unwanted(frame: Frame, number: int, pair: Pair, name: str) -> None:
+def note_unwanted(shared: RowContext, number: int, pair: Pair, name: str) -> None:
     """Note an output that the user does not want to see."""
-    reason: Reason = "excluded" if excluded(frame.spec.marks, name) else "not marked"
-    frame.left_out.add(NotCompared(name, reason, f"{reason}, as asked for", pair, number))
+    reason: Reason = "excluded" if excluded(shared.spec.marks, name) else "not marked"
+    shared.left_out.add(NotCompared(name, reason, f"{reason}, as asked for", pair, number))
 
 
-def _note_missing(frame: Frame, number: int, pair: Pair, found: Counterparts, observed: Container[str] | None) -> None:
-    marks, left = frame.spec.marks, frame.left_out
+def _missing(shared: RowContext, number: int, pair: Pair, found: Counterparts, observed: Container[str] | None) -> None:
+    marks, left = shared.spec.marks, shared.left_out
     for names, having, lacking in zip(found.alone, pair, reversed(pair), strict=True):
-        if observed is not None and isinstance(frame.sides[having], SavedSide):
+        if observed is not None and isinstance(shared.sides[having], SavedSide):
             continue  # a file may hold layers that nobody marked
         for name in shown_outputs(marks, names):
             if observed is None or name not in observed:
-                left.add(NotCompared(name, "no counterpart", not_given(frame.sides[lacking]), pair, number))
+                left.add(NotCompared(name, "no counterpart", not_given(shared.sides[lacking]), pair, number))
     for name in shown_outputs(marks, found.absent):
         left.add(NotCompared(name, "no value", NO_VALUE, pair, number))
 

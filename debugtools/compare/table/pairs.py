@@ -15,7 +15,7 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.pairing.counterparts import Uneven
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.debugtools.compare.table.layers import Ledger, layer_row
+from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
 from layerwise._tool.debugtools.compare.table.places import Places
 
 if TYPE_CHECKING:
@@ -116,14 +116,14 @@ class Comparer:
         self.postprocess = Postprocess(spec.postprocess, spec.postprocess_script)
         self._script = CompareScript(spec.compare_script) if spec.compare_script else None
         self._emit = emit
-        self._ledgers: dict[Pair, Ledger] = {}
+        self._errors: dict[Pair, PairErrors] = {}
         self.device = device
 
     def begin(self, earlier: Iterable[LayerRow]) -> None:
         """Start an iteration: nothing is known but the rows that an earlier attempt made."""
-        self._ledgers.clear()
+        self._errors.clear()
         for row in earlier:
-            self._ledgers.setdefault(row.pair, Ledger(self.places)).recall(row)
+            self._errors.setdefault(row.pair, PairErrors(self.places)).recall(row)
 
     def begin_pair(self, pair: Pair, first: Mapping[str, Array], second: Mapping[str, Array]) -> None:
         """Let the user's function see all outputs of a pair of runs."""
@@ -161,7 +161,7 @@ class Comparer:
         result = self.compare(name, a, b)
         if self._script:
             self._script.judge(result, pair, name, (a, b), (first.name, second.name))
-        judged = self._ledgers.setdefault(pair, Ledger(self.places)).judge(name, result)
+        judged = self._errors.setdefault(pair, PairErrors(self.places)).judge(name, result)
         row = layer_row(iteration, pair, name, second.own(name), mode, self.places.place(name), result, judged)
         self._emit(row, result, a, b)
         return result

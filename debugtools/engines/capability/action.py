@@ -41,7 +41,7 @@ Ask = Callable[[Loadable], Answer]
 
 
 @dataclass(frozen=True)
-class Part:
+class NodeGroup:
     """Some nodes of a graph, by position. supported: all of them."""
 
     nodes: tuple[int, ...]
@@ -70,11 +70,11 @@ class Whole:
             for name in names:
                 self._readers[name].append(position)
 
-    def operators(self, part: Part) -> dict[str, int]:
+    def operators(self, part: NodeGroup) -> dict[str, int]:
         """Return how many nodes of each operator a part has."""
         return dict(Counter(self.pieces.nodes[at].op_type for at in part.nodes))
 
-    def piece(self, part: Part) -> Structure:
+    def piece(self, part: NodeGroup) -> Structure:
         """Return a part as a separate model; its weights stay in place."""
         order = sorted(part.nodes)
         feeds = {name: self._types.get(name, onnx.TypeProto()) for name in self.pieces.feeds(order)}
@@ -85,7 +85,7 @@ class Whole:
                 value.ClearField("type")
         return Structure.from_proto(model, self._folder, self._base)
 
-    def part_model(self, part: Part) -> Loadable:
+    def part_model(self, part: NodeGroup) -> Loadable:
         """Return a part in a form that can be parsed."""
         return Loadable(data=self.piece(part).proto().SerializeToString(), folder=self._folder)
 
@@ -97,12 +97,12 @@ class Whole:
                 or not inside.issuperset(self._readers[name])]  # fmt: skip
 
 
-def partition(whole: Whole, ask: Ask, *, deep: bool) -> list[Part]:
+def partition(whole: Whole, ask: Ask, *, deep: bool) -> list[NodeGroup]:
     """Return the parts of a model, in order of their first nodes. deep: query unsupported parts alone, repeatedly,
     since some of their nodes may then be supported.
     """
     waiting = _answered(range(len(whole.pieces.nodes)), ask(whole.loadable))
-    done: list[Part] = []
+    done: list[NodeGroup] = []
     while waiting:
         part = waiting.pop()
         inner = [] if part.supported or not deep else _answered(sorted(part.nodes), ask(whole.part_model(part)))
@@ -113,19 +113,19 @@ def partition(whole: Whole, ask: Ask, *, deep: bool) -> list[Part]:
     return sorted(done, key=lambda part: min(part.nodes))
 
 
-def _answered(nodes: Sequence[int], answer: Answer) -> list[Part]:
+def _answered(nodes: Sequence[int], answer: Answer) -> list[NodeGroup]:
     """Return the parts among `nodes`, which the answer refers to by position. Nodes not mentioned are unsupported."""
     spoken = {at for run, _ in answer for at in run}
     left = [at for at in range(len(nodes)) if at not in spoken]
-    return [Part(tuple(nodes[at] for at in run), good) for run, good in [*answer, (left, False)] if run]
+    return [NodeGroup(tuple(nodes[at] for at in run), good) for run, good in [*answer, (left, False)] if run]
 
 
-def largest(parts: Sequence[Part]) -> Part | None:
+def largest(parts: Sequence[NodeGroup]) -> NodeGroup | None:
     """Return the supported part with the most nodes."""
     return max((part for part in parts if part.supported), key=lambda part: len(part.nodes), default=None)
 
 
-def path_of(folder: Path, part: Part) -> Path:
+def path_of(folder: Path, part: NodeGroup) -> Path:
     """Return where a part is saved."""
     return folder / part.file
 
@@ -176,7 +176,7 @@ class _Partitioned:
             "largest": str(path_of(self.folder, best)) if best else None,
         }  # fmt: skip
 
-    def _row(self, number: int, part: Part, parts: Sequence[Part], folder: Path) -> dict[str, Any]:
+    def _row(self, number: int, part: NodeGroup, parts: Sequence[NodeGroup], folder: Path) -> dict[str, Any]:
         self.context.progress(number, len(parts), "parts", part.file)
         path, place = path_of(folder, part), path_of(self.folder, part)
         external = Path(f"{path.name}.data") if self.spec.external else None
@@ -190,7 +190,7 @@ class _Partitioned:
             "reason": "" if part.supported else self._reason(part),
         }  # fmt: skip
 
-    def _reason(self, part: Part) -> str:
+    def _reason(self, part: NodeGroup) -> str:
         """Return why a part is unsupported: the reasons for its nodes in the whole model, else for the part alone."""
         inside = set(part.nodes)
         told = [refusal.reason for refusal in self.refusals if refusal.node in inside and not refusal.stack]

@@ -21,7 +21,7 @@ from layerwise._tool.backends.trt.variants import watched
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.engine import full_side
 from layerwise._tool.debugtools.compare.sides.executed import Print, fingerprint, original_prints, print_distance
-from layerwise._tool.debugtools.compare.sides.side import Graph, ModelSide
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, ObservedGraph
 from layerwise._tool.debugtools.engines.node_map.layers import Mapped, map_layers
 
 NEAR = 0.25  # of the largest value: FP16, and more than one fault, stay below
@@ -100,11 +100,11 @@ class EngineTrace:
     _runner: Runner | None = None
     _named: TrtRunner | None = None
 
-    def begin(self, feed: Mapping[str, Array]) -> Graph:
+    def begin(self, feed: Mapping[str, Array]) -> ObservedGraph:
         """Run the engine once; return the graph in which to observe the side. LayerwiseError if it does not run."""
         self._run(feed)
         names: dict[str, Any] = {own: (own, None) for own in self.tensors}
-        graph = Graph(self.side.model.cut, self.side.model.file.folder, executed=True, names=names)
+        graph = ObservedGraph(self.side.model.cut, self.side.model.file.folder, executed=True, names=names)
         graph.unmatched = [f"{name}: no tensor of the model has these values" for name in self.unknown]
         graph.values = self.values
         return graph

@@ -10,12 +10,12 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.diff.tactics import fields
 from layerwise._tool.debugtools.engines.tactics import Choice, load_replay
 from layerwise._tool.debugtools.search.builds.choosing import mixed
-from layerwise._tool.debugtools.search.builds.desk import BuildDesk
+from layerwise._tool.debugtools.search.builds.handler import BuildHandler
 from layerwise._tool.debugtools.search.builds.maker import Maker
 from layerwise._tool.debugtools.search.builds.suspects import Trial, suspects
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.protocol import Judge
 from layerwise._tool.debugtools.search.spec import DebugSpec
@@ -57,7 +57,7 @@ class Narrowing:
     """Narrows pair after pair until each bad build is explained by what was found."""
 
     def __init__(
-        self, context: "JobContext", spec: DebugSpec, maker: Maker, judge: Judge, history: History,
+        self, context: "JobContext", spec: DebugSpec, maker: Maker, judge: Judge, history: VerdictRows,
         trials: Sequence[Trial],
     ) -> None:  # fmt: skip
         self._context, self._spec, self._maker = context, spec, maker
@@ -112,11 +112,11 @@ class Narrowing:
             mixed(good, bad, [names[item] for item in items], target)
             return target
 
-        def begin() -> Plan:
-            return Plan(PairSearch(number, len(names), hints), range(len(names)), lambda candidate: candidate.items)
+        def begin() -> SearchPlan:
+            return SearchPlan(PairSearch(number, len(names), hints), range(len(names)), lambda tried: tried.items)
 
-        desk = BuildDesk(self._context, self._spec, Notes(self._context), mix)
-        told = SearchLoop(self._context, begin, desk, self._judge, self._history).run().search.result()
+        handler = BuildHandler(self._context, self._spec, Notes(self._context), mix)
+        told = SearchLoop(self._context, begin, handler, self._judge, self._history).run().search.result()
         return [{names[item]: self._layers[bad][names[item]] for item in items} for items in told.sets]
 
 

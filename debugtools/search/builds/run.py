@@ -15,15 +15,15 @@ from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.convert.engine import EngineSpec
 from layerwise._tool.debugtools.search.builds.building import apart, here
 from layerwise._tool.debugtools.search.builds.choosing import joined
-from layerwise._tool.debugtools.search.builds.desk import BuildDesk
+from layerwise._tool.debugtools.search.builds.handler import BuildHandler
 from layerwise._tool.debugtools.search.builds.judging import BuildJudge, EngineJudge, NoJudge, against
 from layerwise._tool.debugtools.search.builds.maker import Maker
 from layerwise._tool.debugtools.search.builds.narrow import Narrowed, Narrowing
 from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
-from layerwise._tool.debugtools.search.builds.suspects import Suspect, Trial, suspects, told, varied
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.builds.suspects import SuspectTactic, Trial, suspects, told, varied
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.repeat import until_of
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
@@ -57,7 +57,7 @@ class Builds:
         )  # fmt: skip
         building = apart if spec.search.interactive else here
         self._maker = Maker(context, engine, building(context, engine))
-        self._history, self._notes = History(context), Notes(context)
+        self._history, self._notes = VerdictRows(context), Notes(context)
         if fixed := [name for name in _FIXED if getattr(spec.options, name)]:
             context.warn(f"--{fixed[0].replace('_', '-')} has every build choose the same tactics")
 
@@ -82,14 +82,14 @@ class Builds:
 
     def _loop(self, judge: Judge, until: Until, most: int | None = None) -> SearchLoop:
         """Trials until then, and no more than `most`; those that were judged count."""
-        desk = BuildDesk(self._context, self._spec.search, self._notes)
+        handler = BuildHandler(self._context, self._spec.search, self._notes)
 
-        def begin() -> Plan:
+        def begin() -> SearchPlan:
             search = RepeatSearch(until)
             enough = (lambda: search.progress().judged >= most) if most else lambda: False
-            return Plan(search, (), lambda candidate: (), enough)
+            return SearchPlan(search, (), lambda candidate: (), enough)
 
-        return SearchLoop(self._context, begin, desk, judge, self._history)
+        return SearchLoop(self._context, begin, handler, judge, self._history)
 
     def _judge(self, stack: ExitStack) -> Judge:
         inner, by = self._inner(stack)
@@ -157,7 +157,7 @@ def outcome(
     )  # fmt: skip
 
 
-def _told(found: Sequence[Suspect], trials: Sequence[Trial]) -> str:
+def _told(found: Sequence[SuspectTactic], trials: Sequence[Trial]) -> str:
     verdicts = [trial.verdict for trial in trials]
     bad = verdicts.count(Verdict.BAD)
     if bad and Verdict.GOOD not in verdicts:
@@ -165,7 +165,7 @@ def _told(found: Sequence[Suspect], trials: Sequence[Trial]) -> str:
     return f"{told(found, bad)} " if bad else ""
 
 
-def _excluded(found: Sequence[Suspect], trials: Sequence[Trial], narrow: Narrowed | None, path: Path) -> str | None:
+def _excluded(found: list[SuspectTactic], trials: Sequence[Trial], narrow: Narrowed | None, path: Path) -> str | None:
     """The file for --exclude-tactics: what was verified, else what is in every bad build; None if that is nothing."""
     bad = sum(trial.verdict is Verdict.BAD for trial in trials)
     layers = {each.layer: each.tactics for each in found if each.bad == bad}

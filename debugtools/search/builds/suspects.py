@@ -20,7 +20,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Suspect:
+class SuspectTactic:
     """A layer's tactic that bad builds alone have. bad: in how many of them; tactics: a file that has it."""
 
     layer: str
@@ -33,7 +33,7 @@ class Suspect:
         return {"layer": self.layer, "bad": self.bad, **fields(self.choice)}
 
 
-def suspects(trials: Sequence[Trial]) -> list[Suspect]:
+def suspects(trials: Sequence[Trial]) -> list[SuspectTactic]:
     """The suspects, those in most bad builds first; none unless there are builds of both kinds."""
     sides: dict[Verdict, dict[str, dict[Choice, None]]] = {Verdict.GOOD: {}, Verdict.BAD: {}}
     counts: Counter[tuple[str, Choice]] = Counter()
@@ -48,7 +48,7 @@ def suspects(trials: Sequence[Trial]) -> list[Suspect]:
         return []
     wrong = potentially_bad(sides[Verdict.GOOD], sides[Verdict.BAD])
     found = [
-        Suspect(name, choice, counts[name, choice], seen[name, choice])
+        SuspectTactic(name, choice, counts[name, choice], seen[name, choice])
         for name, choices in wrong.items()
         for choice in choices
     ]
@@ -64,7 +64,7 @@ def varied(trials: Sequence[Trial]) -> Mapping[str, int]:
     return {name: len(choices) for name, choices in had.items() if len(choices) > 1}
 
 
-def told(found: Sequence[Suspect], bad: int) -> str:
+def told(found: Sequence[SuspectTactic], bad: int) -> str:
     """The suspects in a sentence or two."""
     sure = [suspect for suspect in found if suspect.bad == bad]
     if not found:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
-class History:
+class VerdictRows:
     """Rows of table `verdicts`, those of earlier attempts first. rows: those that were not undone."""
 
     def __init__(self, context: "JobContext") -> None:

@@ -6,8 +6,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from layerwise._tool.debugtools.search.driver.history import History
-from layerwise._tool.debugtools.search.driver.plans import MakePlan, Plan
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
+from layerwise._tool.debugtools.search.driver.plans import MakePlan, SearchPlan
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, Undo
 from layerwise._tool.debugtools.search.rows import CandidateRow
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
-class Desk(Protocol):
+class CandidateHandler(Protocol):
     """What a kind of search does with its candidates. cached: equal content gets an equal verdict."""
 
     cached: bool
 
-    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact | None:
+    def artifact(self, plan: SearchPlan, candidate: Candidate, iteration: int) -> Artifact | None:
         """What is tried: a model, or None where the same thing is tried again."""
         ...
 
-    def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
+    def asked(self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None) -> None:
         """A candidate is about to be judged."""
         ...
 
@@ -34,12 +34,12 @@ class Desk(Protocol):
         ...
 
     def told(
-        self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
+        self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
     ) -> None:
         """A verdict has fallen, and is on file."""
         ...
 
-    def retold(self, plan: Plan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
+    def retold(self, plan: SearchPlan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
         """A verdict of before is told again."""
         ...
 
@@ -52,10 +52,10 @@ class SearchLoop:
     """Drives one search to its end. machine: what judges once a person lets the machine finish."""
 
     def __init__(
-        self, context: "JobContext", make: MakePlan, desk: Desk, judge: Judge, history: History,
+        self, context: "JobContext", make: MakePlan, handler: CandidateHandler, judge: Judge, history: VerdictRows,
         machine: Callable[[], Judge | None] | None = None,
     ) -> None:  # fmt: skip
-        self._context, self._make, self._desk, self._judge = context, make, desk, judge
+        self._context, self._make, self._handler, self._judge = context, make, handler, judge
         self._history, self._machine = history, machine
         self.checks = self.cached = 0
         self._numbers: Counter[str] = Counter()
@@ -67,7 +67,7 @@ class SearchLoop:
         """How many candidates were good."""
         return sum(row.verdict is Verdict.GOOD for row in self._history.rows)
 
-    def run(self) -> Plan:
+    def run(self) -> SearchPlan:
         """Ask until the search is done; the plan as it is then."""
         self._progress("")
         while not self.plan.over:
@@ -85,28 +85,28 @@ class SearchLoop:
                 self._let_machine()
         return self.plan
 
-    def _begin(self) -> Plan:
+    def _begin(self) -> SearchPlan:
         """A new plan, told all that the history has."""
         plan = self._make()
         self._numbers.clear()
         self._iterations.clear()
-        self._desk.restart()
+        self._handler.restart()
         for row in self._history.rows:
             candidate = next((c for c in plan.search.ask() if c.key == row.key), None)
             if candidate is not None:
                 iteration = self._number(candidate)
                 plan.search.tell(candidate, row.verdict)
-                self._desk.retold(plan, candidate, row.verdict, iteration)
+                self._handler.retold(plan, candidate, row.verdict, iteration)
         return plan
 
     def _one(self) -> bool:
         candidate = next(iter(self.plan.search.ask()), None)
         if candidate is None:
             return False
-        artifact = self._desk.artifact(self.plan, candidate, self._number(candidate))
+        artifact = self._handler.artifact(self.plan, candidate, self._number(candidate))
         judgement = self._known(candidate, artifact)
         if judgement is None:
-            self._desk.asked(self.plan, candidate, artifact)
+            self._handler.asked(self.plan, candidate, artifact)
             judgement = self._judge.judge(artifact)
         self._settle(candidate, artifact, judgement)
         return True
@@ -135,29 +135,29 @@ class SearchLoop:
         for candidate in self.plan.search.ask():
             if candidate.key in keys or len(flying) >= self._judge.parallel:
                 continue
-            artifact = self._desk.artifact(self.plan, candidate, self._number(candidate))
+            artifact = self._handler.artifact(self.plan, candidate, self._number(candidate))
             judgement = self._known(candidate, artifact)
             if judgement is not None:
                 self._settle(candidate, artifact, judgement)
                 return self._launch(pool, flying)
-            self._desk.asked(self.plan, candidate, artifact)
+            self._handler.asked(self.plan, candidate, artifact)
             flying[pool.submit(self._judge.judge, artifact)] = candidate, artifact
         return None
 
     def _known(self, candidate: Candidate, artifact: Artifact | None) -> Judgement | None:
         """A verdict that needs no judge: a replay's, or the one on the same content."""
-        replayed = self._desk.known(candidate, self._number(candidate))
+        replayed = self._handler.known(candidate, self._number(candidate))
         if replayed is not None:
             return Judgement(replayed, "replay")
-        found = self._history.cached(artifact.key) if artifact and self._desk.cached else None
+        found = self._history.cached(artifact.key) if artifact and self._handler.cached else None
         return None if found is None else replace(found, by="cache", seconds=0.0)
 
     def _settle(self, candidate: Candidate, artifact: Artifact | None, judgement: Judgement) -> None:
         """Take a verdict in; it is on file before anything follows from it."""
         about = artifact.about if artifact else CandidateRow(candidate.key, candidate.phase)
-        content = artifact.key if artifact and self._desk.cached else ""
+        content = artifact.key if artifact and self._handler.cached else ""
         self._history.add(about, judgement, content)
-        self._desk.told(self.plan, candidate, artifact, judgement, self._number(candidate))
+        self._handler.told(self.plan, candidate, artifact, judgement, self._number(candidate))
         self.plan.search.tell(candidate, judgement.verdict)
         if judgement.by in ("cache", "replay"):
             self.cached += 1

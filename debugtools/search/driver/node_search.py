@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.search.driver.best import Best
-from layerwise._tool.debugtools.search.driver.desk import Files, ModelDesk
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.handler import Files, ModelHandler
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.outcome import Outcome
+from layerwise._tool.debugtools.search.driver.outcome import SearchOutcome
 from layerwise._tool.debugtools.search.driver.plans import MakePlan, bisect_plan, reduce_plan
 from layerwise._tool.debugtools.search.driver.replay import replay_of
 from layerwise._tool.debugtools.search.driver.start import Noise, Notes, begin
@@ -43,7 +43,7 @@ class NodeSearch:
             raise UsageError(
                 "nothing judges: give a second side, a --check command, or answer yourself (--interactive)"
             )
-        self._history, self._notes = History(context), Notes(context)
+        self._history, self._notes = VerdictRows(context), Notes(context)
         self._replay = replay_of(spec, context)
         self._files = Files(context, spec, Path.cwd())
         noise = Noise(spec.flaky, 1 - spec.confidence) if spec.flaky else None
@@ -51,7 +51,7 @@ class NodeSearch:
 
     def run(self) -> NodeSearchResult:
         """Search; the job's result."""
-        outcome = Outcome(self._context, self._what, self._by, self._started)
+        outcome = SearchOutcome(self._context, self._what, self._by, self._started)
         subject = self._start.subject
         if subject is None:
             assert self._start.original is not None
@@ -77,15 +77,15 @@ class NodeSearch:
         self._history.add(about, original, "")
         return original
 
-    def _searched(self, outcome: Outcome) -> NodeSearchResult:
+    def _searched(self, outcome: SearchOutcome) -> NodeSearchResult:
         best = self._best if self._what == "reduce" else None
-        desk = ModelDesk(
+        handler = ModelHandler(
             self._context, self.subject, self._replay, self._files, best,
             cached=self._spec.flaky is None, notes=self._notes if self._by == "comparison" else None,
         )  # fmt: skip
-        loop = SearchLoop(self._context, self._plan(), desk, self._judge, self._history, self._auto)
+        loop = SearchLoop(self._context, self._plan(), handler, self._judge, self._history, self._auto)
         plan = loop.run()
-        desk.finish(plan)
+        handler.finish(plan)
         judge = self._judge if self._by != "person" else None
         return outcome.result(plan, loop, self.subject, self._verifier(judge), self._best, self._replay.path)
 

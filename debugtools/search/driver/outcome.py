@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.driver.best import Best
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.verify import Verifier, is_bad
 from layerwise._tool.debugtools.search.judges.protocol import Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject
@@ -32,7 +32,7 @@ _TRY = {
 }
 
 
-class Outcome:
+class SearchOutcome:
     """by: who judges."""
 
     def __init__(self, context: "JobContext", what: str, by: str, started: float) -> None:
@@ -47,7 +47,7 @@ class Outcome:
         return self._result([], original.verdict, text.strip(), False)
 
     def result(
-        self, plan: Plan, loop: SearchLoop, subject: Subject, verifier: Verifier, best: Best, replay: Path | None
+        self, plan: SearchPlan, loop: SearchLoop, subject: Subject, verifier: Verifier, best: Best, replay: Path | None
     ) -> NodeSearchResult:
         """Verify and write what the search has come to."""
         told = plan.search.result()
@@ -70,7 +70,7 @@ class Outcome:
         )  # fmt: skip
 
     def _reduced(
-        self, told: ReduceResult | PrefixResult, plan: Plan, verifier: Verifier, best: Best
+        self, told: ReduceResult | PrefixResult, plan: SearchPlan, verifier: Verifier, best: Best
     ) -> tuple[list[Culprits], str]:
         if isinstance(told, ReduceResult):
             sets, minimal = list(told.sets), True
@@ -91,7 +91,7 @@ class Outcome:
     def _further(self, found: Culprits) -> str:
         return f" Perhaps it can be reduced further: reduce {shown(found.path)} again, with --mode ddmin."
 
-    def _nothing(self, plan: Plan) -> str:
+    def _nothing(self, plan: SearchPlan) -> str:
         skipped = any(state == "skipped" for state, _ in plan.search.band())
         if self._by != "comparison":
             return "No part of the model fails on its own: nothing smaller than the whole was found."
@@ -103,7 +103,7 @@ class Outcome:
         )
 
     def _bisected(
-        self, told: BisectResult | FlakyResult, plan: Plan, subject: Subject, verifier: Verifier, best: Best
+        self, told: BisectResult | FlakyResult, plan: SearchPlan, subject: Subject, verifier: Verifier, best: Best
     ) -> tuple[list[Culprits], str]:
         first = told.first_bad
         if first is None:
@@ -126,7 +126,7 @@ class Outcome:
         return [found], text
 
     def _with_all_before(
-        self, first: int, i: int, plan: Plan, subject: Subject, verifier: Verifier, best: Best
+        self, first: int, i: int, plan: SearchPlan, subject: Subject, verifier: Verifier, best: Best
     ) -> Culprits:
         """The node does not fail alone: what fails is everything up to it."""
         nodes = list(plan.order[: first + 1])

@@ -16,7 +16,7 @@ MOST_CULPRITS = 20
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """A search over indices 0..m-1. order: index -> position of the node; nodes: what a candidate is made of.
 
     enough: whether what is found suffices, though the search could go on.
@@ -33,7 +33,7 @@ class Plan:
         return self.search.done or self.enough()
 
 
-MakePlan = Callable[[], Plan]
+MakePlan = Callable[[], SearchPlan]
 
 
 def reduce_plan(
@@ -52,20 +52,20 @@ def bisect_plan(
     order, flaky = subject.items, spec.flaky
     guess = order.index(min(hints)) if hints and min(hints) in order else None
 
-    def begin() -> Plan:
+    def begin() -> SearchPlan:
         search: Search[Any] = HintedBisect(len(order), seconds, width, guess)
         if flaky is not None:
             search = FlakyBisect(len(order), flaky.false_good, flaky.false_bad, 1 - spec.confidence, seconds)
-        return Plan(search, order, lambda candidate: order[: (candidate.position or 0) + 1])
+        return SearchPlan(search, order, lambda candidate: order[: (candidate.position or 0) + 1])
 
     return begin
 
 
-def _ddmin(subject: Subject, hints: Sequence[int], width: int, seconds: Sequence[float] | None) -> Plan:
+def _ddmin(subject: Subject, hints: Sequence[int], width: int, seconds: Sequence[float] | None) -> SearchPlan:
     order = subject.items
     index = {node: k for k, node in enumerate(order)}
     search = ReduceSearch(range(len(order)), seconds, [index[i] for i in hints if i in index], width)
-    return Plan(
+    return SearchPlan(
         search,
         order,
         lambda candidate: [order[k] for k in candidate.items],
@@ -73,7 +73,7 @@ def _ddmin(subject: Subject, hints: Sequence[int], width: int, seconds: Sequence
     )
 
 
-def _polygraphy(subject: Subject, spec: DebugSpec, width: int) -> Plan:
+def _polygraphy(subject: Subject, spec: DebugSpec, width: int) -> SearchPlan:
     """Constant nodes are weights here, as they are there."""
     cut = subject.cut
     order = [i for i, node in enumerate(cut.nodes) if node.op_type != "Constant"]
@@ -95,4 +95,4 @@ def _polygraphy(subject: Subject, spec: DebugSpec, width: int) -> Plan:
     phases = [name for name, on in (("outputs", spec.reduce_outputs), ("inputs", spec.reduce_inputs)) if on]
     mode = "linear" if spec.mode == "linear" else "bisect"
     search = PrefixReduce(len(order), mode, before=before, after=after, phases=phases, width=width)  # type: ignore[arg-type]
-    return Plan(search, order, lambda candidate: [order[k] for k in candidate.items])
+    return SearchPlan(search, order, lambda candidate: [order[k] for k in candidate.items])

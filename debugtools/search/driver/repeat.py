@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
-from layerwise._tool.debugtools.search.driver.desk import Files, RepeatDesk
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.handler import Files, RepeatHandler
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import replay_of
 from layerwise._tool.debugtools.search.driver.sides import prepared
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
@@ -42,12 +42,12 @@ class Repeat:
         spec, replay = self._spec, replay_of(self._spec, self._context)
         with ExitStack() as stack:
             judge = self._judge(stack)
-            desk = RepeatDesk(self._context, replay, Files(self._context, spec, Path.cwd()))
+            handler = RepeatHandler(self._context, replay, Files(self._context, spec, Path.cwd()))
 
-            def begin() -> Plan:
-                return Plan(RepeatSearch(self._until, judge.parallel), (), lambda candidate: ())
+            def begin() -> SearchPlan:
+                return SearchPlan(RepeatSearch(self._until, judge.parallel), (), lambda candidate: ())
 
-            loop = SearchLoop(self._context, begin, desk, judge, History(self._context))
+            loop = SearchLoop(self._context, begin, handler, judge, VerdictRows(self._context))
             told = loop.run().search.result()
         replay.save()
         return RepeatedResult(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, By, Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.debugtools.search.rows import BandRow, CandidateRow, Node, VerdictRow
@@ -12,7 +12,7 @@ from layerwise._tool.debugtools.search.strategies.protocol import Candidate
 _NAMES = 20  # a prefix of a large graph crosses hundreds of tensors: lists in rows are cut
 
 
-def about(subject: Subject, plan: Plan, candidate: Candidate, artifact: Artifact) -> CandidateRow:
+def about(subject: Subject, plan: SearchPlan, candidate: Candidate, artifact: Artifact) -> CandidateRow:
     """A candidate as rows show it; `i` is the node where it is cut, or its only one."""
     i = None if candidate.position is None else plan.order[candidate.position]
     if i is None and len(artifact.nodes) - len(artifact.glue) == 1:
@@ -39,7 +39,7 @@ def judgement_of(row: VerdictRow) -> Judgement:
     return Judgement(row.verdict, cast(By, row.by), row.seconds, row.measured, row.note)
 
 
-def band_row(plan: Plan, total: int, position: int | None, candidate: CandidateRow | None) -> BandRow:
+def band_row(plan: SearchPlan, total: int, position: int | None, candidate: CandidateRow | None) -> BandRow:
     """A row of table `band`: runs of states over all `total` nodes. Nodes that are not asked about are good."""
     states: list[str] = []
     for state, count in plan.search.band():

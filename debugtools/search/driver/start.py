@@ -9,7 +9,7 @@ from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
 from layerwise._tool.debugtools.compare.sides.marks import any_marks
 from layerwise._tool.debugtools.compare.sides.setup import Setup
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.judges.comparison import ComparisonJudge
 from layerwise._tool.debugtools.search.judges.original import Feed, Original, stronger
 from layerwise._tool.debugtools.search.judges.protocol import Judgement
@@ -63,7 +63,7 @@ class Notes:
 
 
 def begin(
-    context: "JobContext", setup: Setup, history: History, notes: Notes, compared: bool, noise: Noise | None = None
+    context: "JobContext", setup: Setup, history: VerdictRows, notes: Notes, compared: bool, noise: Noise | None = None
 ) -> Start:
     """Find the first iteration that fails. compared: by the two sides; else the first one is taken. noise: of a fault
     that comes and goes: each is tried anew until it is known whether it fails.

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.debugtools.search.driver.best import write_model
-from layerwise._tool.debugtools.search.driver.desk import Files
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.handler import Files
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.judges.check_folder import write_golden, write_inputs
 from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject
@@ -35,7 +35,7 @@ class Verifier:
         context: "JobContext",
         subject: Subject,
         judge: Judge | None,
-        history: History,
+        history: VerdictRows,
         files: Files,
         noise: FlakySpec | None,
         delta: float,

@@ -79,7 +79,7 @@ def kill_tree(pid: int) -> None:
 _LONGEST = 1 << 16  # bytes that are read at once; a line without end is cut there
 
 
-class Follower:
+class NewLines:
     """The lines that a file gains, safe to show."""
 
     def __init__(self, path: Path) -> None:
@@ -192,13 +192,13 @@ class CommandJudge:
             if self._stops > stops:
                 kill_tree(process.pid)
         try:
-            code = self._wait(process, [Follower(place / name) for name in ("stdout.txt", "stderr.txt")])
+            code = self._wait(process, [NewLines(place / name) for name in ("stdout.txt", "stderr.txt")])
             return None if self._stops > stops else code
         finally:
             with self._lock:
                 self._running.discard(process)
 
-    def _wait(self, process: "subprocess.Popen[bytes]", printed: "list[Follower]") -> int | None:
+    def _wait(self, process: "subprocess.Popen[bytes]", printed: "list[NewLines]") -> int | None:
         """The exit code; None if it took too long and was killed."""
         deadline = time.monotonic() + (self._check.timeout or float("inf"))
         code: int | None = None

@@ -10,7 +10,7 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.sides.stream import observing
 from layerwise._tool.debugtools.locate.errors import Error, error_of
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part
-from layerwise._tool.debugtools.locate.suspects import Crowd
+from layerwise._tool.debugtools.locate.suspects import NoiseFloor
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.surgery.cut.explode import Exploder
 
@@ -37,7 +37,7 @@ def survey(subject: Subject) -> Survey:
     exploder = Exploder(cut, [name for name in cut.maker if name in subject.tensors])
     runs = LocalRuns(Part.model(subject.suspect), exploder)
     names = [name for i in subject.items for name in cut.nodes[i].output if name in subject.tensors]
-    crowd, worst = Crowd(), dict[int, Error]()
+    noise_floor, worst = NoiseFloor(), dict[int, Error]()
     size = _OF_AN_ENGINE if subject.suspect.spec.kind == "trt" else _AT_ONCE
     for at in range(0, len(names), size):
         chunk = names[at : at + size]
@@ -48,16 +48,16 @@ def survey(subject: Subject) -> Survey:
             error = _error(subject, name, made)
             i = cut.maker[name]
             if not isinstance(made, str) and is_floating(dtype_name(made)) and not error.onset:
-                crowd.add(cut.nodes[i].op_type, error.rel, off=error.beyond)
+                noise_floor.add(cut.nodes[i].op_type, error.rel, off=error.beyond)
             if i not in worst or _units(error) > _units(worst[i]):
                 worst[i] = error
-    level = max(crowd.level, asked_level(subject.suspect.spec))
-    return Survey(_standing_out(subject, worst, crowd)[:_MOST], level)
+    level = max(noise_floor.level, asked_level(subject.suspect.spec))
+    return Survey(_standing_out(subject, worst, noise_floor)[:_MOST], level)
 
 
-def _standing_out(subject: Subject, worst: dict[int, Error], crowd: Crowd) -> list[int]:
+def _standing_out(subject: Subject, worst: dict[int, Error], noise_floor: NoiseFloor) -> list[int]:
     def out(i: int, error: Error) -> bool:
-        noise = crowd.noise(subject.cut.nodes[i].op_type) if crowd.whole else 0.0
+        noise = noise_floor.noise(subject.cut.nodes[i].op_type) if noise_floor.whole else 0.0
         return _units(error) > 1 and (bool(error.onset) or not error.rel <= noise)
 
     found = [i for i, error in worst.items() if out(i, error)]

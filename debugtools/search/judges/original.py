@@ -17,7 +17,7 @@ from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_fe
 from layerwise._tool.debugtools.compare.sides.models import OpaqueModel
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.table.comparison import Frame
+from layerwise._tool.debugtools.compare.table.comparison import RowContext
 from layerwise._tool.debugtools.compare.table.outcome import severity
 from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
@@ -48,7 +48,7 @@ class Original:
         places = Places(setup.model, setup.whole_graph)
         self._comparer = Comparer(setup.spec, setup.sides, places, lambda row, *_: self._take(row))
         savers = Savers(setup.spec, setup.sides)
-        self._frame = Frame(context, setup.spec, setup.model, setup.sides, setup.pairs, savers, None)
+        self._shared = RowContext(context, setup.spec, setup.model, setup.sides, setup.pairs, savers, None)
 
     def feeds(self) -> Iterator[tuple[int, Feed]]:
         """The inputs of each iteration, by the comparison's names."""
@@ -69,7 +69,7 @@ class Original:
 
     def _judged(self, number: int, feed: Feed) -> Judgement:
         self._rows.clear()
-        self._frame.left_out.clear()
+        self._shared.left_out.clear()
         self.error = ""
         reference = self._run(self.reference, number, feed)
         try:
@@ -77,11 +77,11 @@ class Original:
         except LayerwiseError as error:
             self.error = str(error)
             return Judgement(Verdict.BAD, "comparison", measured=Numbers(iteration=number), note=self.error)
-        plain_rows(self._frame, self._comparer, number, [suspect, reference])
+        plain_rows(self._shared, self._comparer, number, [suspect, reference])
         rows = [row for row in self._rows if compared(row)]
         if not rows:
             names = [side.name for side in self.setup.sides]
-            return Judgement(Verdict.SKIP, "comparison", note=self._frame.left_out.nothing(names, self.setup.pairs[0]))
+            return Judgement(Verdict.SKIP, "comparison", note=self._shared.left_out.nothing(names, self.setup.pairs[0]))
         bad = [row for row in rows if row.passed is False]
         worst = to_builtins(max(bad or rows, key=severity))
         found = {key: worst[key] for key in _MEASURED if worst.get(key) is not None}
@@ -90,7 +90,7 @@ class Original:
 
     def _take(self, row: LayerRow) -> None:
         self._rows.append(row)
-        self._frame.left_out.row(row)
+        self._shared.left_out.row(row)
 
     def _run(self, side: Side, number: int, feed: Feed) -> IterationResult:
         if not isinstance(side, ModelSide):

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
 from layerwise._tool.debugtools.search.driver.replay import Replay
 from layerwise._tool.debugtools.search.judges.protocol import Judgement
-from layerwise._tool.debugtools.search.precision.desk import Best
 from layerwise._tool.debugtools.search.precision.engines import words
-from layerwise._tool.debugtools.search.precision.ground import Ground
+from layerwise._tool.debugtools.search.precision.handler import Best
+from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup
 from layerwise._tool.debugtools.search.rows import (
     FileVerdict,
     KeptNodes,
@@ -53,12 +53,12 @@ def _error(point: Point) -> float:
     return math.inf if point.rel_l2 is None else point.rel_l2
 
 
-class Outcome:
+class PrecisionOutcome:
     """by: who judges."""
 
-    def __init__(self, ground: Ground, by: str, started: float) -> None:
-        self._ground, self._by, self._started = ground, by, started
-        self._low = ground.spec.low
+    def __init__(self, setup: PrecisionSetup, by: str, started: float) -> None:
+        self._setup, self._by, self._started = setup, by, started
+        self._low = setup.spec.low
 
     def fails_in_fp32(self, full: Judgement) -> PrecisionSearchResult:
         """There is nothing to search for."""
@@ -70,7 +70,7 @@ class Outcome:
 
     def result(
         self, told: PrecisionResult, full: Judgement | None, verified: Judgement | None, best: Best, loop: SearchLoop,
-        history: History, replay: Replay,
+        history: VerdictRows, replay: Replay,
     ) -> PrecisionSearchResult:  # fmt: skip
         """What the search has come to; verified: the verdict on it outside the search."""
         if told.kept is None or verified is None:
@@ -80,7 +80,7 @@ class Outcome:
             found = [self._found(told, verified, best)]
             text = self._text(told, verified)
         result = self._result(found, full, verified, text)
-        total = sum(map(len, self._ground.choices.positions))
+        total = sum(map(len, self._setup.choices.positions))
         all_low = next((row.verdict for row in history.rows if not row.phase and not row.nodes), None)
         return replace(
             result, frontier=frontier(history.rows, total), all_low=all_low, lowerable=total, checks=loop.checks,
@@ -93,16 +93,16 @@ class Outcome:
         good = verified is not None and verified.verdict is Verdict.GOOD
         return PrecisionSearchResult(
             passed=bool(found) and good, search="precision", by=self._by, found=found, low=self._low,
-            original=full.verdict if full else None, verified=good, summary=text, emulated=self._ground.emulate,
+            original=full.verdict if full else None, verified=good, summary=text, emulated=self._setup.emulate,
             seconds=time.perf_counter() - self._started,
         )  # fmt: skip
 
     def _found(self, told: PrecisionResult, verified: Judgement, best: Best) -> KeptNodes:
         assert told.kept is not None
-        cut = self._ground.suspect.model.cut
+        cut = self._setup.suspect.model.cut
         nodes = [
             Node(i, node_label(cut.nodes[i]), cut.nodes[i].op_type, list(cut.nodes[i].output))
-            for i in self._ground.choices.nodes(told.kept)
+            for i in self._setup.choices.nodes(told.kept)
         ]
         return KeptNodes(
             nodes=nodes, path=str(best.path), minimal=told.minimal, measured=verified.measured, note=verified.note,
@@ -111,19 +111,19 @@ class Outcome:
 
     def _build(self, kept: Sequence[int]) -> list[str] | None:
         """The options that build such an engine of the model as it is; None where no engine is built."""
-        if self._ground.suspect.spec.kind != "trt":
+        if self._setup.suspect.spec.kind != "trt":
             return None
-        return words(self._low, [self._ground.choices.items[item] for item in kept])
+        return words(self._low, [self._setup.choices.items[item] for item in kept])
 
     def _file(self, best: Best) -> FileVerdict | None:
         """How the file itself fares on the runner; None where a person or a command judges."""
         if self._by != "comparison":
             return None
-        found = self._ground.machine.judge_file(best.path)
+        found = self._setup.machine.judge_file(best.path)
         return FileVerdict(found.verdict, found.measured, found.note)
 
     def _text(self, told: PrecisionResult, verified: Judgement) -> str:
-        choices = self._ground.choices
+        choices = self._setup.choices
         count, total = len(choices.nodes(told.kept or ())), sum(map(len, choices.positions))
         if not told.kept:
             text = f"The model passes with all {total} nodes in {self._low}: nothing needs to stay in FP32."

@@ -10,18 +10,18 @@ import msgspec
 from layerwise._tool.debugtools.compare.run import run_comparison
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import MarkSpec
-from layerwise._tool.debugtools.search.driver.desk import Files
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.handler import Files
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.plans import MakePlan, Plan
+from layerwise._tool.debugtools.search.driver.plans import MakePlan, SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import replay_of
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement
-from layerwise._tool.debugtools.search.precision.desk import Best, PrecisionDesk
-from layerwise._tool.debugtools.search.precision.ground import Ground
-from layerwise._tool.debugtools.search.precision.outcome import Outcome
+from layerwise._tool.debugtools.search.precision.handler import Best, PrecisionHandler
+from layerwise._tool.debugtools.search.precision.outcome import PrecisionOutcome
 from layerwise._tool.debugtools.search.precision.scores import measured
+from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup
 from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 from layerwise._tool.debugtools.search.rows import PrecisionSearchResult
 from layerwise._tool.debugtools.search.strategies.layers import LayerSearch
@@ -39,35 +39,35 @@ class PrecisionRun:
         self._context, self._spec = context, spec
         self._started = time.perf_counter()
         self._by = "command" if spec.search.check else "person" if spec.search.interactive else "comparison"
-        self._ground = Ground(context, spec)
-        self._history = History(context)
+        self._setup = PrecisionSetup(context, spec)
+        self._history = VerdictRows(context)
 
     def run(self) -> PrecisionSearchResult:
         """Search; the job's result."""
         try:
             return self._run()
         finally:
-            self._ground.close()
+            self._setup.close()
 
     def _run(self) -> PrecisionSearchResult:
-        ground, spec = self._ground, self._spec
-        outcome = Outcome(ground, self._by, self._started)
-        items = range(len(ground.choices.items))
+        setup, spec = self._setup, self._spec
+        outcome = PrecisionOutcome(setup, self._by, self._started)
+        items = range(len(setup.choices.items))
         full = self._once("original", tuple(items)) if self._by != "person" else None
         if full is not None and full.verdict is not Verdict.GOOD:
             return outcome.fails_in_fp32(full)
         output = spec.search.output or str(self._context.artifacts / "mixed.onnx")
-        best = Best(self._context, ground.choices, Path(output))
+        best = Best(self._context, setup.choices, Path(output))
         replay = replay_of(spec.search, self._context, spec.low)
         files = Files(self._context, spec.search, Path.cwd())
-        desk = PrecisionDesk(self._context, ground, replay, files, best)
-        loop = SearchLoop(self._context, self._plan(), desk, self._judge, self._history, lambda: ground.machine)
+        handler = PrecisionHandler(self._context, setup, replay, files, best)
+        loop = SearchLoop(self._context, self._plan(), handler, self._judge, self._history, lambda: setup.machine)
         plan = loop.run()
-        desk.finish(plan)
+        handler.finish(plan)
         kept = plan.search.result().kept
         verified = None if kept is None else self._once("verify", kept)
         if kept is not None and (spec.layers or spec.save_layer_outputs):
-            layer_table(ground, kept)
+            layer_table(setup, kept)
         return outcome.result(plan.search.result(), full, verified, best, loop, self._history, replay)
 
     def _once(self, phase: str, items: tuple[int, ...]) -> Judgement:
@@ -77,7 +77,7 @@ class PrecisionRun:
             return known
         if phase == "verify" and self._by == "person":
             return Judgement(Verdict.GOOD, "person")
-        artifact = self._ground.artifact(items, phase, phase)
+        artifact = self._setup.artifact(items, phase, phase)
         judgement = self._new_judge().judge(artifact)  # the search's own has stopped by then
         self._history.add(artifact.about, judgement, "")
         return judgement
@@ -87,7 +87,7 @@ class PrecisionRun:
         return self._new_judge()
 
     def _new_judge(self) -> Judge:
-        search, context, machine = self._spec.search, self._context, self._ground.machine
+        search, context, machine = self._spec.search, self._context, self._setup.machine
         if self._by == "command":
             return CommandJudge(search, Path.cwd(), context.artifacts / "checks", machine.golden, context.log)
         if self._by == "comparison":
@@ -97,7 +97,7 @@ class PrecisionRun:
 
     def _plan(self) -> MakePlan:
         """How to begin the search, again after an undo."""
-        choices, spec, mode = self._ground.choices, self._spec, self._spec.search.mode
+        choices, spec, mode = self._setup.choices, self._spec, self._spec.search.mode
         if mode != "ddmin":
             return lambda: self._planned(LayerSearch(len(choices.items), mode, spec.direction))
         width = self._judge.parallel
@@ -108,31 +108,31 @@ class PrecisionRun:
 
     @cached_property
     def _measured(self) -> Scores:
-        return measured(self._ground)
+        return measured(self._setup)
 
-    def _planned(self, search: Search[Any]) -> Plan:
-        choices = self._ground.choices
+    def _planned(self, search: Search[Any]) -> SearchPlan:
+        choices = self._setup.choices
         order = [positions[0] for positions in choices.positions]
-        return Plan(search, order, lambda candidate: choices.nodes(candidate.items))
+        return SearchPlan(search, order, lambda candidate: choices.nodes(candidate.items))
 
 
-def layer_table(ground: Ground, kept: tuple[int, ...]) -> None:
+def layer_table(setup: PrecisionSetup, kept: tuple[int, ...]) -> None:
     """Compare every tensor of the choice that keeps `kept` with the reference's: rows of table `layers`, and the file
     for all of them if one was asked for. LayerwiseError as a comparison raises it.
     """
-    path = ground.context.artifacts / "observed.onnx"
-    ground.choices.write_run(kept, path)
-    _, *others = ground.compare.runners
-    model = ground.suspect.model.path
+    path = setup.context.artifacts / "observed.onnx"
+    setup.choices.write_run(kept, path)
+    _, *others = setup.compare.runners
+    model = setup.suspect.model.path
     others = [
         other if other.kind == "saved" else msgspec.structs.replace(other, model=other.model or model)
         for other in others
     ]
     spec = msgspec.structs.replace(
-        ground.compare,
-        runners=[msgspec.structs.replace(ground.way.file_spec, model=str(path)), *others],
+        setup.compare,
+        runners=[msgspec.structs.replace(setup.way.file_spec, model=str(path)), *others],
         marks=MarkSpec(everything=True),
-        tolerance=ground.machine.tolerance,
-        save_outputs=ground.spec.save_layer_outputs,
+        tolerance=setup.machine.tolerance,
+        save_outputs=setup.spec.save_layer_outputs,
     )
-    run_comparison(ground.context, Setup(spec))
+    run_comparison(setup.context, Setup(spec))

@@ -13,8 +13,8 @@ from layerwise._tool.debugtools.compare.sides.engine import full_side
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.search.judges.reference import ReferenceTensors
-from layerwise._tool.debugtools.search.precision.ground import Ground
 from layerwise._tool.debugtools.search.precision.measure import Measured, Measurer
+from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup
 from layerwise._tool.debugtools.search.rows import ScoreRow
 from layerwise._tool.debugtools.search.strategies.precision import Scores
 from layerwise._tool.surgery.cut.segments import GraphCut
@@ -23,26 +23,26 @@ from layerwise._tool.surgery.precision.plan import node_label
 _TABLE = "precision"
 
 
-def measured(ground: Ground) -> Scores:
-    """The effect of each of the ground's choices, and how many to keep at first: so many that the predicted error of
+def measured(setup: PrecisionSetup) -> Scores:
+    """The effect of each of the setup's choices, and how many to keep at first: so many that the predicted error of
     the rest is within the tolerance. Rows of table `precision`.
     """
-    effect = _earlier(ground) or _measure(ground)
-    items = [max(effect.get(i, 0.0) for i in positions) for positions in ground.choices.positions]
-    allowed = _allowed(ground.machine.tolerance, ground.machine.golden())
+    effect = _earlier(setup) or _measure(setup)
+    items = [max(effect.get(i, 0.0) for i in positions) for positions in setup.choices.positions]
+    allowed = _allowed(setup.machine.tolerance, setup.machine.golden())
     return Scores(items, max(1, enough(dict(enumerate(items)), allowed)))
 
 
-def _earlier(ground: Ground) -> dict[int, float] | None:
+def _earlier(setup: PrecisionSetup) -> dict[int, float] | None:
     """What an earlier attempt measured; None if it did not get through."""
-    rows = {row.i: row.effect for row in typed(ground.context.previous_rows(_TABLE), ScoreRow)}
-    wanted = {i for positions in ground.choices.positions for i in positions}
+    rows = {row.i: row.effect for row in typed(setup.context.previous_rows(_TABLE), ScoreRow)}
+    wanted = {i for positions in setup.choices.positions for i in positions}
     return rows if rows.keys() == wanted else None
 
 
-def _measure(ground: Ground) -> dict[int, float]:
-    machine, context = ground.machine, ground.context
-    side = full_side(ground.suspect)
+def _measure(setup: PrecisionSetup) -> dict[int, float]:
+    machine, context = setup.machine, setup.context
+    side = full_side(setup.suspect)
     cut, feed = side.model.cut, side.fit(machine.feeds[0], lambda text: None)
 
     def streamed(done: int, total: int, name: str) -> None:
@@ -50,8 +50,8 @@ def _measure(ground: Ground) -> dict[int, float]:
 
     tensors = ReferenceTensors(side, side, 0, feed, context.artifacts / "fp32", machine.memory_budget, streamed)
     try:
-        nodes = [i for positions in ground.choices.positions for i in positions]
-        measurer = Measurer(Part.model(side), ground.way.all_low(), nodes, ground.spec.low, tensors)
+        nodes = [i for positions in setup.choices.positions for i in positions]
+        measurer = Measurer(Part.model(side), setup.way.all_low(), nodes, setup.spec.low, tensors)
         found = measurer.measure(lambda done, total: context.progress(done, total, "nodes measured"))
     finally:
         tensors.close()
@@ -60,16 +60,16 @@ def _measure(ground: Ground) -> dict[int, float]:
         node = cut.nodes[i]
         made = [name for name in node.output if name]
         context.row(_TABLE, ScoreRow(i, node_label(node), node.op_type, made, found.local[i], effect[i]))
-    _tell(ground, found.failures)
+    _tell(setup, found.failures)
     return effect
 
 
-def _tell(ground: Ground, failures: Mapping[int, str]) -> None:
+def _tell(setup: PrecisionSetup, failures: Mapping[int, str]) -> None:
     if failures:
         i, why = next(iter(failures.items()))
-        name = shown(node_label(ground.suspect.model.cut.nodes[i]), 120)
-        ground.context.warn(
-            f"{len(failures)} nodes do not run in {ground.spec.low} and are kept first, such as {name}: {why}"
+        name = shown(node_label(setup.suspect.model.cut.nodes[i]), 120)
+        setup.context.warn(
+            f"{len(failures)} nodes do not run in {setup.spec.low} and are kept first, such as {name}: {why}"
         )
 
 

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from math import log2
 
 from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
-from layerwise._tool.debugtools.search.strategies.steps import Question, Steps, Walk, ahead, bits
+from layerwise._tool.debugtools.search.strategies.steps import ItemSet, StepRun, Steps, ahead, bits
 
 _PATIENCE = 4
 
@@ -46,11 +46,11 @@ class PrecisionSearch:
         self._told: dict[int, Verdict] = {}
         self._passing: int | None = None
         self._trail = Trail()
-        self._walk = Walk(self._steps(self._trail))
+        self._run = StepRun(self._steps(self._trail))
 
     def ask(self) -> list[Candidate]:
-        questions = [] if self.done else ahead(self._walk, lambda: Walk(self._steps(Trail())), self._told, self._width)
-        return [self._candidate(question) for question in questions]
+        found = [] if self.done else ahead(self._run, lambda: StepRun(self._steps(Trail())), self._told, self._width)
+        return [self._candidate(items) for items in found]
 
     def tell(self, candidate: Candidate, verdict: Verdict) -> None:
         if not all(0 <= item < self._n for item in candidate.items):
@@ -62,12 +62,12 @@ class PrecisionSearch:
         smaller = self._passing is None or mask.bit_count() < self._passing.bit_count()
         if verdict is Verdict.GOOD and smaller:
             self._passing = mask
-        self._walk.go_on(self._told)
+        self._run.go_on(self._told)
 
     @property
     def done(self) -> bool:
         spent = self._limit is not None and len(self._told) >= self._limit and self._trail.enough
-        return self._walk.question is None or spent
+        return self._run.next_set is None or spent
 
     def progress(self) -> Progress:
         return Progress(len(self._told), 0 if self.done else self._trail.left)
@@ -83,14 +83,14 @@ class PrecisionSearch:
             return PrecisionResult(None, False)
         return PrecisionResult(tuple(bits(self._passing)), self._passing in self._trail.minimal)
 
-    def _candidate(self, question: Question) -> Candidate:
-        key = blake2b(question.mask.to_bytes(self._n // 8 + 1, "little"), digest_size=10).hexdigest()
-        return Candidate(key, tuple(bits(question.mask)))
+    def _candidate(self, items: ItemSet) -> Candidate:
+        key = blake2b(items.mask.to_bytes(self._n // 8 + 1, "little"), digest_size=10).hexdigest()
+        return Candidate(key, tuple(bits(items.mask)))
 
     def _steps(self, trail: "Trail") -> Steps[None]:
         """The empty set first: it may be that nothing needs to be kept."""
         trail.left = 2 * log2(self._n + 1) + 1
-        if (yield Question(0)) is Verdict.GOOD:
+        if (yield ItemSet(0)) is Verdict.GOOD:
             trail.minimal.add(0)
             return
         enough = yield from self._prefix(trail)
@@ -103,7 +103,7 @@ class PrecisionSearch:
         low, high, size = 0, self._n + 1, max(1, min(self._scores.start, self._n))
         while high - low > 1:
             trail.left = log2(high - low) + 1
-            if (yield Question(self._first(size))) is Verdict.GOOD:
+            if (yield ItemSet(self._first(size))) is Verdict.GOOD:
                 high = size
             else:
                 low = size
@@ -149,7 +149,7 @@ def _needed(passing: int, scores: Sequence[float], trail: Trail) -> Steps[None]:
                 break
             less = passing & ~piece
             trail.left = len(pieces) - number + (0 if size == 1 else passing.bit_count())
-            if less and (yield Question(less)) is Verdict.GOOD:
+            if less and (yield ItemSet(less)) is Verdict.GOOD:
                 passing, failed = less, 0
             else:
                 failed += 1

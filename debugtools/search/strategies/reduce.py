@@ -11,7 +11,7 @@ import numpy as np
 
 from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
 from layerwise._tool.debugtools.search.strategies.reduce_steps import ReduceSteps
-from layerwise._tool.debugtools.search.strategies.steps import Question, Walk, ahead, bits
+from layerwise._tool.debugtools.search.strategies.steps import ItemSet, StepRun, ahead, bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class ReduceSearch:
         self._best = (1 << len(self._items)) - 1
         steps = self._steps()
         self._trail = steps.trail
-        self._walk = Walk(steps.all_sets())
+        self._run = StepRun(steps.all_sets())
 
     def ask(self) -> list[Candidate]:
-        questions = ahead(self._walk, lambda: Walk(self._steps().all_sets()), self._told, self._width)
-        return [self._candidate(question) for question in questions]
+        found = ahead(self._run, lambda: StepRun(self._steps().all_sets()), self._told, self._width)
+        return [self._candidate(items) for items in found]
 
     def tell(self, candidate: Candidate, verdict: Verdict) -> None:
         mask = self._mask(candidate.items)
@@ -68,11 +68,11 @@ class ReduceSearch:
             self._passed |= mask
         if verdict is Verdict.BAD and mask.bit_count() < self._best.bit_count():
             self._best = mask
-        self._walk.go_on(self._told)
+        self._run.go_on(self._told)
 
     @property
     def done(self) -> bool:
-        return self._walk.question is None
+        return self._run.next_set is None
 
     def progress(self) -> Progress:
         return Progress(len(self._told), self._trail.left)
@@ -102,10 +102,10 @@ class ReduceSearch:
     def _steps(self) -> ReduceSteps:
         return ReduceSteps(len(self._items), self._costs, self._hints)
 
-    def _candidate(self, question: Question) -> Candidate:
-        key = blake2b(question.mask.to_bytes(len(self._items) // 8 + 1, "little"), digest_size=10).hexdigest()
-        cut = None if question.cut is None else self._items[question.cut]
-        return Candidate(key, self._positions(question.mask), position=cut)
+    def _candidate(self, items: ItemSet) -> Candidate:
+        key = blake2b(items.mask.to_bytes(len(self._items) // 8 + 1, "little"), digest_size=10).hexdigest()
+        cut = None if items.cut is None else self._items[items.cut]
+        return Candidate(key, self._positions(items.mask), position=cut)
 
     def _positions(self, mask: int) -> tuple[int, ...]:
         return tuple(self._items[index] for index in bits(mask))

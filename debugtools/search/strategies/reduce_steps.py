@@ -14,7 +14,7 @@ import numpy as np
 
 from layerwise._tool.debugtools.search.strategies.costs import Costs, running_costs, split
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
-from layerwise._tool.debugtools.search.strategies.steps import Question, Steps, bits
+from layerwise._tool.debugtools.search.strategies.steps import ItemSet, Steps, bits
 
 _GALLOP = 4
 
@@ -58,7 +58,7 @@ class ReduceSteps:
 
     def _fails(self, rest: int) -> Steps[bool]:
         """Whether what is left fails; the search is over if it does not."""
-        verdict = yield Question(rest)
+        verdict = yield ItemSet(rest)
         if verdict is Verdict.BAD:
             self._hold(rest, log2(rest.bit_count()) + 2)
             return True
@@ -73,7 +73,7 @@ class ReduceSteps:
             if not hints:
                 return 0
             mask = 1 << hints.pop(0)
-            if (yield Question(mask, mask.bit_length() - 1)) is Verdict.BAD:
+            if (yield ItemSet(mask, mask.bit_length() - 1)) is Verdict.BAD:
                 return mask
         hints.clear()
         return 0
@@ -84,7 +84,7 @@ class ReduceSteps:
         passed: a prefix of `failing` that is known not to fail.
         """
         needed, first = 0, True
-        while not needed or (yield Question(needed)) is not Verdict.BAD:
+        while not needed or (yield ItemSet(needed)) is not Verdict.BAD:
             failing, item, below = yield from self._boundary(failing, needed, passed if first else 0)
             passed = below if first else passed
             needed, first = needed | item, False
@@ -103,7 +103,7 @@ class ReduceSteps:
             galloping = bool(needed and stride)
             middle = max(high - stride, low + 1) if galloping else split(low, high, costs)
             self._hold(prefix(high), log2(high - low) + 2)
-            if (yield Question(prefix(middle), pool[middle - 1])) is Verdict.BAD:
+            if (yield ItemSet(prefix(middle), pool[middle - 1])) is Verdict.BAD:
                 high, stride = middle, stride * _GALLOP
             else:
                 low, stride = middle, 0
@@ -117,7 +117,7 @@ class ReduceSteps:
             open_items = failing & ~tried
             item = open_items & -open_items
             self._hold(failing, open_items.bit_count() + 1)
-            if (yield Question(failing & ~item)) is Verdict.BAD:
+            if (yield ItemSet(failing & ~item)) is Verdict.BAD:
                 failing, tried = failing & ~item, 0
             else:
                 tried |= item

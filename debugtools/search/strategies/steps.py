@@ -1,7 +1,7 @@
-"""Searches written as steps: a generator that yields sets, one question at a time, and is sent their verdicts.
+"""Searches written as steps: a generator that yields sets, one at a time, and is sent their verdicts.
 
-Steps are a function of the verdicts alone, so that more than one question at once can be guessed ahead: what would be
-asked next if the open question were told good, and if bad.
+Steps are a function of the verdicts alone, so that more than one at once can be guessed ahead: what would be
+asked next if the open one were told good, and if bad.
 """
 
 from collections import deque
@@ -15,38 +15,38 @@ from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 T = TypeVar("T")
 
 
-class Question(NamedTuple):
+class ItemSet(NamedTuple):
     """A set to be judged, as bits; cut: the item that a prefix ends with."""
 
     mask: int
     cut: int | None = None
 
 
-Steps = Generator[Question, Verdict, T]
+Steps = Generator[ItemSet, Verdict, T]
 Told = Mapping[int, Verdict]
 
 
-class Walk:
-    """Steps as far as the verdicts lead: `question` is the next one that has none, None at the end."""
+class StepRun:
+    """Steps as far as the verdicts lead: `next_set` is the next one that has none, None at the end."""
 
     def __init__(self, steps: Steps[None]) -> None:
         self._running = steps
-        self.question = next(self._running, None)
+        self.next_set = next(self._running, None)
 
     def go_on(self, told: Told) -> None:
         """Take the steps that these verdicts allow."""
-        while self.question and (verdict := told.get(self.question.mask)):
+        while self.next_set and (verdict := told.get(self.next_set.mask)):
             try:
-                self.question = self._running.send(verdict)
+                self.next_set = self._running.send(verdict)
             except StopIteration:
-                self.question = None
+                self.next_set = None
 
 
-def ahead(walk: Walk, fresh: Callable[[], Walk], told: Told, width: int) -> list[Question]:
-    """The open question, then those that would follow it, nearest first; `width` at most. fresh: the walk's start."""
-    if walk.question is None or width == 1:
-        return [walk.question] if walk.question else []
-    found: dict[int, Question] = {}
+def ahead(run: StepRun, fresh: Callable[[], StepRun], told: Told, width: int) -> list[ItemSet]:
+    """The open set, then those that would follow it, nearest first; `width` at most. fresh: the run's start."""
+    if run.next_set is None or width == 1:
+        return [run.next_set] if run.next_set else []
+    found: dict[int, ItemSet] = {}
     guesses: deque[dict[int, Verdict]] = deque([{}])
     for _ in range(4 * width):
         if not guesses or len(found) == width:
@@ -54,9 +54,9 @@ def ahead(walk: Walk, fresh: Callable[[], Walk], told: Told, width: int) -> list
         guess = guesses.popleft()
         guessed = fresh()
         guessed.go_on({**told, **guess})
-        if guessed.question:
-            found.setdefault(guessed.question.mask, guessed.question)
-            guesses.extend(guess | {guessed.question.mask: verdict} for verdict in (Verdict.GOOD, Verdict.BAD))
+        if guessed.next_set:
+            found.setdefault(guessed.next_set.mask, guessed.next_set)
+            guesses.extend(guess | {guessed.next_set.mask: verdict} for verdict in (Verdict.GOOD, Verdict.BAD))
     return list(found.values())
 
 

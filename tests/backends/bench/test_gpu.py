@@ -9,7 +9,7 @@ import onnx
 import pytest
 from support import models
 
-from layerwise._tool.backends.bench.loop import Plan, measure
+from layerwise._tool.backends.bench.loop import BenchPlan, measure
 from layerwise._tool.backends.bench.onnxrt import output_shapes
 from layerwise._tool.backends.bench.onnxrt_profile import read_profile
 from layerwise._tool.backends.bench.timed import Setup, open_subject
@@ -47,7 +47,7 @@ def timed(setup: Setup, streams: int = 1) -> tuple[tuple[str, ...], list[Mapping
     """Phases, the outputs of each stream, and the timings of the first."""
     subject = open_subject(CUDA, MODEL, setup, "cuda")
     running = subject.streams(FEED, streams)
-    found = measure(running, Plan(warm_up=0, duration=0, iterations=20))
+    found = measure(running, BenchPlan(warm_up=0, duration=0, iterations=20))
     outputs = [stream.outputs() for stream in running]
     subject.close()
     return running[0].phases, outputs, found.streams[0]

@@ -21,7 +21,7 @@ from layerwise._tool.debugtools.bundle.write import Fault, write_bundle
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.saving import Savers
-from layerwise._tool.debugtools.triage.finding import Place
+from layerwise._tool.debugtools.triage.finding import JobFolders
 from layerwise.comparator.comparator import _save_blobs
 
 Content = dict[str, bytes]
@@ -78,7 +78,7 @@ def triage(target: Path) -> None:
     work = target.parent / "work"
     (work / "bundle").mkdir(parents=True, exist_ok=True)
     (work / "bundle" / "model.onnx").write_bytes(b"model")
-    with Place(work, target).published() as new:
+    with JobFolders(work, target).published() as new:
         for suffix in ("txt", "json", "html"):
             (new / f"report.{suffix}").write_text("new")
 
@@ -142,9 +142,9 @@ def names(content: Content | None) -> set[str] | None:
 def test_a_kill_at_any_step_leaves_the_new_or_old_folder_and_a_rerun_works(
     writer: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folders, "_ledger", None)
+    monkeypatch.setattr(folders, "_record", None)
     monkeypatch.setattr(folders, "_earlier", [])
-    target, ledger = tmp_path / "here" / "out", tmp_path / "ledger"
+    target, record = tmp_path / "here" / "out", tmp_path / "record"
     cases = 0
     for before in (nothing, empty, linked, *((foreign, older) if WRITERS[writer] else ())):
         prepare = prepared(tmp_path / "here", before)
@@ -152,19 +152,19 @@ def test_a_kill_at_any_step_leaves_the_new_or_old_folder_and_a_rerun_works(
         was = contents(target)
         writer(target)
         whole = names(contents(target))
-        for step in every_step(prepare, lambda: (note_folders_in(ledger), writer(target))):
+        for step in every_step(prepare, lambda: (note_folders_in(record), writer(target))):
             label = f"{before.__name__}: killed before step {step}"
             found = contents(target)
             if before is foreign:
                 assert found is not None and found["mine/notes.txt"] == b"mine", label
             elif (before is older and writer is parts) or before is not older:
                 assert found in (was, None) or names(found) == whole, label
-            note_folders_in(ledger)  # as another attempt of the same job
+            note_folders_in(record)  # as another attempt of the same job
             writer(target)
             assert names(contents(target)) == whole, label
-            monkeypatch.setattr(folders, "_ledger", None)
+            monkeypatch.setattr(folders, "_record", None)
             monkeypatch.setattr(folders, "_earlier", [])
-            ledger.unlink(missing_ok=True)
+            record.unlink(missing_ok=True)
             cases += 1
     assert cases >= 8
 
@@ -196,15 +196,15 @@ def test_foreign_files_are_never_replaced(writer: Callable[[Path], None], tmp_pa
 
 
 def test_an_earlier_attempts_folder_with_a_foreign_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "_ledger", None)
+    monkeypatch.setattr(folders, "_record", None)
     monkeypatch.setattr(folders, "_earlier", [])
     prepared(tmp_path / "here", nothing)()
-    target, ledger = tmp_path / "here" / "out", tmp_path / "ledger"
-    note_folders_in(ledger)
+    target, record = tmp_path / "here" / "out", tmp_path / "record"
+    note_folders_in(record)
     bundle(target)
-    note_folders_in(ledger)
+    note_folders_in(record)
     bundle(target)
-    note_folders_in(ledger)
+    note_folders_in(record)
     (target / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="exists already"):
         bundle(target)

@@ -156,6 +156,6 @@ def test_watchers_of_the_folder_are_notified_of_every_new_job(jobs_home: Workspa
     _finished(jobs_home, 1)
     watch = Watch()
     number = watch.add(jobs_home.jobs, FOLDER)
-    jobs_home.ring()
+    jobs_home.notify()
     assert watch.drain() == {number}
     watch.close()

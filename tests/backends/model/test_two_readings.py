@@ -19,7 +19,7 @@ from onnx import ModelProto
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.record_attributes import Attribute, read_attribute
 from layerwise._tool.backends.model.record_values import read_initializer, read_sparse_initializer, read_value
-from layerwise._tool.backends.model.records import Graph, read_function, read_model, read_node
+from layerwise._tool.backends.model.records import GraphSpans, read_function, read_model, read_node
 from layerwise._tool.backends.model.wire import put_bytes, put_varint
 from layerwise._tool.backends.type_names import type_name
 
@@ -250,7 +250,7 @@ def by_records(data: bytes) -> dict[str, Any]:
     }
 
 
-def _graph_records(data: bytes, graph: Graph) -> dict[str, Any]:
+def _graph_records(data: bytes, graph: GraphSpans) -> dict[str, Any]:
     weights = [read_initializer(data, span) for span in graph.initializers]
     sparse = [read_sparse_initializer(data, span) for span in graph.sparse]
     return {

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.models import mlp
 
-from layerwise._tool.backends.bench.loop import MOST_RUNS, Plan, measure
+from layerwise._tool.backends.bench.loop import MOST_RUNS, BenchPlan, measure
 from layerwise._tool.backends.bench.timed import Setup, Timing, open_subject
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable
@@ -51,7 +51,7 @@ class Counting:
 @settings(max_examples=30, deadline=None)
 def test_every_run_is_counted_once_as_warm_up_or_as_measured(iterations: int, warm_ups: int, streams: int) -> None:
     timed = [Counting() for _ in range(streams)]
-    found = measure(timed, Plan(warm_up=0, warm_up_runs=warm_ups, duration=0, iterations=iterations))
+    found = measure(timed, BenchPlan(warm_up=0, warm_up_runs=warm_ups, duration=0, iterations=iterations))
     assert [len(stream) for stream in found.streams] == [iterations] * streams
     assert sum(one.runs for one in timed) == found.runs + found.warm_ups
     assert found.warm_ups == streams * max(1, warm_ups)
@@ -64,19 +64,19 @@ def test_every_run_is_counted_once_as_warm_up_or_as_measured(iterations: int, wa
 
 def test_a_duration_is_reached_though_the_iterations_were_sooner() -> None:
     timed = Counting()
-    found = measure([timed], Plan(warm_up=0.02, duration=0.05, iterations=1))
+    found = measure([timed], BenchPlan(warm_up=0.02, duration=0.05, iterations=1))
     assert found.runs > 1 and found.seconds >= 0.05
     assert found.warm_ups > 1
 
 
 def test_there_is_a_pause_where_one_is_asked_for() -> None:
-    found = measure([Counting()], Plan(warm_up=0, duration=0, iterations=5, idle=0.002))
+    found = measure([Counting()], BenchPlan(warm_up=0, duration=0, iterations=5, idle=0.002))
     assert all(after[0] - before[1] >= 0.002 for before, after in itertools.pairwise(found.streams[0]))
 
 
 def test_progress_is_told_rarely_and_between_runs() -> None:
     told: list[tuple[float, int]] = []
-    plan = Plan(warm_up=0, duration=0.6, iterations=1)
+    plan = BenchPlan(warm_up=0, duration=0.6, iterations=1)
     found = measure([Counting()], plan, lambda part, runs: told.append((part, runs)))
     assert 1 <= len(told) <= 2
     assert all(0 < part <= 1 and runs <= found.runs for part, runs in told)
@@ -87,19 +87,19 @@ def test_progress_is_told_rarely_and_between_runs() -> None:
 def test_what_a_run_raises_ends_all_streams(streams: int, fails_at: int) -> None:
     timed = [Counting(fails_at if number == 0 else 0) for number in range(streams)]
     with pytest.raises(LayerwiseError, match="Boom"):
-        measure(timed, Plan(warm_up=0, warm_up_runs=3, duration=3600, iterations=10))
+        measure(timed, BenchPlan(warm_up=0, warm_up_runs=3, duration=3600, iterations=10))
     assert gc.isenabled()
 
 
 def test_a_bench_without_end_ends_before_memory_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("layerwise._tool.backends.bench.loop.MOST_RUNS", 100)
-    found = measure([Counting()], Plan(warm_up=0, duration=3600, iterations=10))
+    found = measure([Counting()], BenchPlan(warm_up=0, duration=3600, iterations=10))
     assert found.runs == 100 < MOST_RUNS and found.cut
 
 
 def test_rounds_of_the_same_streams_add_up() -> None:
     timed = [Counting(), Counting()]
-    plan = Plan(warm_up=0, duration=0, iterations=3)
+    plan = BenchPlan(warm_up=0, duration=0, iterations=3)
     first, second = measure(timed, plan), measure(timed, plan)
     seconds = first.seconds + second.seconds
     first.add(second)
@@ -121,7 +121,7 @@ def test_it_does_what_a_loop_written_by_hand_does(tmp_path: Path) -> None:
     subject = open_subject(RunnerSpec(kind="onnxrt"), Loadable(path=path), Setup(), "ours")
     timed = subject.streams(feed, 1)
     begin = time.perf_counter()
-    found = measure(timed, Plan(warm_up=0, duration=0, iterations=40))
+    found = measure(timed, BenchPlan(warm_up=0, duration=0, iterations=40))
     end = time.perf_counter()
     subject.close()
     assert found.runs == len(times) == 40

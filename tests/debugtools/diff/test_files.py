@@ -24,7 +24,7 @@ from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
 from layerwise._tool.debugtools.diff.action import diff_files
 from layerwise._tool.debugtools.diff.files import diff_bytes
-from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.diff.spec import DiffSpec
 from layerwise.comparator import RunResults
 
@@ -37,11 +37,11 @@ def results(*iterations: Feed, runner: str = "onnxrt-runner-N0-11/21/26-10:00:00
     return made
 
 
-def compared(a: Path, b: Path, **fields: Any) -> Outcome:
+def compared(a: Path, b: Path, **fields: Any) -> DiffOutcome:
     return diff_files(DiffSpec(a=str(a), b=str(b), **fields))
 
 
-def found(outcome: Outcome, key: str) -> list[dict[str, Any]]:
+def found(outcome: DiffOutcome, key: str) -> list[dict[str, Any]]:
     return [item.fields for section in outcome.sections if section.key == key for item in section.items]
 
 

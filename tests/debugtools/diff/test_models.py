@@ -17,25 +17,25 @@ from support.graphs import random_model
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
 from layerwise._tool.debugtools.diff.models import diff_models
-from layerwise._tool.debugtools.diff.outcome import Outcome
+from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.diff.spec import DiffSpec
 
 Model = onnx.ModelProto
 many = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def compared(a: Model, b: Model, folder: Path, **fields: Any) -> Outcome:
+def compared(a: Model, b: Model, folder: Path, **fields: Any) -> DiffOutcome:
     paths = [folder / name for name in ("a.onnx", "b.onnx")]
     for path, model in zip(paths, (a, b), strict=True):
         path.write_bytes(model.SerializeToString())
     return diff_models(DiffSpec(a=str(paths[0]), b=str(paths[1]), **fields))
 
 
-def found(outcome: Outcome, key: str) -> list[dict[str, Any]]:
+def found(outcome: DiffOutcome, key: str) -> list[dict[str, Any]]:
     return [item.fields for section in outcome.sections if section.key == key for item in section.items]
 
 
-def counts(outcome: Outcome) -> dict[str, int]:
+def counts(outcome: DiffOutcome) -> dict[str, int]:
     """How many differences each section has, empty ones left out."""
     return {section.key: len(section.items) for section in outcome.sections if section.items}
 

@@ -14,7 +14,7 @@ from support import models
 
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.runner import Loadable
-from layerwise._tool.debugtools.engines.capability.action import Part, Whole, largest, partition
+from layerwise._tool.debugtools.engines.capability.action import NodeGroup, Whole, largest, partition
 from layerwise._tool.surgery.saving.model import save
 
 Answer = list[tuple[list[int], bool]]
@@ -102,7 +102,7 @@ def test_parts_that_are_not_taken_are_asked_for_again_until_nothing_comes_of_it(
 
     with ModelFile(path) as file:
         whole = Whole(file)
-        assert partition(whole, ask, deep=False) == [Part((0,), True), Part((1, 2, 3, 4), False)]
+        assert partition(whole, ask, deep=False) == [NodeGroup((0,), True), NodeGroup((1, 2, 3, 4), False)]
         parts = partition(whole, ask, deep=True)
     assert [(part.nodes, part.supported) for part in parts] == [((0,), True), ((1,), False), ((2,), True),
                                                               ((3, 4), False)]  # fmt: skip

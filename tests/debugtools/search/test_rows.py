@@ -12,7 +12,7 @@ from support.debugging import as_read
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
-from layerwise._tool.debugtools.search.driver.history import History
+from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.protocol import Judgement
 from layerwise._tool.debugtools.search.rows import CandidateRow, NodeSearchResult, Numbers, VerdictRow
@@ -51,7 +51,7 @@ def later(workspace: Path) -> JobContext:
 
 
 def test_rows_of_before_are_taken_up_and_damaged_ones_left_out(later: JobContext) -> None:
-    history = History(later)
+    history = VerdictRows(later)
     assert [(row.n, row.verdict, row.by) for row in history.rows] == [(1, "bad", "comparison"), (3, "skip", "command")]
     found = history.find("original")
     assert found == Judgement(Verdict.BAD, "comparison", 0.5, Numbers(**MEASURED, iteration=0))
@@ -74,7 +74,7 @@ def test_what_is_unknown_of_a_candidate_or_a_result_is_not_written() -> None:
 
 
 def test_a_verdict_goes_on_file_as_it_was_judged(later: JobContext) -> None:
-    history = History(later)
+    history = VerdictRows(later)
     history.add(CandidateRow("c", nodes=1), Judgement(Verdict.GOOD, "person", 1.23456), "")
-    last = History(JobContext(later.folder, 3)).rows[-1]
+    last = VerdictRows(JobContext(later.folder, 3)).rows[-1]
     assert (last.n, last.key, last.seconds, last.measured) == (4, "c", 1.2346, Numbers())

@@ -19,14 +19,14 @@ from layerwise._tool.surgery.edits.outputs import MarkOutputs
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.surgery.graph.delta import affected, delta
-from layerwise._tool.surgery.graph.ground import Ground
+from layerwise._tool.surgery.graph.numbering import Numbering
 from layerwise._tool.surgery.graph.overlay import Overlay
 from layerwise._tool.surgery.model.structure import Structure
 
 
-def opened(path: Path, folder: Path) -> Ground:
+def opened(path: Path, folder: Path) -> Numbering:
     with ModelFile(path) as file:
-        return Ground(build_index(file, folder, shape_inference=False), Structure.open(file))
+        return Numbering(build_index(file, folder, shape_inference=False), Structure.open(file))
 
 
 def edit(structure: Structure, kind: int, place: int, serial: int) -> Structure:
@@ -74,11 +74,11 @@ def test_an_overlay_agrees_with_an_index_of_the_edited_model(
 ) -> None:
     path = tmp_path / "model.onnx"
     onnx.save(random_model(seed), path)
-    ground = opened(path, tmp_path / "index")
-    state = ground.structure
+    numbering = opened(path, tmp_path / "index")
+    state = numbering.structure
     for serial, (kind, place) in enumerate(edits):
         state = edit(state, kind, place, serial)
-    overlay = Overlay(ground, state)
+    overlay = Overlay(numbering, state)
     saved = tmp_path / "edited.onnx"
     saved.write_bytes(state.proto().SerializeToString())
     with ModelFile(saved) as file:
@@ -89,15 +89,15 @@ def test_an_overlay_agrees_with_an_index_of_the_edited_model(
         mine = {overlay.node_outputs(int(node))[0] for node in overlay.search(query)}
         theirs = {fresh.node_outputs(int(node))[0] for node in fresh.search(query) if not fresh.node_scope(int(node))}
         assert {overlay.tensor_name(t) for t in mine} >= {fresh.tensor_name(t) for t in theirs}
-    back = Overlay(ground, ground.structure)
-    assert not back.own and not back.gone and delta(back, Overlay(ground, ground.structure)).empty
+    back = Overlay(numbering, numbering.structure)
+    assert not back.own and not back.gone and delta(back, Overlay(numbering, numbering.structure)).empty
 
 
 def test_the_difference_of_two_states_is_complete(tmp_path: Path) -> None:
-    ground = opened(chain_model(tmp_path / "chain.onnx", 21), tmp_path / "index")
-    before = Overlay(ground, ground.structure)
+    numbering = opened(chain_model(tmp_path / "chain.onnx", 21), tmp_path / "index")
+    before = Overlay(numbering, numbering.structure)
     name = "/encoder/layer.1/Relu"
-    deleted = Overlay(ground, DeleteNodes(nodes=(name,)).apply(ground.structure))
+    deleted = Overlay(numbering, DeleteNodes(nodes=(name,)).apply(numbering.structure))
     found = delta(before, deleted)
     assert [before.node_name(node) for node in found.removed] == [name] and not found.added
     assert [before.node_op(node) for node in found.changed] == ["Mul"]
@@ -109,26 +109,26 @@ def test_the_difference_of_two_states_is_complete(tmp_path: Path) -> None:
 
 
 def test_new_nodes_follow_their_inputs_and_keep_their_number(tmp_path: Path) -> None:
-    ground = opened(chain_model(tmp_path / "chain.onnx", 21), tmp_path / "index")
-    one = InsertNode(tensor="/encoder/layer.0/Relu_output_0", op="Abs").apply(ground.structure)
-    new = next(iter(Overlay(ground, one).own.keys() - set(range(21))))
+    numbering = opened(chain_model(tmp_path / "chain.onnx", 21), tmp_path / "index")
+    one = InsertNode(tensor="/encoder/layer.0/Relu_output_0", op="Abs").apply(numbering.structure)
+    new = next(iter(Overlay(numbering, one).own.keys() - set(range(21))))
     two = InsertNode(tensor="/encoder/layer.2/Relu_output_0", op="Neg").apply(one)
-    overlay = Overlay(ground, two)
+    overlay = Overlay(numbering, two)
     order = overlay.order.tolist()
     assert overlay.node_op(new) == "Abs" and order.index(new) == order.index(1) + 1
     assert np.count_nonzero(overlay.order >= 21) == 2
 
 
 def test_blocks_with_a_change_are_not_folded(tmp_path: Path) -> None:
-    ground = opened(chain_model(tmp_path / "chain.onnx", 70), tmp_path / "index")
-    overlay = Overlay(ground, DeleteNodes(nodes=("/encoder/layer.4/Relu",)).apply(ground.structure))
+    numbering = opened(chain_model(tmp_path / "chain.onnx", 70), tmp_path / "index")
+    overlay = Overlay(numbering, DeleteNodes(nodes=("/encoder/layer.4/Relu",)).apply(numbering.structure))
     inside = [set(overlay.order[repeat.start : repeat.end].tolist()) for repeat in overlay.repeats()]
     assert len(inside) == 2 and not any(nodes & overlay.own.keys() for nodes in inside)
 
 
 @pytest.mark.parametrize("low", ["Relu", "Sub"])
 def test_reach_finds_all_dependent_nodes(tmp_path: Path, low: str) -> None:
-    ground = opened(chain_model(tmp_path / "chain.onnx", 21), tmp_path / "index")
-    overlay = Overlay(ground, ReplaceNode(node=f"/encoder/layer.1/{low}", op="Abs").apply(ground.structure))
+    numbering = opened(chain_model(tmp_path / "chain.onnx", 21), tmp_path / "index")
+    overlay = Overlay(numbering, ReplaceNode(node=f"/encoder/layer.1/{low}", op="Abs").apply(numbering.structure))
     for node in (0, 8, 11, 20):
-        assert overlay.descendants(node).tolist() == ground.index.descendants(node).tolist()
+        assert overlay.descendants(node).tolist() == numbering.index.descendants(node).tolist()

@@ -16,7 +16,7 @@ from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode, Replace
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.surgery.graph.delta import affected, delta
-from layerwise._tool.surgery.graph.ground import Ground
+from layerwise._tool.surgery.graph.numbering import Numbering
 from layerwise._tool.surgery.graph.overlay import Overlay
 from layerwise._tool.surgery.model.structure import Scope, Structure
 
@@ -25,9 +25,9 @@ DEEP = ("loop", "body", "inner", "then_branch")
 SCOPES: tuple[Scope, ...] = ((), THEN, ELSE, TWICE, ("loop", "body"), DEEP)
 
 
-def opened(path: Path, folder: Path) -> Ground:
+def opened(path: Path, folder: Path) -> Numbering:
     with ModelFile(path) as file:
-        return Ground(build_index(file, folder, shape_inference=False), Structure.open(file))
+        return Numbering(build_index(file, folder, shape_inference=False), Structure.open(file))
 
 
 def fresh(state: Structure, folder: Path) -> GraphIndex:
@@ -96,11 +96,11 @@ def edit(state: Structure, scope: Scope, kind: int, place: int, serial: int) -> 
 def test_inner_graphs_agree_with_an_index_of_the_edited_model(
     edits: list[tuple[int, int, int]], tmp_path: Path
 ) -> None:
-    ground = opened(nested_model(tmp_path / "nested.onnx"), tmp_path / "index")
-    states = [ground.structure]
+    numbering = opened(nested_model(tmp_path / "nested.onnx"), tmp_path / "index")
+    states = [numbering.structure]
     for serial, (scope, kind, place) in enumerate(edits):
         states.append(edit(states[-1], SCOPES[scope], kind, place, serial))
-    overlays = [Overlay(ground, state) for state in states]
+    overlays = [Overlay(numbering, state) for state in states]
     assert facts(overlays[-1]) == facts(fresh(states[-1], tmp_path))
     assert set(overlays[-1].order.tolist()) == {n for n in range(overlays[-1].n_nodes) if overlays[-1].has(n)}
     for before, after in pairwise(overlays):
@@ -108,30 +108,30 @@ def test_inner_graphs_agree_with_an_index_of_the_edited_model(
         shown = after.with_removed(before, found.removed)
         assert {*before.order.tolist(), *after.order.tolist()} == set(shown.order.tolist())
         assert len(facts(shown)) <= len(shown.order)
-    assert facts(Overlay(ground, ground.structure)) == facts(ground.index)
+    assert facts(Overlay(numbering, numbering.structure)) == facts(numbering.index)
 
 
 @pytest.mark.parametrize("scope", [THEN, TWICE, DEEP])
 def test_the_difference_covers_edits_in_inner_graphs(tmp_path: Path, scope: Scope) -> None:
-    ground = opened(nested_model(tmp_path / "nested.onnx"), tmp_path / "index")
-    before = Overlay(ground, ground.structure)
-    inside = ground.structure.graph_at(scope)
-    made = InsertNode(tensor=inside.nodes[0].output[0], op="Neg", scope=scope).apply(ground.structure)
-    after = Overlay(ground, made)
+    numbering = opened(nested_model(tmp_path / "nested.onnx"), tmp_path / "index")
+    before = Overlay(numbering, numbering.structure)
+    inside = numbering.structure.graph_at(scope)
+    made = InsertNode(tensor=inside.nodes[0].output[0], op="Neg", scope=scope).apply(numbering.structure)
+    after = Overlay(numbering, made)
     found = delta(before, after)
     assert [after.node_op(node) for node in found.added] == ["Neg"] and not found.removed
     order = after.order.tolist()
     maker = after.producer(after.node_inputs(found.added[0])[0])
     assert order.index(found.added[0]) == order.index(maker) + 1
     assert set(affected(before, after, found)) == {THEN: {"y", "looped"}, TWICE: {"z"}, DEEP: {"looped"}}[scope]
-    back = delta(after, Overlay(ground, ground.structure))
+    back = delta(after, Overlay(numbering, numbering.structure))
     assert [after.node_op(node) for node in back.removed] == ["Neg"]
 
 
 def test_deleting_a_node_with_bodies_can_be_undone(tmp_path: Path) -> None:
-    ground = opened(nested_model(tmp_path / "nested.onnx"), tmp_path / "index")
-    before = Overlay(ground, ground.structure)
-    after = Overlay(ground, DeleteNodes(nodes=("loop",)).apply(ground.structure))
+    numbering = opened(nested_model(tmp_path / "nested.onnx"), tmp_path / "index")
+    before = Overlay(numbering, numbering.structure)
+    after = Overlay(numbering, DeleteNodes(nodes=("loop",)).apply(numbering.structure))
     found = delta(before, after)
     assert len(found.removed) == 3 + 4 and [after.node_op(node) for node in found.changed] == ["Identity"]
     assert delta(after, before).added == found.removed

@@ -10,7 +10,7 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.folder import job_id, raw_spec
 from layerwise._tool.backends.log import WARNING, Log
 from layerwise._tool.backends.text import shown_lines
-from layerwise._tool.tui.cli.follow import Follower, messages, run_interruptibly
+from layerwise._tool.tui.cli.follow import EventFollower, messages, run_interruptibly
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
@@ -36,7 +36,7 @@ def run_attach(args: Namespace, log: Log) -> int:
     collector = Collector()
     try:
         if args.json:
-            run_interruptibly(Follower(job, collector.event).run())
+            run_interruptibly(EventFollower(job, collector.event).run())
         else:
             follow_job(job, log)
     except KeyboardInterrupt:
@@ -64,7 +64,7 @@ def follow_job(job: int, log: Log) -> None:
     searching = str(raw_spec(view.folder).get("action")).startswith("debug_")
     with progress(log) as show:
         asker = VerdictAsker(log, show) if searching else Asker(log, show)
-        run_interruptibly(Follower(job, report, show, asker).run())
+        run_interruptibly(EventFollower(job, report, show, asker).run())
 
 
 def _report(view: "JobView", log: Log) -> Listener:

@@ -37,14 +37,14 @@ _RUNNERS = {
 
 def script(spec: CompareSpec) -> str:
     """The text of the script; what a script cannot express is listed at its head."""
-    body = Body(spec)
+    body = ScriptText(spec)
     lines = [*body.models(), "", *body.runners(), *body.run(), *body.compare()]
     return "\n".join([*_head(spec), *body.imports(), "", *lines, ""])
 
 
 def model_loader(spec: CompareSpec, path: str) -> tuple[list[str], str]:
     """The lines that import it, and the expression of a loader of the model at `path`, marked as `spec` has it."""
-    body = Body(spec)
+    body = ScriptText(spec)
     loader = body.loaded(path, infer=True)
     return body.own_imports(), loader
 
@@ -70,7 +70,7 @@ def _head(spec: CompareSpec) -> Iterator[str]:
             yield from (f"# {shown(remark)}" for remark in remarks(trt_options(runner.options), spec.feeds))
 
 
-class Body:
+class ScriptText:
     """The parts of a script; collects the names they import."""
 
     def __init__(self, spec: CompareSpec) -> None:

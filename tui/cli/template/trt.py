@@ -17,7 +17,7 @@ from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.runners import trt_options
 from layerwise._tool.tui.cli.request.to_spec import given, refuse_other_frameworks, wants_engine
-from layerwise._tool.tui.cli.script.generate import Body
+from layerwise._tool.tui.cli.script.generate import ScriptText
 from layerwise._tool.tui.cli.script.text import Code
 from layerwise._tool.tui.cli.script.trt import remarks
 from layerwise._tool.tui.cli.template.command import add_output, save_script
@@ -73,7 +73,7 @@ def _fill(parser: Parser) -> None:
 def run_trt_network(args: Namespace, log: Log) -> int:
     """Write the script that makes a network."""
     spec, wanted = _asked(args)
-    body, path = Body(spec), args.model_file
+    body, path = ScriptText(spec), args.model_file
     if path is None:
         loader, parser, made = body.trt(path).empty(wanted.network), "", _EMPTY
     else:
@@ -88,7 +88,7 @@ def run_trt_network(args: Namespace, log: Log) -> int:
 def run_trt_config(args: Namespace, log: Log) -> int:
     """Write the script that makes a builder config."""
     spec, wanted = _asked(args)
-    body = Body(spec)
+    body = ScriptText(spec)
     loader = body.trt(args.model_file).config(wanted, spec.feeds)
     told = ["A builder config for `layerwise run MODEL.onnx --trt --trt-config-script SCRIPT.py`."]
     told += remarks(wanted, FeedSpec())
@@ -108,7 +108,7 @@ def _asked(args: Namespace) -> tuple[CompareSpec, TrtOptions]:
     return given(named, [("trt", None)]), trt_options(args)
 
 
-def _head(args: Namespace, told: list[str], body: Body) -> str:
+def _head(args: Namespace, told: list[str], body: ScriptText) -> str:
     body.use("", "tensorrt")
     body.use("layerwise", "func")
     made_by = f"Made by: {args.command}"

@@ -18,7 +18,7 @@ NOTHING = Graph.of(onnx.GraphProto())
 """A graph without anything, for what stands nowhere any more."""
 
 
-class Place(NamedTuple):
+class ScopeLocation(NamedTuple):
     """A scope's location. owner: -1 for a function, named by the attribute; turn: index among its owner's bodies."""
 
     owner: int
@@ -26,7 +26,7 @@ class Place(NamedTuple):
     turn: int
 
 
-class Ground:
+class Numbering:
     """Numbers of nodes, tensors and scopes; new ones are numbered after the file's."""
 
     def __init__(self, index: GraphIndex, structure: "Structure") -> None:
@@ -116,7 +116,7 @@ class Ground:
 
     # Scopes
 
-    def scope_number(self, place: Place) -> int:
+    def scope_number(self, place: ScopeLocation) -> int:
         """Return the number of the scope at a location, a new one if necessary."""
         if place not in self._scopes:
             self._scopes[place] = len(self.places)
@@ -180,12 +180,12 @@ class Ground:
         return self._weight_bytes - gone + sum(nbytes(t) for name, t in new.items() if old.get(name) is not t)
 
 
-def bodies_of(node: onnx.NodeProto, number: int) -> list[tuple[Place, onnx.GraphProto]]:
+def bodies_of(node: onnx.NodeProto, number: int) -> list[tuple[ScopeLocation, onnx.GraphProto]]:
     """Return the bodies of the node with that number, each with its location."""
     found = []
     for attribute in node.attribute:
         bodies = [attribute.g] if attribute.HasField("g") else attribute.graphs
-        found += [(Place(number, attribute.name, turn), body) for turn, body in enumerate(bodies)]
+        found += [(ScopeLocation(number, attribute.name, turn), body) for turn, body in enumerate(bodies)]
     return found
 
 
@@ -195,11 +195,11 @@ def nbytes(tensor: onnx.TensorProto) -> int:
     return int(length) if length.isdecimal() else tensor.ByteSize()
 
 
-def _places(index: GraphIndex) -> list[Place]:
+def _places(index: GraphIndex) -> list[ScopeLocation]:
     seen: dict[tuple[int, str], int] = {}
     found = []
     for scope in index.meta["scopes"]:
         attribute = scope["name"] if scope["kind"] == "function" else scope["attribute"]
         turn = seen[scope["owner"], attribute] = seen.get((scope["owner"], attribute), -1) + 1
-        found.append(Place(scope["owner"], attribute, turn))
+        found.append(ScopeLocation(scope["owner"], attribute, turn))
     return found

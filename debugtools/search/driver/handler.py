@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.debugtools.search.driver.best import Best
-from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.rows import about, band_row
 from layerwise._tool.debugtools.search.driver.sorting import Sorter, captured
@@ -56,7 +56,7 @@ class Files:
         self._context.log(f"========== CAPTURED STDERR ==========\n{captured(folder / 'stderr.txt')}", "error")
 
 
-class ModelDesk:
+class ModelHandler:
     """best: None for a search that makes no smaller model.
 
     notes: for candidates that run in this process, by the hundred: what is tried is noted, should it bring us down.
@@ -71,11 +71,11 @@ class ModelDesk:
         self._notes, self._quick = notes, notes is not None
         self._band = 0.0
 
-    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact:
+    def artifact(self, plan: SearchPlan, candidate: Candidate, iteration: int) -> Artifact:
         made = self._subject.artifact(plan.nodes(candidate))
         return replace(made, about=about(self._subject, plan, candidate, made), iteration=iteration)
 
-    def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
+    def asked(self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None) -> None:
         assert artifact is not None
         if self._notes is not None:
             self._notes.put(NoteRow(trying=candidate.key))
@@ -87,7 +87,7 @@ class ModelDesk:
         return self._replay.find(candidate, iteration)
 
     def told(
-        self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
+        self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
     ) -> None:
         assert artifact is not None
         self._replay.add(candidate, iteration, self._count(artifact), judgement.verdict)
@@ -97,7 +97,7 @@ class ModelDesk:
             self._note(plan, candidate, judgement)
             self._best.save(now=False)
 
-    def retold(self, plan: Plan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
+    def retold(self, plan: SearchPlan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
         self._replay.add(candidate, iteration, len(plan.nodes(candidate)), verdict)
         self._note(plan, candidate, Judgement(verdict, "cache"))
 
@@ -106,7 +106,7 @@ class ModelDesk:
         if self._best is not None:
             self._best.clear()
 
-    def finish(self, plan: Plan) -> None:
+    def finish(self, plan: SearchPlan) -> None:
         """The search is over: what was put off is written."""
         self._replay.save()
         if self._best is not None:
@@ -114,7 +114,7 @@ class ModelDesk:
         self._band = 0.0
         self._show_band(plan, None, None)
 
-    def _note(self, plan: Plan, candidate: Candidate, judgement: Judgement) -> None:
+    def _note(self, plan: SearchPlan, candidate: Candidate, judgement: Judgement) -> None:
         if self._best is None:
             return
         if judgement.verdict is Verdict.BAD:
@@ -127,7 +127,7 @@ class ModelDesk:
         nodes = self._subject.cut.nodes
         return sum(nodes[i].op_type != "Constant" for i in artifact.nodes)
 
-    def _show_band(self, plan: Plan, position: int | None, row: CandidateRow | None) -> None:
+    def _show_band(self, plan: SearchPlan, position: int | None, row: CandidateRow | None) -> None:
         now = time.monotonic()
         if self._quick and now - self._band < _BAND_EVERY:
             return
@@ -135,7 +135,7 @@ class ModelDesk:
         self._context.row("band", band_row(plan, len(self._subject.cut.nodes), position, row))
 
 
-class RepeatDesk:
+class RepeatHandler:
     """The same thing again and again: no model, no cache."""
 
     cached = False
@@ -143,23 +143,23 @@ class RepeatDesk:
     def __init__(self, context: "JobContext", replay: Replay, files: Files) -> None:
         self._context, self._replay, self._files = context, replay, files
 
-    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact | None:
+    def artifact(self, plan: SearchPlan, candidate: Candidate, iteration: int) -> Artifact | None:
         return None
 
-    def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
+    def asked(self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None) -> None:
         self._context.row("band", BandRow([*plan.search.band()]))
 
     def known(self, candidate: Candidate, iteration: int) -> Verdict | None:
         return self._replay.find(candidate, iteration)
 
     def told(
-        self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
+        self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
     ) -> None:
         self._replay.add(candidate, iteration, None, judgement.verdict)
         self._replay.save()
         self._files.take(judgement, replay_key(candidate.phase, iteration))
 
-    def retold(self, plan: Plan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
+    def retold(self, plan: SearchPlan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
         self._replay.add(candidate, iteration, None, verdict)
 
     def restart(self) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layerwise._tool.debugtools.search.driver.desk import Files, RepeatDesk
-from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.handler import Files, RepeatHandler
+from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.sorting import Sorter
 from layerwise._tool.debugtools.search.driver.start import Notes
@@ -21,7 +21,7 @@ Mix = Callable[[Sequence[int], str], Path]
 """Which layers take the tactics of the bad build, and the trial's name: the file of tactics."""
 
 
-class BuildDesk(RepeatDesk):
+class BuildHandler(RepeatHandler):
     """Trials are numbered; an engine comes about when its judge wants it.
 
     mix: for builds that mix the tactics of two, of which nothing but the verdicts is kept.
@@ -32,7 +32,7 @@ class BuildDesk(RepeatDesk):
         self._notes, self._mix = notes, mix
         self._sorter = Sorter(context, spec.artifacts, Path.cwd() / spec.artifacts_dir)
 
-    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact | None:
+    def artifact(self, plan: SearchPlan, candidate: Candidate, iteration: int) -> Artifact | None:
         about = CandidateRow(candidate.key, trial=str(iteration))
         if self._mix:
             trial = f"narrow-{candidate.key}"
@@ -40,12 +40,12 @@ class BuildDesk(RepeatDesk):
             about = CandidateRow(candidate.key, "narrow", trial=trial, forced=forced)
         return Artifact((), (), "", {}, (), bytes, _nothing, about=about, iteration=iteration)
 
-    def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
+    def asked(self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None) -> None:
         self._notes.put(NoteRow(trying=candidate.key))
         super().asked(plan, candidate, artifact)
 
     def told(
-        self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
+        self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
     ) -> None:
         if self._mix is not None:
             self._files.take(judgement, "")

@@ -29,8 +29,8 @@ Feed = Mapping[str, Array]
 Sizes = Mapping[str, Estimate]
 
 
-class Grounds:
-    """The common ground of a suspect and a reference.
+class LocatePlan:
+    """The tensors that a suspect and a reference have in common, and the segments of both graphs.
 
     feeds: of an iteration like all others, as each side takes it. limits: how much may be held in memory.
     UsageError if there is no tensor that both have.

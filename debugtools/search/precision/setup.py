@@ -53,7 +53,7 @@ _SHOWN_AS_IT_IS = (
 )
 
 
-class Ground:
+class PrecisionSetup:
     """compare: the two sides. emulate: whether the runner gets FP32 nodes between Cast round trips. Close it."""
 
     def __init__(self, context: "JobContext", spec: PrecisionSpec) -> None:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.debugtools.search.driver.best import Smallest
-from layerwise._tool.debugtools.search.driver.desk import Files
-from layerwise._tool.debugtools.search.driver.plans import Plan
+from layerwise._tool.debugtools.search.driver.handler import Files
+from layerwise._tool.debugtools.search.driver.plans import SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.rows import band_row
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
 from layerwise._tool.debugtools.search.precision.choices import Choices
-from layerwise._tool.debugtools.search.precision.ground import Ground
+from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
@@ -35,19 +35,19 @@ class Best(Smallest):
         return self._choices.nodes(found), [self._choices.items[item] for item in found]
 
 
-class PrecisionDesk:
+class PrecisionHandler:
     """Rows, replay, files and the best model of one search."""
 
     cached = True
 
-    def __init__(self, context: "JobContext", ground: Ground, replay: Replay, files: Files, best: Best) -> None:
-        self._context, self._ground, self._replay = context, ground, replay
+    def __init__(self, context: "JobContext", setup: PrecisionSetup, replay: Replay, files: Files, best: Best) -> None:
+        self._context, self._setup, self._replay = context, setup, replay
         self._files, self._best = files, best
 
-    def artifact(self, plan: Plan, candidate: Candidate, iteration: int) -> Artifact:
-        return self._ground.artifact(candidate.items, candidate.key, candidate.phase, iteration)
+    def artifact(self, plan: SearchPlan, candidate: Candidate, iteration: int) -> Artifact:
+        return self._setup.artifact(candidate.items, candidate.key, candidate.phase, iteration)
 
-    def asked(self, plan: Plan, candidate: Candidate, artifact: Artifact | None) -> None:
+    def asked(self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None) -> None:
         assert artifact is not None
         self._replay.begin(candidate, artifact.iteration, len(artifact.nodes))
         self._show_band(plan, artifact.about)
@@ -56,30 +56,30 @@ class PrecisionDesk:
         return self._replay.find(candidate, iteration)
 
     def told(
-        self, plan: Plan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
+        self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
     ) -> None:
         self._add(candidate, iteration, judgement.verdict, judgement.measured)
         self._replay.save()
         self._files.take(judgement, replay_key(candidate.phase, iteration))
         self._best.save(now=False)
 
-    def retold(self, plan: Plan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
+    def retold(self, plan: SearchPlan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
         self._add(candidate, iteration, verdict, Numbers())
 
     def restart(self) -> None:
         self._replay.clear()
         self._best.found = None
 
-    def finish(self, plan: Plan) -> None:
+    def finish(self, plan: SearchPlan) -> None:
         """The search is over: what was put off is written."""
         self._replay.save()
         self._best.save()
         self._show_band(plan, None)
 
     def _add(self, candidate: Candidate, iteration: int, verdict: Verdict, measured: Numbers) -> None:
-        self._replay.add(candidate, iteration, len(self._ground.choices.nodes(candidate.items)), verdict)
+        self._replay.add(candidate, iteration, len(self._setup.choices.nodes(candidate.items)), verdict)
         if verdict is Verdict.GOOD:
             self._best.take(candidate.items, measured)
 
-    def _show_band(self, plan: Plan, row: CandidateRow | None) -> None:
-        self._context.row("band", band_row(plan, len(self._ground.suspect.model.cut.nodes), None, row))
+    def _show_band(self, plan: SearchPlan, row: CandidateRow | None) -> None:
+        self._context.row("band", band_row(plan, len(self._setup.suspect.model.cut.nodes), None, row))
