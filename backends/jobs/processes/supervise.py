@@ -147,7 +147,7 @@ class Supervision:
             self.sleeper.sleep(_LOOK_AGAIN)
         return held
 
-    def _line(self) -> leases.Line | None:
+    def _line(self) -> leases.Waiter | None:
         wanted = int(self._spec.get("gpus", 0))
         if wanted == 0:
             slots = int(self._spec.get("cpus", 1))

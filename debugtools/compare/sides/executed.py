@@ -18,14 +18,13 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.kinds import arithmetic
 from layerwise._tool.debugtools.compare.memory import Limits
-from layerwise._tool.debugtools.compare.sides.side import ModelSide, ObservedGraph
+from layerwise._tool.debugtools.compare.sides.side import Feed, ModelSide, ObservedGraph
 from layerwise._tool.debugtools.compare.sides.stream import Blocked, GraphStream, SessionPool
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 Array = NDArray[Any]
-Feed = Mapping[str, Array]
 BLOCKS = (8, 16)
 SAMPLES = 64
 Match = tuple[str, int]
