@@ -21,7 +21,7 @@ from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.tui.command_center import CommandCenter
 from layerwise._tool.tui.commands import command, in_scopes
 from layerwise._tool.tui.controllers.debugging import DebugController
-from layerwise._tool.tui.controllers.errors import ErrorsController
+from layerwise._tool.tui.controllers.errors_page import ErrorsController
 from layerwise._tool.tui.controllers.jobs import JobsController
 from layerwise._tool.tui.controllers.local_errors import LocalErrors
 from layerwise._tool.tui.controllers.opening import open_model
@@ -32,7 +32,7 @@ from layerwise._tool.tui.leaving import SessionKeeper, on_end_signals, terminal_
 from layerwise._tool.tui.presenters.glyphs import choose_glyphs
 from layerwise._tool.tui.screens.changes import ChangesScreen
 from layerwise._tool.tui.screens.debug import DebugScreen
-from layerwise._tool.tui.screens.errors import ErrorsScreen
+from layerwise._tool.tui.screens.errors_page import ErrorsScreen
 from layerwise._tool.tui.screens.graph import GraphScreen
 from layerwise._tool.tui.screens.history import HistoryScreen
 from layerwise._tool.tui.screens.jobs import JobsScreen

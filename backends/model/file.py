@@ -12,7 +12,7 @@ from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import open_regular
 from layerwise._tool.backends.model.external_data import WeightRef, external_file
 from layerwise._tool.backends.model.protos import all_tensors, parse_model
-from layerwise._tool.backends.model.structure import Cutter, External, Tensor, has_graph
+from layerwise._tool.backends.model.structure import Cutter, External, TensorRecord, has_graph
 from layerwise._tool.backends.model.wire import Source, WireError, pread_all
 from layerwise._tool.backends.text import shown
 
@@ -87,7 +87,7 @@ class ModelFile:
         return hashlib.blake2b(self.structure_bytes(), digest_size=20).hexdigest()
 
     @cached_property
-    def _cut(self) -> tuple[bytes, list[Tensor], list[Tensor]]:
+    def _cut(self) -> tuple[bytes, list[TensorRecord], list[TensorRecord]]:
         source = Source(self._fd)
         cutter = Cutter(source, self._place)
         try:
@@ -98,7 +98,7 @@ class ModelFile:
             raise BadFile(self.path, "over 2 GB apart from raw weights: save its weights as external data")
         return structure, cutter.tensors, cutter.others
 
-    def _place(self, tensor: Tensor) -> External | None:
+    def _place(self, tensor: TensorRecord) -> External | None:
         if tensor.external is None:
             assert tensor.data is not None
             start, end = tensor.data
@@ -114,14 +114,14 @@ class ModelFile:
             raise BadFile(self.path, f"rename {shown(location)!r}: its name is not plain text")
         return location
 
-    def _external_file(self, tensor: Tensor) -> tuple[Path, int]:
+    def _external_file(self, tensor: TensorRecord) -> tuple[Path, int]:
         assert tensor.external is not None
         return external_file(self.path, self.data_folder, tensor.name, tensor.external)
 
     # Weights
 
     @cached_property
-    def _tensors(self) -> dict[str, Tensor]:
+    def _tensors(self) -> dict[str, TensorRecord]:
         _, main, others = self._cut
         return {t.name: t for t in reversed([*main, *others]) if t.name}
 
@@ -152,7 +152,7 @@ class ModelFile:
             return parsed_array(self.path, name, self._read(tensor.start, tensor.end))
         return mapped_array(self.path, ref)
 
-    def _ref(self, tensor: Tensor) -> WeightRef:
+    def _ref(self, tensor: TensorRecord) -> WeightRef:
         file, offset, nbytes = self.real_path, -1, 0
         if tensor.data is not None:
             offset, nbytes = tensor.data[0], tensor.data[1] - tensor.data[0]

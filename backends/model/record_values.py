@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from layerwise._tool.backends.model.records import Span
-from layerwise._tool.backends.model.structure import Tensor, read_tensor, text
+from layerwise._tool.backends.model.structure import TensorRecord, read_tensor, text
 from layerwise._tool.backends.model.wire import BYTES, MAX_DEPTH, VARINT, Source, WireError, fields, signed, varints
 from layerwise._tool.backends.type_names import type_name
 
@@ -95,12 +95,12 @@ def _dim(data: bytes, start: int, end: int) -> Dim:
     return dim
 
 
-def read_initializer(data: bytes, span: Span) -> Tensor:
+def read_initializer(data: bytes, span: Span) -> TensorRecord:
     """Return a TensorProto without its values."""
     return read_tensor(Source(data), *span)[0]
 
 
-def read_sparse_initializer(data: bytes, span: Span) -> Tensor:
+def read_sparse_initializer(data: bytes, span: Span) -> TensorRecord:
     """Return a SparseTensorProto's values, with the dense shape."""
     parts, dims = list[bytes](), list[int]()
     for number, wire, _, begin, stop, value in fields(Source(data), *span):

@@ -51,7 +51,7 @@ class Function:
 
 
 @dataclass
-class Model:
+class ModelRecord:
     """The top level of a ModelProto. opsets: domain ("" is ai.onnx) to version."""
 
     ir_version: int = 0
@@ -65,9 +65,9 @@ class Model:
     functions: list[Span] = field(default_factory=list)
 
 
-def read_model(data: bytes) -> Model:
+def read_model(data: bytes) -> ModelRecord:
     """Return the top level of the model."""
-    source, model = Source(data), Model()
+    source, model = Source(data), ModelRecord()
     strings = {2: "producer", 3: "producer_version", 4: "domain", 6: "doc"}
     for number, wire, _, start, end, value in fields(source, 0, len(data)):
         if number in strings and wire == BYTES:

@@ -48,7 +48,7 @@ class External(NamedTuple):
 
 
 @dataclass
-class Tensor:
+class TensorRecord:
     """One TensorProto without its values.
 
     start, end: the message's position in the file. data: position of its values there, None if they are in typed
@@ -65,7 +65,7 @@ class Tensor:
 
 
 Piece = bytes | tuple[int, int]
-Relocate = Callable[[Tensor], External | None]
+Relocate = Callable[[TensorRecord], External | None]
 
 
 class Cutter:
@@ -76,8 +76,8 @@ class Cutter:
     """
 
     def __init__(self, source: Source, relocate: Relocate) -> None:
-        self.tensors: list[Tensor] = []
-        self.others: list[Tensor] = []
+        self.tensors: list[TensorRecord] = []
+        self.others: list[TensorRecord] = []
         self._source = source
         self._relocate = relocate
 
@@ -138,9 +138,9 @@ class Cutter:
         return [*pieces, (copied, end), _external_fields(place)]
 
 
-def read_tensor(source: Source, start: int, end: int) -> tuple[Tensor, list[tuple[int, int]]]:
+def read_tensor(source: Source, start: int, end: int) -> tuple[TensorRecord, list[tuple[int, int]]]:
     """Return a TensorProto without its values, and the spans of the fields that hold or locate the values."""
-    tensor = Tensor(start, end)
+    tensor = TensorRecord(start, end)
     packed: list[tuple[int, int, int]] = []
     raw: tuple[int, int] | None = None
     spans, entries, is_external = [], {}, False

@@ -35,7 +35,7 @@ MakeFeed = Callable[[list[TensorInfo]], Feed]
 
 
 @dataclass(frozen=True)
-class Profile:
+class LayerProfile:
     """The layers of a runner; graph: file of the graph that onnxruntime ran, if known; information: TensorRT's
     inspector output.
     """
@@ -45,7 +45,7 @@ class Profile:
     information: str | None = None
 
 
-def profile(spec: BenchSpec, number: int, batch: int | None, folder: Path) -> Profile:
+def profile(spec: BenchSpec, number: int, batch: int | None, folder: Path) -> LayerProfile:
     """Profile runner `number`. Raises LayerwiseError with what the process said."""
     folder.mkdir(parents=True, exist_ok=True)
     request = {"spec": msgspec.to_builtins(spec), "number": number, "batch": batch, "folder": str(folder)}
@@ -61,7 +61,7 @@ def profile(spec: BenchSpec, number: int, batch: int | None, folder: Path) -> Pr
         raise LayerwiseError(f"the profiling process ended with status {done.returncode}: {said}") from None
     if "error" in answer:
         raise LayerwiseError(f"the layers cannot be profiled: {answer['error']}")
-    return msgspec.convert(answer, Profile)
+    return msgspec.convert(answer, LayerProfile)
 
 
 def main() -> int:
@@ -75,7 +75,7 @@ def main() -> int:
     return 0
 
 
-def _profile(spec: BenchSpec, request: dict[str, Any]) -> Profile:
+def _profile(spec: BenchSpec, request: dict[str, Any]) -> LayerProfile:
     from layerwise._tool.debugtools.bench.subjects import feed_for
 
     runner = spec.runners[request["number"]]
@@ -88,24 +88,24 @@ def _profile(spec: BenchSpec, request: dict[str, Any]) -> Profile:
     return _PROFILED[runner.kind](spec, runner, make_feed, Path(request["folder"]))
 
 
-def _onnxrt(spec: BenchSpec, runner: RunnerSpec, make_feed: MakeFeed, folder: Path) -> Profile:
+def _onnxrt(spec: BenchSpec, runner: RunnerSpec, make_feed: MakeFeed, folder: Path) -> LayerProfile:
     from layerwise._tool.backends.bench.onnxrt import profiled
     from layerwise._tool.backends.bench.onnxrt_profile import read_profile
     from layerwise._tool.debugtools.bench.layers import with_names
     from layerwise._tool.debugtools.bench.subjects import open_model
 
     path, graph = profiled(runner, with_names(open_model(spec, runner)), make_feed, _runs, folder)
-    return Profile(read_profile(path, SKIPPED), str(graph) if graph else None)
+    return LayerProfile(read_profile(path, SKIPPED), str(graph) if graph else None)
 
 
-def _trt(spec: BenchSpec, runner: RunnerSpec, make_feed: MakeFeed, folder: Path) -> Profile:
+def _trt(spec: BenchSpec, runner: RunnerSpec, make_feed: MakeFeed, folder: Path) -> LayerProfile:
     from layerwise._tool.backends.bench.timed import Setup
     from layerwise._tool.backends.bench.trt import TrtSubject
     from layerwise._tool.debugtools.bench.subjects import open_model
 
     with closing(TrtSubject(runner, open_model(spec, runner), Setup(), runner.kind)) as subject:
         layers = subject.layers(make_feed(subject.inputs), SKIPPED + _TRT_RUNS, SKIPPED)
-        return Profile(layers, information=subject.information())
+        return LayerProfile(layers, information=subject.information())
 
 
 _PROFILED = {"onnxrt": _onnxrt, "trt": _trt}

@@ -45,7 +45,7 @@ def build(context: "JobContext") -> dict[str, Any]:
     context.log(f"Loading model: {shown(spec.model)}")
     model = loadable(spec)
     context.log("Building the engine")
-    messages = Messages(teller(context, spec.verbose), verbose=spec.verbose)
+    messages = Messages(message_log(context, spec.verbose), verbose=spec.verbose)
     built = build_engine(
         model, spec.options, progress=lambda done, total, text: context.progress(done, total, "steps", text),
         messages=messages,
@@ -58,7 +58,7 @@ def build(context: "JobContext") -> dict[str, Any]:
             "cached": built.cached}  # fmt: skip
 
 
-def teller(context: "JobContext", verbose: bool) -> Say:
+def message_log(context: "JobContext", verbose: bool) -> Say:
     """Report TensorRT's warnings in a job's journal, and with `verbose` all its messages."""
 
     def tell(level: str, text: str) -> None:

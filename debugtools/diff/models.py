@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.record_values import Value
-from layerwise._tool.backends.model.records import Model, read_function
+from layerwise._tool.backends.model.records import ModelRecord, read_function
 from layerwise._tool.backends.model.wire import WireError
 from layerwise._tool.backends.tensors import format_shape
 from layerwise._tool.backends.text import shown
@@ -37,7 +37,7 @@ class Opened:
 
     file: ModelFile
     data: bytes
-    head: Model
+    head: ModelRecord
     graph: GraphSide
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from layerwise._tool.backends.model.records import Node
-from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.model.structure import TensorRecord
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
@@ -92,12 +92,12 @@ def distance(result: Comparison) -> tuple[str, dict[str, Any]]:
     return text, fields
 
 
-def described(tensor: Tensor) -> dict[str, Any]:
+def described(tensor: TensorRecord) -> dict[str, Any]:
     """Type and shape, for machines."""
     return {"dtype": dtype_name(tensor.dtype), "shape": list(tensor.dims)}
 
 
-def types(x: Tensor, y: Tensor) -> str:
+def types(x: TensorRecord, y: TensorRecord) -> str:
     """Type and shape, of both where they differ."""
     first, second = (f"{dtype_name(t.dtype)} {shown(str(list(t.dims)), 80)}" for t in (x, y))
     return first if first == second else f"{first} → {second}"
@@ -216,7 +216,7 @@ def _inputs(matching: Matching, x: Node, y: Node) -> list[str]:
 
 
 def _same(a: GraphView, x: Any, b: GraphView, y: Any) -> bool:
-    if isinstance(x, Tensor) and isinstance(y, Tensor):
+    if isinstance(x, TensorRecord) and isinstance(y, TensorRecord):
         return x.dtype == y.dtype and list(x.dims) == list(y.dims) and same_bits(a.array(x), b.array(y))
     return type(x) is type(y) and bool(x == y)
 
@@ -227,6 +227,6 @@ def _text(value: Any) -> str:
 
 def _apart(a: GraphView, x: Any, b: GraphView, y: Any) -> str:
     """How far two tensors are apart; nothing for other attributes."""
-    if not (isinstance(x, Tensor) and isinstance(y, Tensor)) or list(x.dims) != list(y.dims):
+    if not (isinstance(x, TensorRecord) and isinstance(y, TensorRecord)) or list(x.dims) != list(y.dims):
         return ""
     return f": {distance(compare_arrays(a.array(x), b.array(y), Rule(atol=0.0, rtol=0.0)))[0]}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.records import Node
-from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.model.structure import TensorRecord
 from layerwise._tool.surgery.inspect.view import Elided, GraphView
 from layerwise._tool.surgery.model.topological_order import topological_order
 
@@ -43,7 +43,7 @@ class GraphSide:
         self.nodes: list[Node] = list(view.nodes())
         self.labels = [node.name or next(filter(None, node.outputs), "") for node in self.nodes]
         self.signatures = [self._signature(node) for node in self.nodes]
-        self.weights: dict[str, Tensor] = {}
+        self.weights: dict[str, TensorRecord] = {}
         for tensor in view.initializers:
             self.weights.setdefault(tensor.name, tensor)
         self.maker: dict[str, tuple[int, int]] = {}
@@ -83,7 +83,7 @@ class GraphSide:
             isinstance(value, GraphView) for _, value in self.view.attributes(node)
         )
 
-    def digest(self, tensor: Tensor) -> bytes | None:
+    def digest(self, tensor: TensorRecord) -> bytes | None:
         """A hash of type, shape and values, None for values that cannot be had."""
         with suppress(LayerwiseError):
             array = self.view.array(tensor)
@@ -108,7 +108,7 @@ class GraphSide:
             yield f"{name} {self._text(value)}"
 
     def _text(self, value: Any) -> str:
-        if isinstance(value, Tensor):
+        if isinstance(value, TensorRecord):
             return str(self.digest(value))
         if isinstance(value, GraphView):
             return ",".join(node.op for node in value.nodes())

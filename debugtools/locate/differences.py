@@ -9,8 +9,8 @@ import onnx
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import format_shape
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.locate.errors import error_of
 from layerwise._tool.debugtools.locate.part import Part
+from layerwise._tool.debugtools.locate.tensor_error import error_of
 from layerwise._tool.surgery.cut.regions import Regions
 from layerwise._tool.surgery.precision.plan import node_label
 

@@ -16,11 +16,11 @@ from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place
-from layerwise._tool.debugtools.locate.errors import Error, error_from, error_of
 from layerwise._tool.debugtools.locate.inside import enter
 from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.rows import Inside
 from layerwise._tool.debugtools.locate.suspects import Suspect, diagnose
+from layerwise._tool.debugtools.locate.tensor_error import Error, error_from, error_of
 from layerwise._tool.debugtools.locate.walk import Met, Walk
 
 if TYPE_CHECKING:

@@ -26,12 +26,12 @@ from layerwise._tool.debugtools.compare.sides.stream import SessionPool
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
-from layerwise._tool.debugtools.locate.errors import error_of
 from layerwise._tool.debugtools.locate.findings import Findings
 from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.reading import Reader
 from layerwise._tool.debugtools.locate.rows import LocateResult
 from layerwise._tool.debugtools.locate.spec import LocateSpec
+from layerwise._tool.debugtools.locate.tensor_error import error_of
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext

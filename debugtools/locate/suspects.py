@@ -12,8 +12,8 @@ from msgspec import UNSET
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.table.layers import LEAP
 from layerwise._tool.debugtools.compare.table.places import Place
-from layerwise._tool.debugtools.locate.errors import Error
 from layerwise._tool.debugtools.locate.rows import Inside, NodeRow, SuspectRow
+from layerwise._tool.debugtools.locate.tensor_error import Error
 from layerwise._tool.surgery.precision.plan import node_label
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from layerwise._tool.backends.model.record_attributes import read_attribute
 from layerwise._tool.backends.model.records import Node
-from layerwise._tool.backends.model.structure import INLINE_LIMIT, Tensor, read_tensor
+from layerwise._tool.backends.model.structure import INLINE_LIMIT, TensorRecord, read_tensor
 from layerwise._tool.backends.model.wire import BYTES, Source, fields, put_bytes, put_int, signed, varints
 from layerwise._tool.surgery.wire.graph import WireGraph
 from layerwise._tool.surgery.wire.pieces import Piece, Repeated, embedded, raw_data
@@ -110,7 +110,7 @@ def _values(data: bytes, size: int) -> Iterator[bytes]:
                 yield (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
 
-def _read(data: bytes) -> Tensor:
+def _read(data: bytes) -> TensorRecord:
     return read_tensor(Source(data), 0, len(data))[0]
 
 

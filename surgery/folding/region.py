@@ -14,7 +14,7 @@ from layerwise._tool.surgery.folding.options import KEPT, SMALL
 from layerwise._tool.surgery.model.structure import Graph
 
 Known = tuple[int, tuple[int | None, ...]]
-Allowed = Callable[["Region", str, int], bool]
+Allowed = Callable[["ConstantRegion", str, int], bool]
 
 
 def within(threshold: int | None) -> Allowed:
@@ -24,7 +24,7 @@ def within(threshold: int | None) -> Allowed:
     nothing else reads.
     """
 
-    def allowed(region: "Region", name: str, size: int) -> bool:
+    def allowed(region: "ConstantRegion", name: str, size: int) -> bool:
         if threshold is not None:
             return size <= threshold
         return size <= SMALL or size <= sum(nbytes(tensor) for tensor in region.freed_by(name))
@@ -33,7 +33,7 @@ def within(threshold: int | None) -> Allowed:
 
 
 @dataclass
-class Region:
+class ConstantRegion:
     """The nodes of a graph (in topological order) that depend only on constants.
 
     types: element type and lengths of tensors, if known. can: whether a node may be computed at all.

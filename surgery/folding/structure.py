@@ -17,7 +17,7 @@ from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.folding.casts import without_casts
 from layerwise._tool.surgery.folding.constants import constants_as_weights, numbers, weights_as_constants
 from layerwise._tool.surgery.folding.options import FoldOptions, totals
-from layerwise._tool.surgery.folding.region import Region, within
+from layerwise._tool.surgery.folding.region import ConstantRegion, within
 from layerwise._tool.surgery.folding.shape_values import shape_values
 from layerwise._tool.surgery.folding.values import Attempts, Evaluator
 from layerwise._tool.surgery.model.structure import Graph, Structure, changed
@@ -87,7 +87,7 @@ class _Pass:
     def _computed(self, graph: Graph, types: Mapping[str, Declared]) -> Graph:
         known = {name: (kind, shape) for name, (kind, shape) in types.items() if shape is not None}
         recursive = self.options.partitioning == "recursive"
-        region = Region(graph, known, self._can, within(self.options.threshold), recursive)
+        region = ConstantRegion(graph, known, self._can, within(self.options.threshold), recursive)
         if not region.nodes:
             return graph
         attempts = Attempts(Evaluator(self.model, graph))

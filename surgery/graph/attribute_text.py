@@ -11,7 +11,7 @@ from layerwise._tool.backends.model.external_data import WeightRef
 from layerwise._tool.backends.model.record_attributes import Attribute, read_attribute
 from layerwise._tool.backends.model.record_values import read_initializer, read_type
 from layerwise._tool.backends.model.records import Span, read_graph
-from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.model.structure import TensorRecord
 from layerwise._tool.backends.model.weight_arrays import parsed_array, raw_array
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
@@ -62,7 +62,7 @@ def _value(data: bytes, kind: int, value: Any) -> str:
     return f"({value[1] - value[0]} bytes)" if isinstance(value, tuple) else "?"
 
 
-def tensor_text(data: bytes, tensor: Tensor) -> str:
+def tensor_text(data: bytes, tensor: TensorRecord) -> str:
     """Return type, shape and the first values of a tensor in a structure's bytes; no values if they are not
     inline."""
     head = f"{dtype_name(tensor.dtype)} {tensor.dims[:_VALUES]}"
@@ -75,7 +75,7 @@ def tensor_text(data: bytes, tensor: Tensor) -> str:
     return f"{head} {', '.join(str(v) for v in values[:_VALUES])}{', …' if values.size > _VALUES else ''}"
 
 
-def _inline_array(data: bytes, tensor: Tensor) -> NDArray[Any]:
+def _inline_array(data: bytes, tensor: TensorRecord) -> NDArray[Any]:
     if tensor.data is None:
         return parsed_array(Path(), tensor.name, data[tensor.start : tensor.end])
     start, end = tensor.data

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from layerwise._tool.backends.model.records import Node
-from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.model.structure import TensorRecord
 from layerwise._tool.backends.tensors import Dim
 from layerwise._tool.surgery.graph.kinds import Kind
 
@@ -19,7 +19,7 @@ class TensorEntry:
     shape: tuple[Dim, ...] | None = None
     producer: "NodeEntry | None" = None
     is_output: bool = False
-    place: Tensor | None = None
+    place: TensorRecord | None = None
 
 
 @dataclass(slots=True, eq=False)

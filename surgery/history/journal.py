@@ -13,7 +13,7 @@ from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.text import shown
 
 
-class Line(msgspec.Struct, omit_defaults=True):
+class HistoryLine(msgspec.Struct, omit_defaults=True):
     """One line of a history, version `log`: the model's path and key; an edit as JSON, and its parent; or the new
     current entry (`at`). t: seconds since 1970.
     """
@@ -35,7 +35,7 @@ class Journal:
     survive any process, but not a power failure.
     """
 
-    def __init__(self, path: Path, take: Callable[[Line], None]) -> None:
+    def __init__(self, path: Path, take: Callable[[HistoryLine], None]) -> None:
         self.path, self._take = path, take
         self._offset = 0
         self._torn = False
@@ -55,10 +55,10 @@ class Journal:
         self._torn = whole < len(data)
         for text in data[:whole].splitlines():
             with suppress(msgspec.DecodeError, UnicodeDecodeError):
-                self._take(msgspec.json.decode(text, type=Line))
+                self._take(msgspec.json.decode(text, type=HistoryLine))
 
     @contextmanager
-    def writing(self, first: Line) -> Iterator[Callable[[Line], None]]:
+    def writing(self, first: HistoryLine) -> Iterator[Callable[[HistoryLine], None]]:
         """Lock the file with all lines processed; yields a function that appends. A new file starts with `first`.
 
         LayerwiseError if it cannot be written.
@@ -78,7 +78,7 @@ class Journal:
             if stream >= 0:
                 os.close(stream)
 
-    def _append(self, stream: int, line: Line) -> None:
+    def _append(self, stream: int, line: HistoryLine) -> None:
         os.write(stream, b"\n" * self._torn + msgspec.json.encode(line) + b"\n")
         self._torn = False
         self._offset = os.fstat(stream).st_size

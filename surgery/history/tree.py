@@ -23,7 +23,7 @@ from layerwise._tool.backends.formats.json_text import check_values
 from layerwise._tool.backends.jobs.workspace.store import default_root
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.surgery.edits import Edit, EditError, edit_from, edits_from_json
-from layerwise._tool.surgery.history.journal import Journal, Line
+from layerwise._tool.surgery.history.journal import HistoryLine, Journal
 from layerwise._tool.surgery.model.sharing import shared
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.streamed import is_external
@@ -123,7 +123,7 @@ class History:
             number = max(self.entries, default=ROOT) + 1
             if edit.heavy:
                 self._record(number, structure)
-            append(Line(id=number, parent=parent, edit=msgspec.to_builtins(edit), t=time.time()))
+            append(HistoryLine(id=number, parent=parent, edit=msgspec.to_builtins(edit), t=time.time()))
         self._keep(number, structure)
         return structure
 
@@ -148,7 +148,7 @@ class History:
             self._keep(number, structure)
         if number != self.at:
             with self._journal.writing(self._head()) as append:
-                append(Line(at=number, t=time.time()))
+                append(HistoryLine(at=number, t=time.time()))
         return structure
 
     def save(self, path: Path) -> None:
@@ -164,10 +164,10 @@ class History:
 
     # The file
 
-    def _head(self) -> Line:
-        return Line(log=1, model=str(self._states[ROOT].base or ""), key=self.path.stem)
+    def _head(self) -> HistoryLine:
+        return HistoryLine(log=1, model=str(self._states[ROOT].base or ""), key=self.path.stem)
 
-    def _take(self, line: Line) -> None:
+    def _take(self, line: HistoryLine) -> None:
         with suppress(UsageError, TypeError, ValueError):  # a line that is not ours
             if line.edit is not None and line.id is not None and line.parent is not None:
                 entry = Entry(line.id, line.parent, edit_from(line.edit), line.t)

@@ -7,7 +7,7 @@ from layerwise._tool.backends.errors import BadFile, LayerwiseError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.record_values import Value
 from layerwise._tool.backends.model.records import Node
-from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.model.structure import TensorRecord
 from layerwise._tool.backends.model.wire import WireError
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.surgery.inspect.view import Elided, GraphView, open_view
@@ -61,12 +61,12 @@ def _values(values: Iterable[Value]) -> list[dict[str, Any]]:
     return [{"name": v.name, "dtype": v.kind or None, "shape": v.shape} for v in values]
 
 
-def _initializer(view: GraphView, tensor: Tensor, with_values: bool) -> dict[str, Any]:
+def _initializer(view: GraphView, tensor: TensorRecord, with_values: bool) -> dict[str, Any]:
     result = {"name": tensor.name, "dtype": dtype_name(tensor.dtype), "shape": tensor.dims}
     return result | (_array(view, tensor) if with_values else {})
 
 
-def _array(view: GraphView, tensor: Tensor) -> dict[str, Any]:
+def _array(view: GraphView, tensor: TensorRecord) -> dict[str, Any]:
     try:
         array = view.array(tensor)
     except LayerwiseError as error:
@@ -101,7 +101,7 @@ def _attribute(view: GraphView, value: Any, show: Collection[str]) -> Any:
     if isinstance(value, Elided):
         items = [_attribute(view, v, show) for v in value.values]
         return items if value.total == len(items) else {"first": items, "total": value.total}
-    if isinstance(value, Tensor):
+    if isinstance(value, TensorRecord):
         return _initializer(view, value, "weights" in show)
     if isinstance(value, GraphView):
         return {"name": value.name, **_graph(value, show)}

@@ -13,7 +13,7 @@ from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.record_values import Value
 from layerwise._tool.backends.model.records import Node
-from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.model.structure import TensorRecord
 from layerwise._tool.backends.model.wire import WireError
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.backends.type_names import type_name
@@ -143,13 +143,13 @@ def _attribute_lines(view: GraphView, node: Node, show: Collection[str], level: 
         if isinstance(value, GraphView):
             yield f"{TAB}{label} = "
             yield from indented(_graph_lines(value, show, "Subgraph", level + 2), level + 3)
-        elif isinstance(value, Tensor):
+        elif isinstance(value, TensorRecord):
             yield from indented(_tensor_lines(view, label, value, show), 1)
         else:
             yield f"{TAB}{label} = {attribute_text(value)}"
 
 
-def _tensor_lines(view: GraphView, label: str, tensor: Tensor, show: Collection[str]) -> Iterator[str]:
+def _tensor_lines(view: GraphView, label: str, tensor: TensorRecord, show: Collection[str]) -> Iterator[str]:
     head = f"{label} = Tensor: [dtype={type_name(tensor.dtype)}, shape={tensor.dims}]"
     if "weights" not in show:
         yield head
@@ -164,7 +164,7 @@ def attribute_text(value: Any) -> str:
         items = ", ".join(repr(v) if isinstance(v, str) else attribute_text(v) for v in value.values)
         more = f", … ({value.total} in all)" if value.total > len(value.values) else ""
         return f"[{shown(items)}{more}]"
-    if isinstance(value, Tensor):
+    if isinstance(value, TensorRecord):
         return f"Tensor: [dtype={type_name(value.dtype)}, shape={value.dims}]"
     if isinstance(value, GraphView):
         return f"Subgraph: {shown(value.name, 200)} ({value.n_nodes} nodes)"

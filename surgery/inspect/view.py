@@ -15,8 +15,8 @@ from layerwise._tool.backends.model.record_values import (
     read_type,
     read_value,
 )
-from layerwise._tool.backends.model.records import GraphSpans, Model, Node, read_graph, read_model, read_node
-from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.model.records import GraphSpans, ModelRecord, Node, read_graph, read_model, read_node
+from layerwise._tool.backends.model.structure import TensorRecord
 from layerwise._tool.backends.model.wire import MAX_DEPTH, WireError
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.backends.type_names import type_name
@@ -82,7 +82,7 @@ class GraphView:
         return self.known.get(name) or Value(name, "", None)
 
     def attributes(self, node: Node) -> Iterator[tuple[str, Any]]:
-        """Yield names and values: int, float, str, Tensor, GraphView, or Elided with a list of these."""
+        """Yield names and values: int, float, str, TensorRecord, GraphView, or Elided with a list of these."""
         for span in node.attributes:
             attribute = read_attribute(self._data, *span, LIST_LIMIT)
             yield attribute.name, self._attribute(attribute)
@@ -117,7 +117,7 @@ class GraphView:
             return read_type(self._data, *value)[0]
         return value
 
-    def array(self, tensor: Tensor) -> "NDArray[Any]":
+    def array(self, tensor: TensorRecord) -> "NDArray[Any]":
         """Return a tensor's values, memory-mapped if in a file. BadFile if they do not match the tensor."""
         from layerwise._tool.backends.model.weight_arrays import mapped_array, parsed_array, raw_array
 
@@ -135,13 +135,13 @@ class GraphView:
         return mapped_array(model.path, ref._replace(file=file, offset=offset, nbytes=nbytes or 0))
 
 
-def open_view(model: ModelFile, structure: bytes) -> tuple[GraphView, Model]:
+def open_view(model: ModelFile, structure: bytes) -> tuple[GraphView, ModelRecord]:
     """Return the main graph of a structure, and the top level of the model."""
     head = read_model(structure)
     return GraphView(model, structure, head.graph), head
 
 
-def array_text(view: GraphView, tensor: Tensor) -> str:
+def array_text(view: GraphView, tensor: TensorRecord) -> str:
     """Return a tensor's values as NumPy prints them (at most about 1000 of them), or why there are none."""
     try:
         return shown_lines(str(view.array(tensor)))

@@ -13,7 +13,7 @@ from layerwise._tool.surgery.script.literals import Stored, attribute, value_arg
 _BODY = onnx.AttributeProto.GRAPH
 
 
-class Delta:
+class ScriptDelta:
     """variable: the name of the graph in the script. serial: numbers the variables of its nodes, over all steps."""
 
     def __init__(self, before: Graph, after: Graph, variable: str, stored: Stored, serial: Iterator[int]) -> None:
@@ -80,7 +80,7 @@ class Delta:
         variable = f"body_{next(self._serial)}"
         inner = _aligned(Graph.of(old, self.before), Graph.of(new, self.after))
         yield f"{variable} = inside({self.variable}, {place})"
-        yield from Delta(*inner, variable, self._stored, self._serial).lines()
+        yield from ScriptDelta(*inner, variable, self._stored, self._serial).lines()
 
     def _removed(self) -> Iterator[str]:
         kept = {id(old) for old, _ in self._pairs}

@@ -15,7 +15,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.edits import Edit
 from layerwise._tool.surgery.model.structure import Graph, Structure, function_name
 from layerwise._tool.surgery.saving.streamed import nbytes
-from layerwise._tool.surgery.script.delta import Delta, unsupported
+from layerwise._tool.surgery.script.delta import ScriptDelta, unsupported
 from layerwise._tool.surgery.script.literals import Stored
 from layerwise._tool.surgery.types.declared import settled
 from layerwise._tool.surgery.types.incremental import types_of
@@ -60,7 +60,7 @@ def export_script(before: Structure, steps: Sequence[tuple[Edit, Structure]], pa
 
 
 def _step(before: Structure, after: Structure, stored: Stored, serial: Iterator[int]) -> list[str]:
-    lines = Delta(before, after, "graph", stored, serial).lines()
+    lines = ScriptDelta(before, after, "graph", stored, serial).lines()
     if before.opsets != after.opsets:
         versions = ", ".join(f"onnx.helper.make_opsetid({d!r}, {v})" for d, v in after.opsets.items())
         lines += [f"graph.opset = {after.opsets.get('', after.opsets.get('ai.onnx'))}"]
@@ -82,7 +82,7 @@ def _functions(before: Structure, after: Structure, stored: Stored, serial: Iter
             place = list(new).index(name) if old.keys() == new.keys() else list(old).index(name)
             lines.append(f"{variable} = graph.functions[{place}]")
             pair = Graph.of_function(old[name]), Graph.of_function(function)
-            lines += Delta(*pair, variable, stored, serial).lines()
+            lines += ScriptDelta(*pair, variable, stored, serial).lines()
     if old.keys() - new.keys():
         places = [list(old).index(name) for name in new]
         lines.append(f"graph.functions = [graph.functions[i] for i in {places}]")

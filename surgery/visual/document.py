@@ -6,9 +6,9 @@ from typing import Any
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.kinds import Kind
-from layerwise._tool.surgery.visual.errors import NodeErrors
 from layerwise._tool.surgery.visual.families import FAMILIES, OTHER, family
 from layerwise._tool.surgery.visual.levels import SIZES, Json, scope_level
+from layerwise._tool.surgery.visual.node_results import NodeErrors
 from layerwise._tool.surgery.visual.scope_graph import ScopeGraph, scope_graphs
 
 LONGEST_NAME = 12_000

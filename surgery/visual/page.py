@@ -13,7 +13,7 @@ from pathlib import Path
 
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.visual.document import document
-from layerwise._tool.surgery.visual.errors import NodeErrors
+from layerwise._tool.surgery.visual.node_results import NodeErrors
 
 MARK = "<!doctype html><!-- a model's graph, by layerwise -->"
 _FOLDER = Path(__file__).with_name("page")

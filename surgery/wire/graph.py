@@ -12,7 +12,7 @@ from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model import wire
 from layerwise._tool.backends.model.record_values import Value, read_initializer, read_value
 from layerwise._tool.backends.model.records import Node, Span, read_model, read_node
-from layerwise._tool.backends.model.structure import Tensor
+from layerwise._tool.backends.model.structure import TensorRecord
 from layerwise._tool.backends.model.wire import BYTES, Source, WireError, fields, put_int
 from layerwise._tool.surgery.wire.pieces import Piece, joined, message
 
@@ -67,7 +67,7 @@ class WireGraph:
         """Tensor -> position of its node."""
         return {name: i for i, (_, node) in enumerate(self.nodes) for name in node.outputs if name}
 
-    def tensor(self, span: Span) -> Tensor:
+    def tensor(self, span: Span) -> TensorRecord:
         """Return a TensorProto without its values."""
         return read_initializer(self.data, span)
 

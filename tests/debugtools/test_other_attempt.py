@@ -32,9 +32,9 @@ from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.run.report import CompareReport
-from layerwise._tool.tui.controllers.errors import ErrorsController
+from layerwise._tool.tui.controllers.errors_page import ErrorsController
 from layerwise._tool.tui.state.debugging import DebugState
-from layerwise._tool.tui.state.errors import ErrorsState
+from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.session import Session
 from layerwise._tool.tui.state.signal import Signal
 

@@ -15,7 +15,7 @@ from support.chromium import Browser
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
-from layerwise._tool.surgery.visual.errors import NodeErrors
+from layerwise._tool.surgery.visual.node_results import NodeErrors
 from layerwise._tool.surgery.visual.page import page
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.trt.inference.engine import Tensor
+from layerwise._tool.backends.trt.inference.engine import EngineTensor
 from layerwise._tool.backends.trt.inspect.engine import EngineView
 from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor, layers_of, metadata_nodes
 from layerwise._tool.debugtools.engines.inspect.picture import engine_picture
@@ -203,7 +203,7 @@ print([node.op_type for node in onnx_like_from_network(NetworkFromOnnxBytes(conv
 
 
 def test_a_tensor_that_several_layers_write_is_several_in_the_graph() -> None:
-    ends = [Tensor("x", "float32", (2,), True, False), Tensor("y", "float32", (2,), False, False)]
+    ends = [EngineTensor("x", "float32", (2,), True, False), EngineTensor("y", "float32", (2,), False, False)]
     y = LayerTensor("y", "float32", (2,))
     second = Layer("b", "k", [y], [y], attributes={"big": 1 << 70, "no": None})
     layers = [Layer("a", "k", [LayerTensor("x")], [y]), second]

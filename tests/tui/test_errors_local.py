@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.bench import BAD_LAYER, Bench, chain_pair, compare_spec, with_bench
 
-from layerwise._tool.tui.screens.errors import ErrorsScreen
+from layerwise._tool.tui.screens.errors_page import ErrorsScreen
 
 BAD = f"/layer.{BAD_LAYER}/MatMul_output_0"
 

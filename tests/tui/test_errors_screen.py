@@ -10,7 +10,7 @@ from support.bench import BAD_LAYER, Bench, chain_pair, compare_spec, with_bench
 from support.jobs import waiting_pair
 
 from layerwise._tool.surgery.precision.nodes import emulate_precision
-from layerwise._tool.tui.screens.errors import ErrorsScreen
+from layerwise._tool.tui.screens.errors_page import ErrorsScreen
 from layerwise._tool.tui.state.error_table import FAILED
 
 

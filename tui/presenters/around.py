@@ -15,7 +15,7 @@ from layerwise._tool.tui.presenters.text import Line, fit
 if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.rows import LayerRow
     from layerwise._tool.surgery.graph import GraphIndex
-    from layerwise._tool.tui.state.errors import ErrorsState
+    from layerwise._tool.tui.state.errors_page import ErrorsState
     from layerwise._tool.tui.state.session import NodeError
 
 Step = Callable[[int], list[int]]

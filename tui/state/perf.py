@@ -11,7 +11,7 @@ from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.rows import ROWS, ComparisonRow, ProfileRow, RunRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
-from layerwise._tool.tui.state.errors import RunFacts
+from layerwise._tool.tui.state.errors_page import RunFacts
 from layerwise._tool.tui.state.signal import Signal
 
 Test = Callable[[ProfileRow], bool]

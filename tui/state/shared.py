@@ -10,7 +10,7 @@ from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.tui.presenters.glyphs import UNICODE, Glyphs
 from layerwise._tool.tui.state.debugging import DebugState
-from layerwise._tool.tui.state.errors import ErrorsState
+from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.jobs import JobsState
 from layerwise._tool.tui.state.perf import PerfState
 from layerwise._tool.tui.state.session import Session

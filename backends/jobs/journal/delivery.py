@@ -8,7 +8,7 @@ from layerwise._tool.backends.jobs.journal.events import EventReader
 from layerwise._tool.backends.jobs.journal.schema import Event
 
 
-class Teller:
+class EventDelivery:
     """Gives every event of the job's journal to `on_event`, in order; `done` is called once nothing more is told.
 
     Nothing is kept for a slow listener but the place in the journal. `on_event` is called in another thread.

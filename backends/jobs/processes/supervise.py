@@ -25,7 +25,7 @@ from layerwise._tool.backends.jobs.waiting.sleeper import Sleeper
 from layerwise._tool.backends.jobs.workspace import gpus, leases
 
 if TYPE_CHECKING:
-    from layerwise._tool.backends.jobs.journal.delivery import Teller
+    from layerwise._tool.backends.jobs.journal.delivery import EventDelivery
     from layerwise._tool.backends.jobs.processes.spare import SpareWorker
 
 GRACE = 2.0
@@ -39,7 +39,7 @@ _LISTENS_WITHIN = 5.0
 class Supervision:
     """One attempt of one job. `lock` is the descriptor that holds the job's lock; `actions` the module
     that offers its action; `on_event` is told of every
-    event, in a thread of its own (see `Teller`); `spare` is a worker that waits for it.
+    event, in a thread of its own (see `EventDelivery`); `spare` is a worker that waits for it.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Supervision:
         self.view = JobView(folder)
         self.sleeper = Sleeper()
         self._on_event = on_event
-        self._teller: Teller | None = None
+        self._delivery: EventDelivery | None = None
         self._telling_error: BaseException | None = None
         self._spare = spare
         self._spec = raw_spec(folder)
@@ -94,23 +94,23 @@ class Supervision:
 
     def _finish_telling(self) -> None:
         """Wait until all is told, unless the end is asked for meanwhile, or nobody may be listening any more."""
-        teller, asked = self._tell(), self._stops_asked
+        delivery, asked = self._tell(), self._stops_asked
         if self._telling_error is not None:
             raise self._telling_error
-        if teller is None:
+        if delivery is None:
             return
-        teller.finish()
+        delivery.finish()
         deadline = time.monotonic() + _LISTENS_WITHIN
-        while not (teller.ended or self._stops_asked > asked or (self._let_go and time.monotonic() > deadline)):
+        while not (delivery.ended or self._stops_asked > asked or (self._let_go and time.monotonic() > deadline)):
             self.sleeper.sleep(_LOOK_AGAIN)
-        if teller.error is not None:
-            raise teller.error
+        if delivery.error is not None:
+            raise delivery.error
 
     def close(self) -> None:
         """Give back what it took to wait, once no signal wakes it any more."""
-        if self._teller is None or self._teller.ended:  # else it may wake the sleeper yet
-            if self._teller is not None:
-                self._teller.join()
+        if self._delivery is None or self._delivery.ended:  # else it may wake the sleeper yet
+            if self._delivery is not None:
+                self._delivery.join()
             self.sleeper.close()
 
     def _attempt(self) -> Ending:
@@ -147,7 +147,7 @@ class Supervision:
             self.sleeper.sleep(_LOOK_AGAIN)
         return held
 
-    def _line(self) -> leases.Line | None:
+    def _line(self) -> leases.Waiter | None:
         wanted = int(self._spec.get("gpus", 0))
         if wanted == 0:
             slots = int(self._spec.get("cpus", 1))
@@ -253,18 +253,18 @@ class Supervision:
             self._deadline = time.monotonic() + self._left
         return self._stops_asked > 0 or any(reply.get("type") == "cancel" for reply in replies)
 
-    def _tell(self) -> "Teller | None":
+    def _tell(self) -> "EventDelivery | None":
         """Have told what the journal holds by now; nothing is before the worker starts, which it would hold up."""
-        if self._teller is None and self._on_event is not None and self._telling_error is None:
-            from layerwise._tool.backends.jobs.journal.delivery import Teller
+        if self._delivery is None and self._on_event is not None and self._telling_error is None:
+            from layerwise._tool.backends.jobs.journal.delivery import EventDelivery
 
             try:
-                self._teller = Teller(self.folder, self._on_event, self.sleeper.wake)
+                self._delivery = EventDelivery(self.folder, self._on_event, self.sleeper.wake)
             except RuntimeError as error:  # no more threads may be started
                 self._telling_error = error
-        if self._teller is not None:
-            self._teller.look()
-        return self._teller
+        if self._delivery is not None:
+            self._delivery.look()
+        return self._delivery
 
 
 def time_running(folder: Path, attempt: int) -> tuple[float, bool]:

@@ -32,23 +32,23 @@ def cpu_slots() -> list[str]:
     return [f"cpu-{i}" for i in range(len(os.sched_getaffinity(0)))]
 
 
-def cpu_line(workspace: Path, count: int) -> "Line":
+def cpu_line(workspace: Path, count: int) -> "Waiter":
     """The line for `count` CPU slots of a workspace (no more than there are)."""
     slots = cpu_slots()
     key = hashlib.sha256(os.fsencode(workspace.resolve())).hexdigest()[:16]
-    return Line(leases_root() / f"cpu-{key}", slots, min(count, len(slots)), "CPU slot")
+    return Waiter(leases_root() / f"cpu-{key}", slots, min(count, len(slots)), "CPU slot")
 
 
-def gpu_line(gpus: list[str], count: int) -> "Line":
+def gpu_line(gpus: list[str], count: int) -> "Waiter":
     """The line for `count` of these GPUs. Raises UsageError when there are not so many."""
     if count > len(gpus):
         raise UsageError(
             f"the job asks for {count} GPU(s) and this machine shows {len(gpus)}: {', '.join(gpus) or 'none'}"
         )
-    return Line(leases_root() / "gpu", gpus, count, "GPU")
+    return Waiter(leases_root() / "gpu", gpus, count, "GPU")
 
 
-class Line:
+class Waiter:
     """One waiter's place in the line for `count` of the things called `names`."""
 
     def __init__(self, folder: Path, names: list[str], count: int, word: str) -> None:

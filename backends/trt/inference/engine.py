@@ -34,7 +34,7 @@ class Engine:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class EngineTensor:
     """An input or output of an engine; -1 in `shape` is a size that is not fixed. host: it lies in host memory."""
 
     name: str
@@ -87,11 +87,11 @@ def _lean(runtime: Any, library: str, messages: Messages) -> Any:
     return found
 
 
-def io_tensors(trt: Any, engine: Any) -> list[Tensor]:
+def io_tensors(trt: Any, engine: Any) -> list[EngineTensor]:
     """The inputs and outputs of an engine in its order."""
     names = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
     return [
-        Tensor(
+        EngineTensor(
             name,
             NUMPY_NAMES[engine.get_tensor_dtype(name).name],
             tuple(engine.get_tensor_shape(name)),

@@ -9,7 +9,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.tensors import packed_nbytes
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.inference.engine import Engine, Tensor, io_tensors
+from layerwise._tool.backends.trt.inference.engine import Engine, EngineTensor, io_tensors
 from layerwise._tool.backends.trt.inference.graphs import Graphs
 from layerwise._tool.backends.trt.inference.memory import Buffer, Stream, device_form, host_form
 from layerwise._tool.backends.trt.options import RunOptions
@@ -105,7 +105,7 @@ class Execution:
         if refused := next((sized.error for sized, _ in self._sized.values() if sized.error is not None), None):
             raise refused
 
-    def _give(self, tensor: Tensor, array: Array) -> Array:
+    def _give(self, tensor: EngineTensor, array: Array) -> Array:
         """Put one input in place. What is returned must be kept until the run is over."""
         data = device_form(array)
         self._set_shape(tensor, array.shape)
@@ -118,14 +118,14 @@ class Execution:
             self._address(tensor.name, address)
         return data
 
-    def _set_shape(self, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    def _set_shape(self, tensor: EngineTensor, shape: tuple[int, ...]) -> None:
         if shape == tensor.shape:
             return
         self.engine.messages.reason("")
         if not self.context.set_input_shape(tensor.name, shape):
             raise UsageError(self._unfit(tensor, shape))
 
-    def _unfit(self, tensor: Tensor, shape: tuple[int, ...]) -> str:
+    def _unfit(self, tensor: EngineTensor, shape: tuple[int, ...]) -> str:
         told = f"input '{shown(tensor.name, 80)}' of shape {list(shape)}"
         if -1 not in tensor.shape or len(shape) != len(tensor.shape):
             return f"{told} does not fit the engine, whose input is {list(tensor.shape)}: {self._reason()}"
@@ -137,7 +137,7 @@ class Execution:
             "Build with --trt-min-shapes, --trt-opt-shapes and --trt-max-shapes that hold it."
         )
 
-    def _fitting(self, tensor: Tensor, shape: tuple[int, ...]) -> int | None:
+    def _fitting(self, tensor: EngineTensor, shape: tuple[int, ...]) -> int | None:
         """The first profile that takes the shape."""
         for index in range(self.engine.engine.num_optimization_profiles):
             low, _, high = self.engine.engine.get_tensor_profile_shape(tensor.name, index)
@@ -145,7 +145,7 @@ class Execution:
                 return index
         return None
 
-    def _make_room(self, tensor: Tensor) -> None:
+    def _make_room(self, tensor: EngineTensor) -> None:
         """Give an output its memory, or an allocator where only the run tells its shape."""
         shape = tuple(self.context.get_tensor_shape(tensor.name))
         if -1 in shape:
@@ -165,7 +165,7 @@ class Execution:
                 raise LayerwiseError(f"TensorRT takes no allocator for '{shown(name, 80)}': {self._reason()}")
         self._sized[name][0].shape = None
 
-    def _fetch(self, wanted: Sequence[Tensor]) -> dict[str, Array]:
+    def _fetch(self, wanted: Sequence[EngineTensor]) -> dict[str, Array]:
         data: dict[str, Array] = {}
         for tensor in wanted:
             size = packed_nbytes(tensor.dtype, self._shape(tensor.name))

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.trt.inference.engine import Engine, Tensor, io_tensors
+from layerwise._tool.backends.trt.inference.engine import Engine, EngineTensor, io_tensors
 from layerwise._tool.backends.trt.inspect.layers import Layer, layers_of
 
 
@@ -37,7 +37,7 @@ class EngineView:
 
     name: str
     refittable: bool
-    tensors: list[Tensor]
+    tensors: list[EngineTensor]
     profiles: list[Profile]
     memory: int
     weights: int | None
@@ -73,12 +73,12 @@ def engine_view(trt: Any, loaded: Engine) -> EngineView:
     )
 
 
-def _profile(engine: Any, tensors: list[Tensor], at: int) -> Profile:
+def _profile(engine: Any, tensors: list[EngineTensor], at: int) -> Profile:
     inputs = [_span(engine, tensor, at) for tensor in tensors if tensor.is_input]
     return Profile(inputs, engine.get_device_memory_size_for_profile_v2(at))
 
 
-def _span(engine: Any, tensor: Tensor, at: int) -> Span:
+def _span(engine: Any, tensor: EngineTensor, at: int) -> Span:
     if engine.is_shape_inference_io(tensor.name):
         values = [tuple(each) for each in engine.get_tensor_profile_values(at, tensor.name)]
         if len(values) == 3:

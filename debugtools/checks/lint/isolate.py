@@ -11,7 +11,7 @@ from typing import Any
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.lint.bodies import entered
-from layerwise._tool.debugtools.checks.lint.report import Level, Report, Source
+from layerwise._tool.debugtools.checks.lint.report import Level, Origin, Report
 from layerwise._tool.debugtools.checks.lint.trial import Refusal, Trial, feedable
 from layerwise._tool.surgery.cut.pieces import Pieces
 
@@ -135,4 +135,4 @@ class Isolation:
             ).run()
 
     def _note(self, level: Level, position: int, text: str) -> None:
-        self.report.add(level, Source.ONNXRUNTIME, text, [self.names[position]], self.pieces.nodes[position].op_type)
+        self.report.add(level, Origin.ONNXRUNTIME, text, [self.names[position]], self.pieces.nodes[position].op_type)

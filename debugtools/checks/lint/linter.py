@@ -13,7 +13,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.lint.checker import check_graph, check_nodes
 from layerwise._tool.debugtools.checks.lint.feeding import first_feed
 from layerwise._tool.debugtools.checks.lint.isolate import Isolation, Progress
-from layerwise._tool.debugtools.checks.lint.report import Level, Report, Source
+from layerwise._tool.debugtools.checks.lint.report import Level, Origin, Report
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 from layerwise._tool.debugtools.checks.lint.structure import broken_references, duplicate_names, labels, unused
 from layerwise._tool.debugtools.checks.lint.trial import Trial
@@ -44,18 +44,18 @@ class Linter:
             path = Path(self.spec.model)
             if Path(error.path) != path or not path.is_file():
                 raise
-            self.report.add(Level.EXCEPTION, Source.LOADER, error.reason)
+            self.report.add(Level.EXCEPTION, Origin.LOADER, error.reason)
 
     def _file(self, file: ModelFile, pieces: Pieces) -> None:
         if not pieces.nodes:
-            self.report.add(Level.WARNING, Source.LOADER, "ONNX model has no nodes")
+            self.report.add(Level.WARNING, Origin.LOADER, "ONNX model has no nodes")
             return
         names = labels(pieces.nodes)
         self.names = set(names)
         duplicate_names(pieces, self.report)
         findings, bad_node = check_graph(file.structure())
         for text in findings:
-            self.report.add(Level.EXCEPTION, Source.CHECKER, text)
+            self.report.add(Level.EXCEPTION, Origin.CHECKER, text)
         self._trials(file, pieces, names)
         if bad_node:
             self._schemas(pieces, names)
@@ -64,14 +64,14 @@ class Linter:
     def _trials(self, file: ModelFile, pieces: Pieces, names: list[str]) -> None:
         trial = Trial(self.spec.runner, file.folder)
         if self.spec.model_options.ignore_external_data:
-            self.report.add(Level.INFO, Source.LOADER, "neither loaded nor run: its external data was left out")
+            self.report.add(Level.INFO, Origin.LOADER, "neither loaded nor run: its external data was left out")
             return
         feed = first_feed(self.spec.feeds, pieces, self._warn, self._not_run)
         with warnings_of() as warnings:
             refusal = trial.whole(file.structure_bytes(), feed)
         if refusal is None:
             for text in warnings:
-                self.report.add(Level.WARNING, Source.ONNXRUNTIME, text)
+                self.report.add(Level.WARNING, Origin.ONNXRUNTIME, text)
             for name in names:
                 self.report.passes(name)
             return
@@ -80,17 +80,17 @@ class Linter:
         if feed is not None:
             Isolation(pieces, names, trial, self.report, feed, progress=self._progress).run()
         if len(self.report.entries) == before and self.report.passed:
-            self.report.add(Level.EXCEPTION, Source.ONNXRUNTIME, refusal.reason)
+            self.report.add(Level.EXCEPTION, Origin.ONNXRUNTIME, refusal.reason)
 
     def _not_run(self, text: str) -> None:
-        self.report.add(Level.WARNING, Source.LOADER, text)
+        self.report.add(Level.WARNING, Origin.LOADER, text)
 
     def _schemas(self, pieces: Pieces, names: list[str]) -> None:
         """Report nodes that violate their operator's schema if onnxruntime did not complain or did not get so far."""
         for position, text in check_nodes(pieces.model, pieces.graph):
             if not self.report.mentions(names[position]):
                 op = pieces.nodes[position].op_type
-                self.report.add(Level.WARNING, Source.CHECKER, text, [names[position]], op)
+                self.report.add(Level.WARNING, Origin.CHECKER, text, [names[position]], op)
 
 
 _WARNING = re.compile(r"\[W:onnxruntime:[^,]*, (?P<place>[^\]]*)\] (?P<text>.*?)(\x1b\[m)?$", re.MULTILINE)

@@ -15,7 +15,7 @@ class Level(StrEnum):
     INFO = "info"
 
 
-class Source(StrEnum):
+class Origin(StrEnum):
     """Origin of a finding, by Polygraphy's names (onnx_graphsurgeon: the structure of the graph)."""
 
     ONNXRUNTIME = "onnxruntime"
@@ -30,7 +30,7 @@ class Entry(Struct, frozen=True):
     """
 
     level: Level
-    source: Source
+    source: Origin
     message: str
     nodes: tuple[str, ...] = ()
     op: str = ""
@@ -63,7 +63,7 @@ class Report:
         self._failing: dict[str, None] = {}
         self._mentioned: set[str] = set()
 
-    def add(self, level: Level, source: Source, message: str, nodes: Sequence[str] = (), op: str = "") -> None:
+    def add(self, level: Level, source: Origin, message: str, nodes: Sequence[str] = (), op: str = "") -> None:
         """Record a finding; nodes with an exception fail."""
         entry = Entry(level, source, message, tuple(nodes), op)
         self.entries.append(entry)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import onnx
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.checks.lint.report import Level, Report, Source
+from layerwise._tool.debugtools.checks.lint.report import Level, Origin, Report
 from layerwise._tool.surgery.cut.pieces import Pieces
 
 _LISTED = 20
@@ -33,7 +33,7 @@ def duplicate_names(pieces: Pieces, report: Report) -> None:
             places[node.name].append(number)
     for name, numbers in places.items():
         text = f"Duplicate node name: '{shown(name, 200)}' for nodes with topological IDs: {numbers[:_LISTED]} found."
-        report.add(Level.EXCEPTION, Source.STRUCTURE, text, [name])
+        report.add(Level.EXCEPTION, Origin.STRUCTURE, text, [name])
 
 
 def broken_references(pieces: Pieces, names: Sequence[str], report: Report) -> None:
@@ -41,12 +41,12 @@ def broken_references(pieces: Pieces, names: Sequence[str], report: Report) -> N
     for position, name in _dangling(pieces):
         node = pieces.nodes[position]
         text = f"Input '{shown(name, 200)}' is made by no node, and is neither a graph input nor an initializer."
-        report.add(Level.EXCEPTION, Source.STRUCTURE, text, [names[position]], node.op_type)
+        report.add(Level.EXCEPTION, Origin.STRUCTURE, text, [names[position]], node.op_type)
     ring = _on_cycles(pieces)
     if ring:
         loop = [names[position] for position in ring]
         listed = ", ".join(shown(name, 80) for name in loop[:_LISTED]) + (", …" if len(loop) > _LISTED else "")
-        report.add(Level.EXCEPTION, Source.STRUCTURE, f"These nodes read each other in a cycle: {listed}", loop)
+        report.add(Level.EXCEPTION, Origin.STRUCTURE, f"These nodes read each other in a cycle: {listed}", loop)
 
 
 def _dangling(pieces: Pieces) -> Iterator[tuple[int, str]]:
@@ -85,10 +85,10 @@ def unused(pieces: Pieces, names: Sequence[str], report: Report) -> None:
     for name in pieces.inputs:
         if name not in read:
             text = f"Input: '{shown(name, 200)}' does not affect outputs, can be removed."
-            report.add(Level.WARNING, Source.STRUCTURE, text)
+            report.add(Level.WARNING, Origin.STRUCTURE, text)
     for position in sorted(set(range(len(pieces.nodes))) - needed):
         op = pieces.nodes[position].op_type
-        report.add(Level.WARNING, Source.STRUCTURE, "Does not affect outputs, can be removed.", [names[position]], op)
+        report.add(Level.WARNING, Origin.STRUCTURE, "Does not affect outputs, can be removed.", [names[position]], op)
 
 
 def _needed(pieces: Pieces, outputs: Sequence[str]) -> set[int]:

@@ -14,7 +14,7 @@ from layerwise._tool.debugtools.compare.spec import ToleranceSpec
 NAME_LIMIT = 300
 
 
-class Line(NamedTuple):
+class ReportLine(NamedTuple):
     """One message: its level, its indentation below the iteration, its text."""
 
     level: int
@@ -62,10 +62,10 @@ def shape(dims: object) -> str:
     return str(tuple(dims)) if isinstance(dims, list | tuple) else "?"
 
 
-def comparing(row: LayerRow, metric: str) -> Line:
+def comparing(row: LayerRow, metric: str) -> ReportLine:
     """The head of one metric's lines for one tensor."""
     first, second = row.dtype
-    return Line(
+    return ReportLine(
         START,
         1,
         f"{label(metric)} | Comparing Output: '{name(row.tensor)}' (dtype={first}, shape={shape(row.shape)}) "
@@ -73,12 +73,12 @@ def comparing(row: LayerRow, metric: str) -> Line:
     )
 
 
-def metric_lines(row: LayerRow, metric: str, rules: ToleranceSpec) -> Iterator[Line]:
+def metric_lines(row: LayerRow, metric: str, rules: ToleranceSpec) -> Iterator[ReportLine]:
     """All lines of one metric for one tensor."""
     yield comparing(row, metric)
     if not judged(row, metric):
         _, why = why_not(row) or ("", row.note)
-        yield Line(WARNING, 2, f"SKIPPED | Output: '{name(row.tensor)}' | {shown(why, 500)}")
+        yield ReportLine(WARNING, 2, f"SKIPPED | Output: '{name(row.tensor)}' | {shown(why, 500)}")
         return
     if row.shape2 and row.max_abs is UNSET:
         yield from _different_shapes(row)
@@ -90,9 +90,9 @@ def metric_lines(row: LayerRow, metric: str, rules: ToleranceSpec) -> Iterator[L
         yield _indices(row, passed(row, metric), rules)
     else:
         ok = passed(row, metric)
-        yield Line(FINISH if ok else ERROR, 2, f"{'PASSED' if ok else 'FAILED'} | Output: '{name(row.tensor)}'")
+        yield ReportLine(FINISH if ok else ERROR, 2, f"{'PASSED' if ok else 'FAILED'} | Output: '{name(row.tensor)}'")
     if row.note and row.dtype[0] not in KINDS:
-        yield Line(INFO, 2, f"Note: {shown(row.note, 500)}")
+        yield ReportLine(INFO, 2, f"Note: {shown(row.note, 500)}")
 
 
 def passed(row: LayerRow, metric: str) -> bool:
@@ -111,12 +111,12 @@ def judged(row: LayerRow, metric: str) -> bool:
     return not skipped(row) and (metric in row.metrics or row.passed is False)
 
 
-def side_stats(row: LayerRow, runners: tuple[str, str]) -> Iterator[Line]:
+def side_stats(row: LayerRow, runners: tuple[str, str]) -> Iterator[ReportLine]:
     """The statistics of both sides' values."""
     names = (row.tensor, row.tensor2 or row.tensor)
     for runner, tensor, stats in zip(runners, names, row.stats, strict=False):
         if stats is not None:
-            yield Line(INFO, 1, f"{name(runner)}: {name(tensor)} | Stats: {_stats(stats)}")
+            yield ReportLine(INFO, 1, f"{name(runner)}: {name(tensor)} | Stats: {_stats(stats)}")
 
 
 def compact(row: LayerRow) -> str:
@@ -135,31 +135,31 @@ def compact(row: LayerRow) -> str:
     )
 
 
-def _different_shapes(row: LayerRow) -> Iterator[Line]:
+def _different_shapes(row: LayerRow) -> Iterator[ReportLine]:
     if row.dtype[0] in KINDS:
-        yield Line(ERROR, 2, f"FAILED | Output: `{name(row.tensor)}` | {shown(row.note, 500)}")
+        yield ReportLine(ERROR, 2, f"FAILED | Output: `{name(row.tensor)}` | {shown(row.note, 500)}")
         return
-    yield Line(
+    yield ReportLine(
         ERROR,
         2,
         f"FAILED | Output: `{name(row.tensor)}` | Will not compare outputs of different shapes.\n"
         f"Note: Output shapes are {shape(row.shape)} and {shape(row.shape2)}.",
     )
-    yield Line(ERROR, 2, "Note: Use --no-shape-check to attempt to compare values anyway.")
+    yield ReportLine(ERROR, 2, "Note: Use --no-shape-check to attempt to compare values anyway.")
 
 
-def _simple(row: LayerRow, rules: ToleranceSpec) -> Iterator[Line]:
+def _simple(row: LayerRow, rules: ToleranceSpec) -> Iterator[ReportLine]:
     tensor, ok = name(row.tensor), passed(row, "simple")
     atol, rtol, stat = row.atol, row.rtol, row.stat
-    yield Line(INFO, 2, f"Tolerance: [abs={number(atol)}, rel={number(rtol)}] | Checking {stat} error")
-    yield Line(INFO, 2, f"Error Metrics: {tensor}")
-    yield Line(INFO, 3, _required(row, stat, rules))
+    yield ReportLine(INFO, 2, f"Tolerance: [abs={number(atol)}, rel={number(rtol)}] | Checking {stat} error")
+    yield ReportLine(INFO, 2, f"Error Metrics: {tensor}")
+    yield ReportLine(INFO, 3, _required(row, stat, rules))
     for word, kind in (("Absolute", "abs"), ("Relative", "rel")):
-        yield Line(INFO, 3, f"{word} Difference | Stats: {_stats(_difference(row, kind))}")
+        yield ReportLine(INFO, 3, f"{word} Difference | Stats: {_stats(_difference(row, kind))}")
     verdict = "PASSED" if ok else "FAILED"
     how = "is within" if ok else "exceeds"
     text = f"{verdict} | Output: '{tensor}' | Difference {how} tolerance (rel={rtol}, abs={atol})"
-    yield Line(FINISH if ok else ERROR, 2, text)
+    yield ReportLine(FINISH if ok else ERROR, 2, text)
 
 
 def _required(row: LayerRow, stat: str, rules: ToleranceSpec) -> str:
@@ -197,12 +197,12 @@ def _stats(stats: SideStats | None) -> str:
     return ", ".join([*texts, *quantiles])
 
 
-def _single(row: LayerRow, metric: Metric, ok: bool, rules: ToleranceSpec) -> Line:
+def _single(row: LayerRow, metric: Metric, ok: bool, rules: ToleranceSpec) -> ReportLine:
     limit = rule(getattr(rules, metric.rules), row.tensor, metric.default)
     words = "min required" if metric.higher else "tolerance"
     value, bound = _distinct(getattr(row, metric.field), limit)
     text = f"{metric.label}: {value}{metric.unit} ({words}: {bound}{metric.unit}) | {'PASSED' if ok else 'FAILED'}"
-    return Line(FINISH if ok else ERROR, 2, text)
+    return ReportLine(FINISH if ok else ERROR, 2, text)
 
 
 def _distinct(value: object, limit: float) -> tuple[str, str]:
@@ -216,8 +216,8 @@ def _distinct(value: object, limit: float) -> tuple[str, str]:
     return pair
 
 
-def _indices(row: LayerRow, ok: bool, rules: ToleranceSpec) -> Line:
+def _indices(row: LayerRow, ok: bool, rules: ToleranceSpec) -> ReportLine:
     limit = rule(rules.index_tolerance, row.tensor, 0)
     if ok:
-        return Line(FINISH, 2, f"PASSED | Difference is within index tolerance ({limit})")
-    return Line(ERROR, 2, f"FAILED | Difference exceeds index tolerance ({limit})")
+        return ReportLine(FINISH, 2, f"PASSED | Difference is within index tolerance ({limit})")
+    return ReportLine(ERROR, 2, f"FAILED | Difference exceeds index tolerance ({limit})")

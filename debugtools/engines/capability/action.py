@@ -21,7 +21,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.inspect.support import Refusal, Support
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
-from layerwise._tool.debugtools.convert.engine import teller
+from layerwise._tool.debugtools.convert.engine import message_log
 from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
 from layerwise._tool.surgery.cut.pieces import Pieces
 from layerwise._tool.surgery.model.structure import Structure
@@ -138,7 +138,7 @@ def capability(context: "JobContext") -> dict[str, Any]:
     supported part, or None). Raises MissingDependency without TensorRT, BadFile for a file that is not a model.
     """
     spec = read_spec(context.params, CapabilitySpec, "what to ask")
-    support = Support(tensorrt(), Messages(teller(context, spec.verbose), verbose=spec.verbose), spec.options)
+    support = Support(tensorrt(), Messages(message_log(context, spec.verbose), verbose=spec.verbose), spec.options)
     options = spec.model_options
     with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:
         whole = Whole(file)

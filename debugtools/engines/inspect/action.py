@@ -29,7 +29,7 @@ from layerwise._tool.backends.trt.inspect.network import NetworkView, network_vi
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.backends.trt.options import NetworkOptions, TrtOptions
-from layerwise._tool.debugtools.convert.engine import teller
+from layerwise._tool.debugtools.convert.engine import message_log
 from layerwise._tool.debugtools.engines.inspect.picture import engine_picture, network_picture
 from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
 from layerwise._tool.debugtools.engines.inspect.text import engine_lines, network_lines
@@ -141,7 +141,7 @@ def inspect_trt(context: "JobContext") -> dict[str, Any]:
     parser rejects the model.
     """
     spec = read_spec(context.params, InspectSpec, "what to inspect")
-    messages = Messages(teller(context, spec.verbose), verbose=spec.verbose)
+    messages = Messages(message_log(context, spec.verbose), verbose=spec.verbose)
     found = _engine(spec, messages, context) if spec.engine else _network(spec, messages, context)
     if spec.picture:
         return _painted(found.picture(), Path(spec.picture), context)

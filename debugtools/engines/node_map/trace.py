@@ -38,7 +38,7 @@ class Match:
     alike: tuple[str, ...] = ()
 
 
-class Known:
+class NamedPrints:
     """Tensors with names and fingerprints. One that was matched is not used again if another is as good."""
 
     def __init__(self, prints: Mapping[str, Print]) -> None:
@@ -167,7 +167,7 @@ class EngineTrace:
             return
         assert self._seen is not None
         prints = original_prints(full_side(self.side), feed)
-        known = Known({name: found for name, found in prints.items() if name not in self.tensors})
+        known = NamedPrints({name: found for name, found in prints.items() if name not in self.tensors})
         for name in others:
             match = known.find(self._seen.get(name))
             if match is None:

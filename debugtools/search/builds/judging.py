@@ -14,7 +14,7 @@ from layerwise._tool.backends.trt.options import Shapes, TrtOptions, to_dict
 from layerwise._tool.debugtools.compare.sides.models import OpaqueModel
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.debugtools.search.builds.maker import Build, Maker
+from layerwise._tool.debugtools.search.builds.maker import Build, EngineMaker
 from layerwise._tool.debugtools.search.judges.check_folder import plain_writer
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, By, Judge, Judgement, OneAtATime
 from layerwise._tool.debugtools.search.judges.rerun import RerunJudge
@@ -32,7 +32,7 @@ class BuildJudge(OneAtATime):
     What cannot be built is bad; with tactics that we chose it is skipped, since that says nothing of the model.
     """
 
-    def __init__(self, maker: Maker, judge: Judge, by: By, search: DebugSpec) -> None:
+    def __init__(self, maker: EngineMaker, judge: Judge, by: By, search: DebugSpec) -> None:
         self._maker, self._judge, self._by, self._search = maker, judge, by, search
 
     def judge(self, artifact: Artifact | None) -> Judgement:

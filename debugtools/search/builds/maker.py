@@ -33,7 +33,7 @@ class Build:
     files: dict[str, bytes] = field(default_factory=dict)
 
 
-class Maker:
+class EngineMaker:
     """Builds the engine of `spec` by the number of the trial; where it can, with tactics that are drawn.
 
     files of a build: by the names that the options have for its tactics, timing cache and engine.

@@ -11,7 +11,7 @@ from layerwise._tool.debugtools.diff.tactics import fields
 from layerwise._tool.debugtools.engines.tactics import Choice, load_replay
 from layerwise._tool.debugtools.search.builds.choosing import mixed
 from layerwise._tool.debugtools.search.builds.handler import BuildHandler
-from layerwise._tool.debugtools.search.builds.maker import Maker
+from layerwise._tool.debugtools.search.builds.maker import EngineMaker
 from layerwise._tool.debugtools.search.builds.suspects import Trial, suspects
 from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop
@@ -57,7 +57,7 @@ class Narrowing:
     """Narrows pair after pair until each bad build is explained by what was found."""
 
     def __init__(
-        self, context: "JobContext", spec: DebugSpec, maker: Maker, judge: Judge, history: VerdictRows,
+        self, context: "JobContext", spec: DebugSpec, maker: EngineMaker, judge: Judge, history: VerdictRows,
         trials: Sequence[Trial],
     ) -> None:  # fmt: skip
         self._context, self._spec, self._maker = context, spec, maker

@@ -17,7 +17,7 @@ from layerwise._tool.debugtools.search.builds.building import apart, here
 from layerwise._tool.debugtools.search.builds.choosing import joined
 from layerwise._tool.debugtools.search.builds.handler import BuildHandler
 from layerwise._tool.debugtools.search.builds.judging import BuildJudge, EngineJudge, NoJudge, against
-from layerwise._tool.debugtools.search.builds.maker import Maker
+from layerwise._tool.debugtools.search.builds.maker import EngineMaker
 from layerwise._tool.debugtools.search.builds.narrow import Narrowed, Narrowing
 from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
 from layerwise._tool.debugtools.search.builds.suspects import SuspectTactic, Trial, suspects, told, varied
@@ -56,7 +56,7 @@ class Builds:
             model_options=spec.search.compare.model_options, marks=spec.search.compare.marks,
         )  # fmt: skip
         building = apart if spec.search.interactive else here
-        self._maker = Maker(context, engine, building(context, engine))
+        self._maker = EngineMaker(context, engine, building(context, engine))
         self._history, self._notes = VerdictRows(context), Notes(context)
         if fixed := [name for name in _FIXED if getattr(spec.options, name)]:
             context.warn(f"--{fixed[0].replace('_', '-')} has every build choose the same tactics")
@@ -137,7 +137,7 @@ _DRAWN = " Tactics were drawn evenly: the rate is that of the draw, not of what 
 
 
 def outcome(
-    context: "JobContext", spec: BuildsSpec, maker: Maker, counted: RepeatResult, trials: Sequence[Trial],
+    context: "JobContext", spec: BuildsSpec, maker: EngineMaker, counted: RepeatResult, trials: Sequence[Trial],
     narrow: Narrowed | None,
 ) -> BuildsResult:  # fmt: skip
     """The job's result; the suspects are written where --exclude-tactics finds them. narrow: None if not asked."""

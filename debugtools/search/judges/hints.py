@@ -8,9 +8,9 @@ from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.sides.engine import asked_level, asked_types
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.sides.stream import observing
-from layerwise._tool.debugtools.locate.errors import Error, error_of
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor
+from layerwise._tool.debugtools.locate.tensor_error import Error, error_of
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.surgery.cut.explode import Exploder
 

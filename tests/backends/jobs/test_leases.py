@@ -23,7 +23,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.workspace import leases
 from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
-from layerwise._tool.backends.jobs.workspace.leases import Line
+from layerwise._tool.backends.jobs.workspace.leases import Waiter
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
@@ -45,8 +45,8 @@ def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
-def _line(folder: Path, count: int = 1) -> Line:
-    return Line(folder, ["a", "b"], count, "GPU")
+def _line(folder: Path, count: int = 1) -> Waiter:
+    return Waiter(folder, ["a", "b"], count, "GPU")
 
 
 def _release(held: dict[str, int] | None) -> None:
@@ -87,8 +87,8 @@ def test_several_leases_are_granted_together_or_not_at_all(tmp_path: Path) -> No
 def test_a_dead_waiter_leaves_the_queue(tmp_path: Path) -> None:
     held = _line(tmp_path, 2).try_take()
     code = (
-        "import sys, pathlib, time; from layerwise._tool.backends.jobs.workspace.leases import Line\n"
-        "line = Line(pathlib.Path(sys.argv[1]), ['a', 'b'], 1, 'GPU'); assert line.try_take() is None; time.sleep(600)"
+        "import sys, pathlib, time; from layerwise._tool.backends.jobs.workspace.leases import Waiter\n"
+        "own = Waiter(pathlib.Path(sys.argv[1]), ['a', 'b'], 1, 'GPU'); assert own.try_take() is None; time.sleep(600)"
     )
     waiter = start_script(code, str(tmp_path))
     until(lambda: list(tmp_path.glob("ticket-*")))
@@ -107,10 +107,10 @@ def test_many_processes_never_share_a_lease(tmp_path: Path) -> None:
     """Eight processes acquire and release two leases, marking each while they hold it."""
     code = """
 import os, pathlib, sys, time
-from layerwise._tool.backends.jobs.workspace.leases import Line
+from layerwise._tool.backends.jobs.workspace.leases import Waiter
 folder = pathlib.Path(sys.argv[1])
 for _ in range(15):
-    line = Line(folder / 'locks', ['a', 'b'], 1, 'GPU')
+    line = Waiter(folder / 'locks', ['a', 'b'], 1, 'GPU')
     while (held := line.try_take()) is None:
         time.sleep(0.001)
     [(name, fd)] = held.items()

@@ -8,15 +8,15 @@ from support.models import from_text
 from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor
 from layerwise._tool.debugtools.compare.sides.executed import fingerprint
 from layerwise._tool.debugtools.engines.node_map.layers import map_layers
-from layerwise._tool.debugtools.engines.node_map.trace import Known
+from layerwise._tool.debugtools.engines.node_map.trace import NamedPrints
 from layerwise._tool.surgery.cut.segments import GraphCut
 
 SHAPES = st.sampled_from([(4, 8), (8, 4), (1, 4, 8), (32,), (2, 3, 5)])
 
 
-def known(tensors: dict[str, np.ndarray]) -> Known:
+def known(tensors: dict[str, np.ndarray]) -> NamedPrints:
     prints = {name: fingerprint(array) for name, array in tensors.items()}
-    return Known({name: found for name, found in prints.items() if found is not None})
+    return NamedPrints({name: found for name, found in prints.items() if found is not None})
 
 
 @settings(deadline=None)

@@ -11,7 +11,7 @@ from support.sample_models import if_model
 from support.visual_page import browser, colour, find, folder, in_view, indexed, middle, opened
 
 from layerwise._tool.surgery.demo import demo_model
-from layerwise._tool.surgery.visual.errors import NodeErrors
+from layerwise._tool.surgery.visual.node_results import NodeErrors
 
 __all__ = ["browser", "folder"]
 

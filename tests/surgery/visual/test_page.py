@@ -20,7 +20,7 @@ from layerwise._tool.surgery.demo import demo_model
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.surgery.visual.document import document
-from layerwise._tool.surgery.visual.errors import NodeErrors
+from layerwise._tool.surgery.visual.node_results import NodeErrors
 from layerwise._tool.surgery.visual.page import MARK, packed, page
 
 

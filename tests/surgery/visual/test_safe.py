@@ -13,7 +13,7 @@ from support.sample_models import if_model
 from support.visual_page import browser, find, folder, in_view, indexed, opened
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.visual.errors import NodeErrors
+from layerwise._tool.surgery.visual.node_results import NodeErrors
 from layerwise._tool.surgery.visual.page import page
 
 __all__ = ["browser", "folder"]

@@ -42,7 +42,7 @@ from layerwise._tool.tui.presenters.glyphs import UNICODE
 from layerwise._tool.tui.presenters.jobs import card_lines
 from layerwise._tool.tui.presenters.run_form import command_lines
 from layerwise._tool.tui.presenters.text import plain
-from layerwise._tool.tui.state.errors import ErrorsState
+from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.presets import apply_preset, preset
 from layerwise._tool.tui.state.run_form import RunForm
 from layerwise._tool.tui.state.run_reader import words as read_words

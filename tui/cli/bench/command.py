@@ -12,7 +12,7 @@ from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.bench.line import command_line, nsys_line
 from layerwise._tool.tui.cli.bench.options import fill
 from layerwise._tool.tui.cli.bench.report import BenchReport
-from layerwise._tool.tui.cli.bench.to_spec import Request, model_of, to_bench
+from layerwise._tool.tui.cli.bench.to_spec import BenchRequest, model_of, to_bench
 from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import run_as_asked
@@ -43,7 +43,7 @@ def run_bench(args: Namespace, log: Log) -> int:
     return run_as_asked(bench_job(request, args), args, log, lambda: BenchReport(log, args.top).event, _document)
 
 
-def bench_job(request: Request, args: Namespace) -> "JobSpec":
+def bench_job(request: BenchRequest, args: Namespace) -> "JobSpec":
     """The job of a bench, with the job options among `args`."""
     command = command_line(request.spec)
     timeout = values.parse_duration(args.timeout) if args.timeout else None

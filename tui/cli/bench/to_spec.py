@@ -23,7 +23,7 @@ _ENGINES = (".engine", ".plan", ".trt")
 
 
 @dataclass
-class Request:
+class BenchRequest:
     """What a command line asks for, what `run` would make of it, and what to tell the user."""
 
     spec: BenchSpec
@@ -31,7 +31,7 @@ class Request:
     notes: list[str] = field(default_factory=list)
 
 
-def to_bench(args: Namespace) -> Request:
+def to_bench(args: Namespace) -> BenchRequest:
     """The bench that parsed options describe. Raises UsageError or MissingDependency as `run` does."""
     model = model_of(args)
     build = build_options(args)
@@ -39,7 +39,7 @@ def to_bench(args: Namespace) -> Request:
     compare = _as_run(args, model, runners)
     shared = BenchSpec(model=model, model_options=compare.model_options, runners=compare.runners, feeds=compare.feeds)
     spec = filled(shared, read(OWN, args))
-    return Request(spec, compare, list(_notes(args, spec, compare, build)))
+    return BenchRequest(spec, compare, list(_notes(args, spec, compare, build)))
 
 
 def model_of(args: Namespace) -> str:

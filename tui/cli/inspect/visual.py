@@ -20,7 +20,7 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.cache import has_index, index_folder
-from layerwise._tool.surgery.visual.errors import NodeErrors
+from layerwise._tool.surgery.visual.node_results import NodeErrors
 from layerwise._tool.surgery.visual.page import MARK, page
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.progress import run_shown

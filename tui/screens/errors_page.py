@@ -10,14 +10,14 @@ from layerwise._tool.tui.controllers.error_export import export_rows, yank_targe
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.tensor import TensorController
 from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines
-from layerwise._tool.tui.presenters.errors import head_lines, heading, row_line
+from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line
 from layerwise._tool.tui.presenters.tensor_view import tensor_lines
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.error_searches import ErrorSearches
 from layerwise._tool.tui.screens.job_table import JobTable, Minimap
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.pick import Choice
-from layerwise._tool.tui.state.errors import SORTS
+from layerwise._tool.tui.state.errors_page import SORTS
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.detail_pane import DetailPane
 from layerwise._tool.tui.widgets.following import run_latest

@@ -11,7 +11,7 @@ from layerwise._tool.tui.controllers.following import Follower
 from layerwise._tool.tui.controllers.node_errors import NodeErrors
 from layerwise._tool.tui.presenters.compare_text import rule_text, side_names
 from layerwise._tool.tui.state.about import comparison_params
-from layerwise._tool.tui.state.errors import RunFacts, RunResult
+from layerwise._tool.tui.state.errors_page import RunFacts, RunResult
 from layerwise._tool.tui.state.shared import AppState
 
 
