@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from layerwise._tool.backends.jobs.folder import LOG
 from layerwise._tool.backends.jobs.processes import supervise
-from layerwise._tool.backends.jobs.processes.control import TAG, WorkerProcess
+from layerwise._tool.backends.jobs.processes.control import WorkerProcess, tagged
 from layerwise._tool.backends.jobs.processes.spare_worker import _write_to
 from layerwise._tool.backends.jobs.processes.worker import work
 
@@ -38,7 +38,7 @@ class ForkedWorker(WorkerProcess):
             finally:  # no descriptor left, say: it must not go on as a second command
                 os._exit(1)
         os.setpgid(self.pid, self.pid)
-        self._guarded({**env, TAG: str(folder)})
+        self._guarded(tagged(env, folder, attempt))
 
 
 def _become_worker(actions: str, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> NoReturn:
@@ -46,7 +46,7 @@ def _become_worker(actions: str, folder: Path, attempt: int, env: Mapping[str, s
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
-    os.environ.update({**env, TAG: str(folder)})
+    os.environ.update(tagged(env, folder, attempt))
     _write_to(folder / LOG)
     work(actions, folder, attempt, list(keep))
 

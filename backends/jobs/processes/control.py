@@ -12,6 +12,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.folder import LOG, tags_of
 
 TAG = "LAYERWISE_JOB"
+_ATTEMPT = "LAYERWISE_ATTEMPT"
 ROOT = str(Path(__file__).parents[5])
 # glibc 2.35 and later: large blocks in large pages; a session of 100 MB opens in half the time. Others ignore it.
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
@@ -29,7 +30,7 @@ def environment(**changes: str) -> dict[str, str]:
     """This process's environment with changes, in which our modules can be imported, and that belongs to no
     job.
     """
-    base = {key: value for key, value in os.environ.items() if key != TAG}
+    base = {key: value for key, value in os.environ.items() if key not in (TAG, _ATTEMPT)}
     folders = base.get("PYTHONPATH", "").split(os.pathsep) if base.get("PYTHONPATH") else []
     if ROOT not in folders:
         base["PYTHONPATH"] = os.pathsep.join([ROOT, *folders])
@@ -104,9 +105,11 @@ def start_guard(group: int, env: Mapping[str, str]) -> tuple[int, int]:
     that it runs for an answer.
     """
     read_end, alive = os.pipe()
-    command = ["/bin/sh", "-c", _GUARD, "sh", str(group), *python("sweeper", env.get(TAG, ""))]
+    command = ["/bin/sh", "-c", _GUARD, "sh", str(group), *python("sweeper", env.get(TAG, ""), env.get(_ATTEMPT, ""))]
     try:
-        return spawn(command, {key: env[key] for key in env if key != TAG}, group=group, stdin=read_end), alive
+        return spawn(
+            command, {key: env[key] for key in env if key not in (TAG, _ATTEMPT)}, group=group, stdin=read_end
+        ), alive
     except OSError:
         os.close(alive)
         raise
@@ -166,16 +169,21 @@ def start_worker(
     """A worker for one attempt of a job. `keep`: the descriptors of its lock and leases."""
     numbers = ",".join(map(str, kept_numbers(keep)))
     command = python("worker", actions, str(folder), str(attempt), str(os.getpid()), numbers)
-    return WorkerProcess(command, {**env, TAG: str(folder)}, output=folder / LOG, keep=keep)
+    return WorkerProcess(command, tagged(env, folder, attempt), output=folder / LOG, keep=keep)
 
 
-def tagged_processes(tags: Collection[str]) -> list[int]:
+def tagged(env: Mapping[str, str], folder: Path, attempt: int) -> dict[str, str]:
+    """The environment of a worker, by which its processes are known."""
+    return {**env, TAG: str(folder), _ATTEMPT: str(attempt)}
+
+
+def tagged_processes(tags: Collection[str], last: int | None = None) -> list[int]:
     """Processes that were started by a worker with one of these tags or by its children, wherever they have moved to
-    since; not this one and its parent.
+    since; not this one and its parent. last: those of later attempts are left out.
     """
     marks, ours = _marks(tags), {os.getpid(), os.getppid()}
     pids = (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdecimal())
-    return [pid for pid in pids if pid not in ours and _has_mark(pid, marks)]
+    return [pid for pid in pids if pid not in ours and _has_mark(pid, marks, last)]
 
 
 def is_tagged(pid: int, folder: Path) -> bool:
@@ -187,12 +195,18 @@ def _marks(tags: Collection[str]) -> set[bytes]:
     return {os.fsencode(f"{TAG}={tag}") for tag in tags}
 
 
-def _has_mark(pid: int, marks: set[bytes]) -> bool:
+def _has_mark(pid: int, marks: set[bytes], last: int | None = None) -> bool:
     try:
         fd = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
-    return not marks.isdisjoint(_all_of(fd).split(b"\0"))
+    found = _all_of(fd).split(b"\0")
+    return not marks.isdisjoint(found) and (last is None or _attempt_in(found) <= last)
+
+
+def _attempt_in(environment: Collection[bytes]) -> int:
+    numbers = (entry.partition(b"=")[2] for entry in environment if entry.startswith(os.fsencode(f"{_ATTEMPT}=")))
+    return max((int(number) for number in numbers if number.isdigit()), default=0)
 
 
 def _all_of(fd: int) -> bytes:
@@ -212,11 +226,11 @@ def sweep(folder: Path) -> int:
     return sweep_tagged(tags_of(folder))
 
 
-def sweep_tagged(tags: Collection[str]) -> int:
-    """Kill the processes with one of these tags; returns how many they were."""
+def sweep_tagged(tags: Collection[str], last: int | None = None) -> int:
+    """Kill the processes with one of these tags, but for those of attempts after `last`; returns how many they were."""
     swept = 0
     for _ in range(10):
-        found = tagged_processes(tags)
+        found = tagged_processes(tags, last)
         if not found:
             break
         for pid in found:

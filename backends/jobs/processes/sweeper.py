@@ -1,6 +1,7 @@
 """What a worker's guard runs when the supervisor is gone: kills what bears a tag, writes down how the job ended.
 
-`python -m layerwise._tool.backends.jobs.processes.sweeper TAG`
+`python -m layerwise._tool.backends.jobs.processes.sweeper TAG ATTEMPT`; a retry may have begun meanwhile: its processes
+are left alone.
 """
 
 import sys
@@ -16,9 +17,9 @@ _DIES_WITHIN = 2.0  # what was killed holds the job's lock for a moment
 
 
 def main(arguments: list[str]) -> int:
-    (tag,) = arguments
+    tag, attempt = arguments
     if tag:
-        sweep_tagged([tag])
+        sweep_tagged([tag], int(attempt) if attempt else None)
         with suppress(OSError):  # then whoever looks next writes it down
             _write_down(Path(tag))
     return 0

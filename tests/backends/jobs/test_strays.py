@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
 from itertools import product
 from pathlib import Path
@@ -12,6 +14,7 @@ from support.debugging import saved
 from support.jobs import alive, jobs_home, kill, pids_of, submit, submit_warm, until
 from support.models import mlp
 
+from layerwise._tool.backends.jobs.processes.control import python, tagged
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 __all__ = ["jobs_home"]
@@ -91,3 +94,18 @@ def next_file(folder: Path) -> Path:
     """The check runs in its own folder inside the job's."""
     home = Workspace()
     return until(lambda: next(home.jobs.glob("*/artifacts/**/pids"), None))
+
+
+def test_the_sweeper_of_a_dead_attempt_leaves_a_retry_alone(tmp_path: Path) -> None:
+    started = [
+        subprocess.Popen(["sleep", "60"], env=tagged(os.environ, tmp_path, attempt), start_new_session=True)
+        for attempt in (1, 2)
+    ]
+    try:
+        subprocess.run(python("sweeper", str(tmp_path), "1"), check=True)
+        assert started[0].wait(15) == -signal.SIGKILL
+        assert started[1].poll() is None
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
