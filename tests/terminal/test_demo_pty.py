@@ -23,6 +23,7 @@ def test_without_a_terminal_it_names_exactly_the_layers_that_lose_accuracy() -> 
 def test_on_a_terminal_the_app_shows_the_comparison(workspace: Path) -> None:
     with Terminal(DEMO, env={"LAYERWISE_HOME": str(workspace)}) as terminal:
         terminal.wait_for("done: 411 rows", 30)
+        terminal.wait_for("1,097 nodes")
         assert "cosine at least 0.997" in terminal.text
         terminal.press("f")
         terminal.wait_for(lambda text: any(line.startswith("▌ ✗   454 Softmax") for line in text.splitlines()))
@@ -44,3 +45,4 @@ def test_on_a_terminal_the_app_shows_the_comparison(workspace: Path) -> None:
         assert terminal.process.wait(10) == 0
     with Terminal([*DEMO[:-1], str(workspace / "cache/demo/encoder_fp16.onnx")]) as terminal:
         terminal.wait_for("done: 411 rows", 30)
+        terminal.wait_for("1,097 nodes")

@@ -81,7 +81,7 @@ def test_a_job_of_the_app_is_done_by_the_processes_that_waited(model: Path) -> N
         terminal.press("r")
         job = until(lambda: max(home.ids()) if len(home.ids()) > 1 else 0)
         assert pids_of(home, job) == pair
-        until(lambda: (found := waiting_pair(home)) and found != pair)
+        until(lambda: (found := waiting_pair(home)) and found != pair, 60)
         assert wait_for(home, job, "done", "failed").final
 
 

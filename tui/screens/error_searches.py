@@ -22,7 +22,7 @@ class ErrorSearches(Commands, scope="errors"):
     def show_node(self) -> None:
         index, place = self._page.session.index, self._table.place
         if index is None or place < 0:
-            self._page.state.say("no graph to show it in" if place >= 0 else "no row")
+            self._page.state.say("the graph is not read yet" if place >= 0 else "no row")
             return
         node = node_of_row(index, self._errors.table, place)
         if node < 0:
