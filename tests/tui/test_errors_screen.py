@@ -54,6 +54,22 @@ def test_from_the_table_to_the_first_bad_layer_its_values_and_its_node(pair: tup
     with_bench(pair[1], story)
 
 
+def test_a_graph_that_is_read_after_the_last_row_shows_the_errors(pair: tuple[Path, Path]) -> None:
+    async def story(bench: Bench) -> None:
+        session = bench.app.state.session
+        index, session.index = session.index, None
+        assert index is not None
+        await bench.compare(compare_spec(pair[1], pair[0]))
+        await bench.press("2")
+        await bench.see("done: 40 rows")
+        assert not session.errors
+        session.set_index(index)
+        assert session.errors[index.find_node(f"/layer.{BAD_LAYER}/MatMul")].passed is False
+        assert len(session.errors) == 40
+
+    with_bench(pair[1], story)
+
+
 def test_files_are_found_from_where_the_app_was_started(
     pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,11 @@ class ErrorsController(Follower):
         super().__init__(app)
         self.state = app.errors
         self._nodes = NodeErrors(app.session, self.state.table)
-        self.listen(app.session.on_compare_job.subscribe(self._job_changed), app.jobs.on_change.subscribe(self._look))
+        self.listen(
+            app.session.on_compare_job.subscribe(self._job_changed),
+            app.session.on_index.subscribe(self._index_changed),
+            app.jobs.on_change.subscribe(self._look),
+        )
         self._job_changed()
 
     def _look(self) -> None:
@@ -31,6 +35,13 @@ class ErrorsController(Follower):
 
     def _job_changed(self) -> None:
         self.open(self._app.session.compare_job)
+
+    def _index_changed(self) -> None:
+        """The graph may be read after the last row has come, and read anew with other numbers of its nodes."""
+        self._nodes = NodeErrors(self._app.session, self.state.table)
+        for place in range(len(self.state.table)):
+            self._nodes.note(place)
+        self._nodes.publish(final=True)
 
     def open(self, job: str | None) -> None:
         """Follow another job from its first event on (None: none)."""
