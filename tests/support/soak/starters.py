@@ -11,6 +11,7 @@ _APP = """
 import asyncio, sys, msgspec
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.debugtools import ACTIONS
 async def main():
     client = JobClient(actions=ACTIONS)
     job = await client.submit(msgspec.json.decode(sys.argv[1], type=JobSpec))
@@ -23,6 +24,7 @@ import sys, msgspec
 from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
 run_inline(msgspec.json.decode(sys.argv[1], type=JobSpec), lambda event: None, Workspace(), ACTIONS)
 """
 
