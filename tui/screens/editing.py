@@ -86,7 +86,7 @@ class Editing:
         """Put the cursor on a node that changes, and let the worker look at the result."""
         preview = self.surgery.preview
         touched = preview.nodes() if preview is not None else []
-        if touched and self._view.node() not in touched:
+        if touched and len(self._view.rows) and self._view.node() not in touched:
             self.surgery.session.select_node(touched[0])
         self.page.call_after_refresh(run_latest, self.page, "surgery-check", self.surgeon.check)
 

@@ -1,6 +1,7 @@
 """The reference's tensors: computed once, kept within a budget, given in the types that the suspect takes."""
 
 from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 Sizes = Mapping[str, Estimate]
 Report = Callable[[int, int, str], None]
+
+
+_MOST_ELEMENTS = 1 << 48  # of a tensor of zeros that takes no memory; NumPy counts to 2**63 bytes
 
 
 class ReferenceTensors(Mapping[str, Array]):
@@ -62,8 +66,8 @@ class ReferenceTensors(Mapping[str, Array]):
         infos = inferred_tensors(cut.model, {name: array.shape for name, array in self._feed.items()})
         missing = [tensor for tensor, name in self._names.items() if name not in self._store]
         for tensor in missing:
-            if tensor in infos:
-                shape = [int(dim or 0) for dim in infos[tensor].shape or ()]
+            shape = [int(dim or 0) for dim in infos[tensor].shape or ()] if tensor in infos else []
+            if tensor in infos and prod(shape) < _MOST_ELEMENTS:
                 self._zeros[self._names[tensor]] = np.broadcast_to(np.zeros((), to_numpy(infos[tensor].dtype)), shape)
             else:
                 del self._names[tensor]

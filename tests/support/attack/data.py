@@ -124,7 +124,7 @@ def _flip(data: bytes, chance: random.Random) -> bytes:
 
 
 def _cut(data: bytes, chance: random.Random) -> bytes:
-    return data[: chance.randrange(1, len(data))]
+    return data[: chance.randrange(1, max(2, len(data)))]
 
 
 def _drop(data: bytes, chance: random.Random) -> bytes:
