@@ -21,20 +21,18 @@ from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.tui.command_center import CommandCenter
 from layerwise._tool.tui.commands import command, in_scopes
 from layerwise._tool.tui.controllers.debugging import DebugController
-from layerwise._tool.tui.controllers.errors_page import ErrorsController
+from layerwise._tool.tui.controllers.errors_page import ErrorsController, LocalErrors
 from layerwise._tool.tui.controllers.jobs import JobsController
-from layerwise._tool.tui.controllers.local_errors import LocalErrors
 from layerwise._tool.tui.controllers.opening import open_model
 from layerwise._tool.tui.controllers.perf import PerfController
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.keymaps import read_keymap, use_keymap
 from layerwise._tool.tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
 from layerwise._tool.tui.presenters.glyphs import choose_glyphs
-from layerwise._tool.tui.screens.changes import ChangesScreen
 from layerwise._tool.tui.screens.debug import DebugScreen
 from layerwise._tool.tui.screens.errors_page import ErrorsScreen
 from layerwise._tool.tui.screens.graph import GraphScreen
-from layerwise._tool.tui.screens.history import HistoryScreen
+from layerwise._tool.tui.screens.history import ChangesScreen, HistoryScreen
 from layerwise._tool.tui.screens.jobs import JobsScreen
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.perf import PerfScreen

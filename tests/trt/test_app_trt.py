@@ -7,7 +7,7 @@ import pytest
 from support.bench import LAYERS, Bench, chain_pair, with_bench
 
 from layerwise._tool.backends.trt.options import trt_options
-from layerwise._tool.tui.controllers.engines import engines_of
+from layerwise._tool.tui.controllers.opening import engines_of
 from layerwise._tool.tui.controllers.perf import BenchStarter
 from layerwise._tool.tui.screens.run import RunScreen
 

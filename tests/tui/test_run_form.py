@@ -21,10 +21,20 @@ from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, fi
 from layerwise._tool.tui.presenters.text import plain, width
 from layerwise._tool.tui.screens.run import RunScreen
 from layerwise._tool.tui.state.mark_cost import Cost, mark_cost
-from layerwise._tool.tui.state.presets import PRESETS, apply_preset
 from layerwise._tool.tui.state.run_check import check
 from layerwise._tool.tui.state.run_fields import fields, repaired
-from layerwise._tool.tui.state.run_form import KINDS, RunForm, SideForm, add_side, drop_side, load_form, put, save_form
+from layerwise._tool.tui.state.run_form import (
+    KINDS,
+    PRESETS,
+    RunForm,
+    SideForm,
+    add_side,
+    apply_preset,
+    drop_side,
+    load_form,
+    put,
+    save_form,
+)
 
 MODEL = Path("/m/model.onnx")
 INPUTS = [("x", ("batch", 3, 8, 8)), ("it's", (1, "n")), ("y", (4,))]

@@ -60,7 +60,7 @@ class DebugResults:
     def yank_targets(self, debug: DebugState, question: Question | None) -> list[Copy]:
         """What can be copied."""
         targets = []
-        view = next((view for view in self._app.jobs.views if view.id == debug.job), None)
+        view = self._app.jobs.view(debug.job)
         spec = self._app.jobs.spec(view) if view else None
         if spec is not None and spec.command:
             targets.append(Copy("c", "command", tuple(spec.command)))

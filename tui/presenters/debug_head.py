@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.rows import CandidateRow
-from layerwise._tool.tui.presenters.band import band_line, legend, pointer_line
 from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import clock_text, span_text
-from layerwise._tool.tui.presenters.text import Line, clip, fit, width
+from layerwise._tool.tui.presenters.text import Line, clip, fit, merge, width
 from layerwise._tool.tui.state.debugging import DebugState
 
-_ROLES = {"failed": "bad", "lost": "bad", "waiting": "warn", "done": "good"}
+_STATE_ROLES = {"failed": "bad", "lost": "bad", "waiting": "warn", "done": "good"}
 
 
 def head_lines(
@@ -26,7 +27,7 @@ def head_lines(
 
 
 def _standing(debug: DebugState, now: float) -> Line:
-    role = _ROLES.get(debug.state, "")
+    role = _STATE_ROLES.get(debug.state, "")
     if debug.state == "waiting":
         since = f", waiting for you since {clock_text(debug.asked_at, now)}" if debug.asked_at else ", waiting for you"
         return [(_question(debug), "strong"), (since, role)]
@@ -82,3 +83,60 @@ def _band(debug: DebugState, cells: int, glyphs: Glyphs) -> list[Line]:
 
 def _node_text(i: int | None, op: str | None, name: str | None) -> str:
     return f"#{i} {shown(op or '', 30)} {shown(name or '', 60)}".strip()
+
+
+_ROLES = {"good": "good", "bad": "bad", "asked": "accent", "skipped": "warn", "unknown": "dim"}
+_UNICODE = {"good": "█", "bad": "▒", "asked": "▲", "skipped": "╳", "unknown": "·"}
+_ASCII = {"good": "=", "bad": "#", "asked": "^", "skipped": "x", "unknown": "."}
+_FIRST = ("asked", "bad", "unknown", "skipped", "good")
+"""What a cell shows that stands for several nodes: the first of these among them."""
+
+
+def band_line(runs: Sequence[tuple[str, int]], cells: int, glyphs: Glyphs) -> Line:
+    """One line of `cells` cells for all nodes, inputs left, outputs right; no colour alone carries meaning."""
+    total = sum(count for _, count in runs)
+    if not total or cells < 3:
+        return []
+    marks = _ASCII if glyphs.ellipsis == "~" else _UNICODE
+    states = cell_states(runs, cells - 2)
+    edge = "|" if glyphs.ellipsis == "~" else "│"
+    return merge([(edge, "dim"), *((marks[state], _ROLES[state]) for state in states), (edge, "dim")])
+
+
+def cell_states(runs: Sequence[tuple[str, int]], cells: int) -> list[str]:
+    """The state that each of `cells` cells shows."""
+    total = sum(count for _, count in runs)
+    seen: list[set[str]] = [set() for _ in range(cells)]
+    at = 0
+    for state, count in runs:
+        if count <= 0:
+            continue
+        first, last = at * cells // total, max(at * cells // total, -(-(at + count) * cells // total) - 1)
+        for cell in range(first, min(last, cells - 1) + 1):
+            seen[cell].add(state if state in _ROLES else "unknown")
+        at += count
+    return [next((state for state in _FIRST if state in found), "unknown") for found in seen]
+
+
+def pointer_line(position: int | None, total: int, cells: int, text: str, ellipsis: str = "…") -> Line:
+    """A line that points at a node from below the band, with `text` beside it, cut where neither side has room."""
+    if position is None or total <= 0 or cells < 3:
+        return [(text, "")]
+    cell = 1 + min(cells - 3, position * (cells - 2) // total)
+    before, after, needed = cell - 1, cells - cell - 2, cell_len(text)
+    if needed <= after or after >= before:
+        beside = text if needed <= after else fit(text, after, ellipsis)
+        return [(" " * cell + "^ ", "accent"), (beside, "")]
+    beside = text if needed <= before else fit(text, before, ellipsis)
+    return [(" " * (before - cell_len(beside)) + beside + " ", ""), ("^", "accent")]
+
+
+def legend(search: str, glyphs: Glyphs) -> Line:
+    """What the signs mean in a kind of search."""
+    marks = _ASCII if glyphs.ellipsis == "~" else _UNICODE
+    words = {"good": "good", "bad": "bad", "unknown": "not known", "skipped": "skipped", "asked": "asked now"}
+    words |= {"good": "may be low", "bad": "in FP32"} if search == "precision" else {}
+    line: Line = []
+    for state, word in words.items():
+        line += [(marks[state], _ROLES[state]), (f" {word}  ", "dim")]
+    return line

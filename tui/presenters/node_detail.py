@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.around import neighbourhood
 from layerwise._tool.tui.presenters.bars import size_text
 from layerwise._tool.tui.presenters.glyphs import Glyphs
-from layerwise._tool.tui.presenters.neighbours import neighbourhood
-from layerwise._tool.tui.presenters.tensors import tensor_type
+from layerwise._tool.tui.presenters.numbers import tensor_type
 from layerwise._tool.tui.presenters.text import Line, fit, wrap_runs
 
 if TYPE_CHECKING:

@@ -8,22 +8,20 @@ from textual.app import ComposeResult
 
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.tui.commands import Command, Commands, command, in_scopes
-from layerwise._tool.tui.controllers.debug_start import SEARCH_WORDS
+from layerwise._tool.tui.controllers.debugging import SEARCH_WORDS
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.compare_text import side_names
 from layerwise._tool.tui.presenters.debug import body_lines, empty_lines
-from layerwise._tool.tui.presenters.debug_detail import row_detail
 from layerwise._tool.tui.presenters.debug_head import head_lines
-from layerwise._tool.tui.presenters.debug_rows import heading, row_line
+from layerwise._tool.tui.presenters.debug_rows import heading, row_detail, row_line
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.screens.answering import Answering
 from layerwise._tool.tui.screens.debug_found import DebugFound
 from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.searching import Searching
-from layerwise._tool.tui.state.coalesce import Coalesce
+from layerwise._tool.tui.screens.searching import Answering, Searching
 from layerwise._tool.tui.state.debugging import Shown
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.detail_pane import DetailPane
 from layerwise._tool.tui.widgets.following import follow
 from layerwise._tool.tui.widgets.lines import LinesView, OneLine
@@ -134,7 +132,7 @@ class DebugScreen(Page, scope="debug"):
         return self.debug.row_at(self._list.cursor)
 
     def _job_in_view(self) -> JobView | None:
-        return next((view for view in self.state.jobs.views if view.id == self.debug.job), None)
+        return self.state.jobs.view(self.debug.job)
 
     @on(VirtualList.Selected, "#debug-rows")
     def _opened(self) -> None:

@@ -7,10 +7,9 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.debug_results import DebugResults, node_of, suspect_sets
 from layerwise._tool.tui.controllers.jobs import JobActions
-from layerwise._tool.tui.screens.answering import Answering
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.pick import Choice
-from layerwise._tool.tui.screens.searching import Searching
+from layerwise._tool.tui.screens.searching import Answering, Searching
 from layerwise._tool.tui.state.debugging import Shown, StepRow, SuspectRow
 from layerwise._tool.tui.widgets.following import run_work
 
@@ -39,7 +38,7 @@ class DebugFound(Commands, scope="debug"):
     def _show_job(self) -> None:
         row = self._row()
         last = row.jobs[-1] if isinstance(row, StepRow) and row.jobs else None
-        view = next((view for view in self._state.jobs.views if view.id == last), None)
+        view = self._state.jobs.view(last)
         page = JobActions(self._state).show(view) if view else ""
         if page:
             self._state.say(f"job {last}, a step of the triage; the triage itself is job {self._debug.job}")

@@ -3,7 +3,7 @@
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.debug_results import DebugResults
-from layerwise._tool.tui.controllers.node_errors import node_of_row
+from layerwise._tool.tui.controllers.errors_page import node_of_row
 from layerwise._tool.tui.screens.job_table import JobTable
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.searching import Searching

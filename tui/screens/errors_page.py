@@ -6,12 +6,10 @@ from textual.app import ComposeResult
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import absolute_path, user_path
 from layerwise._tool.tui.commands import command
-from layerwise._tool.tui.controllers.error_export import export_rows, yank_targets
+from layerwise._tool.tui.controllers.error_rows import TensorController, export_rows, yank_targets
 from layerwise._tool.tui.controllers.shared import Controllers
-from layerwise._tool.tui.controllers.tensor import TensorController
-from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines
+from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines, tensor_lines
 from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line
-from layerwise._tool.tui.presenters.tensor_view import tensor_lines
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.error_searches import ErrorSearches
 from layerwise._tool.tui.screens.job_table import JobTable, Minimap

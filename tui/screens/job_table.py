@@ -12,10 +12,9 @@ from layerwise._tool.tui.presenters.errors_page import minimap_cell
 from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.jobs import card_lines
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.state.coalesce import Coalesce
 from layerwise._tool.tui.state.errors_page import ErrorsState, RunFacts
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.state.signal import Signal
+from layerwise._tool.tui.state.signal import Coalesce, Signal
 from layerwise._tool.tui.widgets.following import follow
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView, OneLine

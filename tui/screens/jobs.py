@@ -10,17 +10,17 @@ from textual.app import ComposeResult
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import command
-from layerwise._tool.tui.controllers.engines import engines_of
 from layerwise._tool.tui.controllers.jobs import JobActions, read_tail
+from layerwise._tool.tui.controllers.opening import engines_of
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy, block_copy
 from layerwise._tool.tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.screens.answering import Answering
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.pick import Choice
-from layerwise._tool.tui.state.coalesce import Coalesce
+from layerwise._tool.tui.screens.searching import Answering
 from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.detail_pane import DetailPane
 from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
 from layerwise._tool.tui.widgets.lines import OneLine

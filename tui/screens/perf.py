@@ -13,9 +13,9 @@ from layerwise._tool.tui.presenters.perf import detail_lines, head_lines, headin
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.job_table import JobTable
 from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.state.coalesce import Coalesce
 from layerwise._tool.tui.state.perf import SORTS
 from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.following import follow, run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.virtual_list import VirtualList

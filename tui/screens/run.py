@@ -16,9 +16,8 @@ from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, fi
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.pick import Choice
-from layerwise._tool.tui.state.presets import PRESETS
 from layerwise._tool.tui.state.run_fields import Field, fields
-from layerwise._tool.tui.state.run_form import RunForm, add_side, drop_side, put
+from layerwise._tool.tui.state.run_form import PRESETS, RunForm, add_side, drop_side, put
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import follow, run_latest
 from layerwise._tool.tui.widgets.line_input import LineInput

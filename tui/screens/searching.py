@@ -1,7 +1,18 @@
-"""Starting a search from a page: on the outputs, or on the tensor under the cursor."""
+"""What pages share about searches: starting one, and answering the question of the job in view."""
 
-from layerwise._tool.tui.controllers.debug_start import DebugStarter
+from collections.abc import Callable
+from typing import Any
+
+from textual.events import Key
+
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.commands import Command, Commands, in_scopes
+from layerwise._tool.tui.controllers.debugging import DebugStarter
+from layerwise._tool.tui.controllers.jobs import JobActions
 from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.screens.pick import Choice
+from layerwise._tool.tui.state.questions import Question, read_question
 from layerwise._tool.tui.widgets.following import run_work
 
 
@@ -24,3 +35,111 @@ class Searching:
             self._page.state.say(f"job {job}: {search} started" + (f"; {then}" if then else ""))
             if not then:
                 self._page.open("debug")
+
+
+FOOTER_WORD = 12
+
+
+class Answering(Commands):
+    """The question of the job in view on a page. view: that job; question: its number and its question, as its events
+    or the list of jobs have it. Call `changed` when it may be another.
+    """
+
+    def __init__(
+        self, page: Page, view: Callable[[], JobView | None], question: Callable[[], tuple[int, dict[str, Any] | None]]
+    ) -> None:
+        self._page, self._view, self._question = page, view, question
+        self._offered: tuple[tuple[str, str], ...] = ()
+
+    def asked(self) -> Question | None:
+        """The open question of the job in view."""
+        return read_question(*self._question(), self._taken_keys())
+
+    def _taken_keys(self) -> set[str]:
+        """Keys that mean something else on this page."""
+        bound = in_scopes((self._page.SCOPE, "list", "pane", "global"))
+        return {key for found in bound for key in found.keys.split(",")}
+
+    def changed(self) -> None:
+        """Have the footer show the keys of the question that is in view now."""
+        question = self.asked()
+        offered = tuple(question.keys.items()) if question is not None else ()
+        if offered != self._offered:
+            self._offered = offered
+            self._page.post_message(Page.FooterChanged())
+
+    def footer_keys(self) -> list[Command]:
+        return [
+            Command(
+                f"answer.{key}",
+                f"answer: {shown(word, 40)}",
+                keys=key,
+                footer=shown(word, FOOTER_WORD),
+                line=f"answer {shown(word, 40)}",
+                scope=self._page.SCOPE,
+            )
+            for key, word in self._offered
+        ]
+
+    async def take_key(self, event: Key) -> bool:
+        question = self.asked()
+        word = question.keys.get(event.character or "") if question is not None else None
+        if question is not None and word is not None:
+            self._send(question, word)
+        return word is not None
+
+    def answer(self, text: str) -> None:
+        """Answer with a word or its key; without one offer the choices, or a line to write on."""
+        question = self.asked()
+        if question is None:
+            self._page.state.say("this job asks nothing")
+        elif text:
+            self._answer_with(question, text)
+        elif question.words:
+            choices = [
+                Choice([(f"{key or ' '}  ", "key"), (shown(word, 80), "")], (question, word), key)
+                for key, word in question.choices()
+            ]
+            title = f"Job {question.job}: {shown(question.text, 70)}"
+            self._page.choose(title, choices, self._picked)
+        else:
+            self._page.post_message(Page.TypeLine("answer "))
+
+    def _answer_with(self, question: Question, text: str) -> None:
+        word = question.answer(text)
+        if word is None:
+            self._page.state.say(f"answers: {', '.join(shown(word, 40) for word in question.words)}", "bad")
+        else:
+            self._send(question, word)
+
+    def _picked(self, picked: object) -> None:
+        if isinstance(picked, tuple):
+            self._send(*picked)
+
+    def _send(self, question: Question, word: str) -> None:
+        run_work(self._page, "job-action", lambda: JobActions(self._page.state).answer(question, word))
+
+    def offer_cancel(self) -> None:
+        """Stop the job in view, once the user has said so again."""
+        view = self._view()
+        if view is None or view.final:
+            self._page.state.say("this job has ended" if view else "no job")
+            return
+        choices = [Choice([("y  ", "key"), (f"cancel job {view.id}", "bad")], view.id, "y"),
+                   Choice([("n  ", "key"), ("let it run", "")], None, "n")]  # fmt: skip
+        self._page.choose(f"Cancel job {view.id}?", choices, self._cancelled)
+
+    def _cancelled(self, job: object) -> None:
+        if isinstance(job, int):
+            run_work(self._page, "job-action", lambda: JobActions(self._page.state).cancel(job))
+
+    def retry_in_view(self) -> None:
+        """Run the job in view again where it stopped."""
+        view = self._view()
+        if view is not None:
+            run_work(self._page, "job-action", lambda: JobActions(self._page.state).retry(view.id))
+
+    def answers(self, prefix: str) -> list[str]:
+        """Completions of an answer."""
+        question = self.asked()
+        return [word for word in (question.words if question is not None else ()) if word.startswith(prefix)]

@@ -5,7 +5,7 @@ from textual.app import ComposeResult
 from layerwise._tool.tui.controllers.graph import GraphController
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.preview import changes, preview_lines
-from layerwise._tool.tui.presenters.surgery_status import SIGN, edited_line, signed_row
+from layerwise._tool.tui.presenters.surgery import SIGN, edited_line, signed_row
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.editing import Editing
 from layerwise._tool.tui.screens.graph import Jumps, graph_groups

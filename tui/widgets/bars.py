@@ -6,7 +6,7 @@ from textual.events import Resize
 
 from layerwise._tool.tui.commands import Command
 from layerwise._tool.tui.presenters.bars import footer_line, tab_line, title_line
-from layerwise._tool.tui.presenters.surgery_status import title_text
+from layerwise._tool.tui.presenters.surgery import title_text
 from layerwise._tool.tui.presenters.text import Line, fit
 from layerwise._tool.tui.state.shared import AppState, Level
 from layerwise._tool.tui.widgets.following import follow
