@@ -83,11 +83,14 @@ def command(
     return declare
 
 
-def declare(owner: type, scope: str) -> None:
-    """Enter the decorated methods of a class into the registry."""
+def declare(owner: type, scope: str, group: type | None = None) -> None:
+    """Enter the decorated methods of a class into the registry. group: the subclass that they are declared for, once
+    each; the scope comes before an id that begins with a point.
+    """
     for member in vars(owner).values():
         if hasattr(member, "_command"):
-            REGISTRY[member._command.id] = replace(member._command, scope=scope, group=owner)
+            id = f"{scope}{member._command.id}" if group is not None else member._command.id
+            REGISTRY[id] = replace(member._command, id=id, scope=scope, group=group or owner)
 
 
 def bind(widget: type, scopes: tuple[str, ...]) -> None:
@@ -100,7 +103,8 @@ class Commands:
     """A group of commands, which is given what they act on. Its decorated methods enter the registry."""
 
     def __init_subclass__(cls, scope: str = "", **kwargs: Any) -> None:
-        declare(cls, scope)
+        if scope:
+            declare(cls, scope)
         super().__init_subclass__(**kwargs)
 
     async def take_key(self, event: Key) -> bool:
@@ -122,8 +126,8 @@ class Commanded(Commands):
     SCOPES: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, scope: str = "", **kwargs: Any) -> None:
-        declare(cls, scope)
         if scope:
+            declare(cls, scope)
             bind(cls, (scope,))
         super().__init_subclass__(scope=scope, **kwargs)
 

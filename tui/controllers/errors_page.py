@@ -15,7 +15,7 @@ from layerwise._tool.tui.controllers.following import Follower
 from layerwise._tool.tui.presenters.compare_text import rule_text, side_names
 from layerwise._tool.tui.state.debugging import compare_of
 from layerwise._tool.tui.state.error_table import FAILED, PASSED, ErrorTable
-from layerwise._tool.tui.state.errors_page import RunFacts, RunResult
+from layerwise._tool.tui.state.job_rows import RunFacts, RunResult
 from layerwise._tool.tui.state.jobs import comparison_params
 from layerwise._tool.tui.state.session import NodeError, Session
 from layerwise._tool.tui.state.shared import AppState
@@ -78,18 +78,10 @@ class ErrorsController(Follower):
         return attempt
 
     def take(self, event: Event) -> None:
+        self.state.facts.take(event)
         handler = getattr(self, f"_on_{event.get('type')}", None)
         if handler is not None:
             handler(event, self.state.facts)
-
-    def _on_state(self, event: Event, facts: RunFacts) -> None:
-        facts.state = str(event.get("state", ""))
-        if facts.state == "queued":
-            facts.result, facts.card, facts.warning = RunResult(), None, ""
-
-    def _on_progress(self, event: Event, facts: RunFacts) -> None:
-        facts.done, facts.total = int(event.get("done") or 0), int(event.get("total") or 0)
-        facts.unit, facts.text = str(event.get("unit") or ""), str(event.get("text") or "")
 
     def _on_row(self, event: Event, facts: RunFacts) -> None:
         if event["table"] == "layers":
@@ -110,12 +102,6 @@ class ErrorsController(Follower):
         facts.result = msgspec.convert(event["data"], RunResult)
         facts.iterations = facts.result.iterations or facts.iterations
         self.state.table.imprecise = self.state.table.imprecise or bool(facts.result.level)
-
-    def _on_card(self, event: Event, facts: RunFacts) -> None:
-        facts.card = event
-
-    def _on_warning(self, event: Event, facts: RunFacts) -> None:
-        facts.warning = " ".join(str(event.get("text", "")).split())
 
     def show(self) -> None:
         self.state.refresh()

@@ -104,7 +104,7 @@ def _standing(state: PerfState, cells: int) -> Line:
     facts = state.facts
     words = {"queued": "waiting for a slot", "": "opening"}
     if facts.state == "running":
-        text = f"{facts.done} of {facts.total or '?'} {facts.unit}"
+        text = f"{facts.done} of {facts.total or '?'} {f'{facts.unit} {facts.text}'.strip()}"
     else:
         text = words.get(facts.state, f"{facts.state}: {len(state.rows)} layers")
     others = len(state.profiles)
@@ -112,12 +112,10 @@ def _standing(state: PerfState, cells: int) -> Line:
     return [(fit(text, max(1, cells - len(more)), keep="start").rstrip(), ""), (more, "dim")]
 
 
-def detail_lines(row: ProfileRow | None, error: str, cells: int) -> list[Line]:
+def detail_lines(row: ProfileRow, error: str, cells: int) -> list[Line]:
     """Everything known of a layer. error: what the comparison on view says of its node, "" for nothing. In one role: a
     line is painted at every move of the cursor.
     """
-    if row is None:
-        return []
     node = row.node or "none of the model's: the backend made it"
     times = f"{ms_text(row.typical_ms)} typical {ms_text(row.median_ms)} median {ms_text(row.mean_ms)} mean"
     where = f" on {row.provider}" if row.provider else ""
