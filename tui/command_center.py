@@ -156,9 +156,6 @@ class CommandCenter(Commanded, App[None], scope="global"):
             await self.run_anywhere(found, text)
 
     @on(LineInput.Cancelled, "#command")
-    def _line_cancelled(self) -> None:
-        self._close_line()
-
     def _close_line(self) -> None:
         self.page.main_widget().focus()
 

@@ -76,8 +76,7 @@ def command(
     """Declare the decorated method as the handler of a command of its class's scope."""
 
     def declare(handler: Handler) -> Handler:
-        found = Command(id, title, keys, footer, line, complete, method=handler.__name__)
-        handler._command = found  # type: ignore[attr-defined]
+        handler._command = Command(id, title, keys, footer, line, complete)  # type: ignore[attr-defined]
         return handler
 
     return declare
@@ -87,10 +86,10 @@ def declare(owner: type, scope: str, group: type | None = None) -> None:
     """Enter the decorated methods of a class into the registry. group: the subclass that they are declared for, once
     each; the scope comes before an id that begins with a point.
     """
-    for member in vars(owner).values():
+    for method, member in vars(owner).items():
         if hasattr(member, "_command"):
             id = f"{scope}{member._command.id}" if group is not None else member._command.id
-            REGISTRY[id] = replace(member._command, id=id, scope=scope, group=group or owner)
+            REGISTRY[id] = replace(member._command, id=id, scope=scope, group=group or owner, method=method)
 
 
 def bind(widget: type, scopes: tuple[str, ...]) -> None:

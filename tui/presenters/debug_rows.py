@@ -1,13 +1,11 @@
 """The rows of the Debug screen (verdicts of a search, suspects of a locate job, steps of a triage), and one in full."""
 
-from collections.abc import Iterable
-
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.rows import Numbers, VerdictRow
 from layerwise._tool.tui.presenters.error_detail import DIAGNOSES
 from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import sig, span_text
-from layerwise._tool.tui.presenters.text import Line, clip, fit, merge, wrap_runs
+from layerwise._tool.tui.presenters.text import Line, clip, fit, merge, some, wrap_runs
 from layerwise._tool.tui.state.debugging import Shown, StepRow, SuspectRow
 
 _HEADINGS = {
@@ -84,40 +82,36 @@ def row_detail(row: Shown | None, cells: int) -> list[Line]:
     return _verdict_lines(row, cells) if row is not None else []
 
 
-def _field(name: str, text: str, cells: int, role: str = "") -> list[Line]:
+def field_lines(name: str, text: str, cells: int, role: str = "") -> list[Line]:
+    """`name      text`, none where there is no text."""
     return wrap_runs([(f"{name:<10}", "dim"), (shown(text, _MOST), role)], cells, 10) if text else []
 
 
 def _suspect_lines(row: SuspectRow, cells: int) -> list[Line]:
-    lines = _field("suspect", f"#{row.i} {row.op} {row.node}", cells, "strong")
+    lines = field_lines("suspect", f"#{row.i} {row.op} {row.node}", cells, "strong")
     meaning = f"  {DIAGNOSES.get(row.diagnosis, '')}"
     lines += wrap_runs([("diagnosis ", "dim"), (shown(row.diagnosis, 20), "bad"), (meaning, "")], cells, 10)
-    lines += _field("evidence", row.evidence, cells)
+    lines += field_lines("evidence", row.evidence, cells)
     errors = f"local {sig(row.local)} (max abs {sig(row.local_abs)})   accumulated "
     errors += f"{sig(row.accumulated)}   amplification {sig(row.amplification)}   as relative L2"
-    lines += _field("errors", errors, cells)
-    lines += _field("outputs", _names(row.outputs), cells)
-    region = _names(f"#{node.i} {node.node}" for node in row.region)
-    return [*lines, *(_field("region", region, cells) if len(row.region) > 1 else [])]
+    lines += field_lines("errors", errors, cells)
+    lines += field_lines("outputs", some(row.outputs, 6), cells)
+    region = some((f"#{node.i} {node.node}" for node in row.region), 6)
+    return [*lines, *(field_lines("region", region, cells) if len(row.region) > 1 else [])]
 
 
 def _step_lines(row: StepRow, cells: int) -> list[Line]:
     by = "you" if row.by == "user" else "measured"
-    lines = _field("step", f"{row.title}: {row.question}", cells, "strong")
-    lines += _field("answer", f"{row.answer} ({by}, {span_text(row.seconds)})", cells)
+    lines = field_lines("step", f"{row.title}: {row.question}", cells, "strong")
+    lines += field_lines("answer", f"{row.answer} ({by}, {span_text(row.seconds)})", cells)
     for text in row.evidence:
-        lines += _field("evidence", text, cells)
-    return [*lines, *_field("advice", row.advice, cells, "warn")]
+        lines += field_lines("evidence", text, cells)
+    return [*lines, *field_lines("advice", row.advice, cells, "warn")]
 
 
 def _verdict_lines(row: VerdictRow, cells: int) -> list[Line]:
     text = f"#{row.n} {row.verdict} ({row.by}{', undone' if row.undone else ''})"
     text += f": {row.nodes} nodes" if row.nodes is not None else ""
     text += f", #{row.i} {row.op or ''} {row.node or ''}" if row.i is not None else ""
-    lines = _field("verdict", text, cells) + _field("measured", measured_text(row.measured), cells)
-    return [*lines, *_field("note", row.note, cells)]
-
-
-def _names(names: Iterable[str]) -> str:
-    listed = list(names)
-    return ", ".join(listed[:6]) + (f" and {len(listed) - 6} more" if len(listed) > 6 else "")
+    lines = field_lines("verdict", text, cells) + field_lines("measured", measured_text(row.measured), cells)
+    return [*lines, *field_lines("note", row.note, cells)]

@@ -8,8 +8,8 @@ from msgspec import UNSET
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
 from layerwise._tool.tui.presenters.glyphs import Glyphs
-from layerwise._tool.tui.presenters.numbers import index_text, shape_text, sig
-from layerwise._tool.tui.presenters.text import Line, fit, wrap_runs
+from layerwise._tool.tui.presenters.numbers import index_text, shape_text, share_bar, sig
+from layerwise._tool.tui.presenters.text import Line, fit, plain, wrap_runs
 from layerwise._tool.tui.state.error_table import FAULTS
 
 DIAGNOSES = {
@@ -143,7 +143,7 @@ def help_lines() -> list[Line]:
 
 def row_text(row: LayerRow, names: list[str]) -> str:
     """A row as a block of plain text, to be yanked."""
-    return "\n".join("".join(text for text, _ in line).rstrip() for line in detail_lines(row, names, 100))
+    return "\n".join(plain(line).rstrip() for line in detail_lines(row, names, 100))
 
 
 INDEX_CELLS = 20
@@ -201,7 +201,7 @@ def _errors(errors: dict[str, Any], size: int, cells: int, glyphs: Glyphs) -> li
         rows.append(("NaN or Inf", int(errors["not_finite"]), "bad"))
     most = max((count for _, count, _ in rows), default=0)
     return lines + [
-        [(f"{name:<12}{count:>12,}  ", role), (_bar(count, most, cells - 28, glyphs), "accent")]
+        [(f"{name:<12}{count:>12,}  ", role), (share_bar(count / (most or 1), max(1, cells - 28), glyphs), "accent")]
         for name, count, role in rows
     ]
 
@@ -215,13 +215,7 @@ def _values(values: dict[str, Any], sides: Sequence[str], cells: int, glyphs: Gl
     for k in range(len(edges) - 1):
         span = f"{sig(edges[k], 3):>10} .. {sig(edges[k + 1], 3):>9}  "
         differs = counts[0][k] != counts[1][k]
-        left = f"{fit(_bar(counts[0][k], most, room, glyphs), room)} {counts[0][k]:>8} "
-        right = f"{fit(_bar(counts[1][k], most, room, glyphs), room)} {counts[1][k]:>8}"
+        left = f"{fit(share_bar(counts[0][k] / (most or 1), room, glyphs), room)} {counts[0][k]:>8} "
+        right = f"{fit(share_bar(counts[1][k] / (most or 1), room, glyphs), room)} {counts[1][k]:>8}"
         lines.append([(span, "dim"), (left + right, "warn" if differs else "")])
     return lines
-
-
-def _bar(count: int, most: int, cells: int, glyphs: Glyphs) -> str:
-    """A bar as long as the count; anything at all is at least one cell."""
-    full = "#" if glyphs.ellipsis == "~" else "█"
-    return full * (0 if count <= 0 else max(1, round(max(1, cells) * count / most)))

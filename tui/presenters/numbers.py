@@ -76,6 +76,11 @@ def index_text(index: Any) -> str:
     return f"({', '.join(str(part) for part in index)})"
 
 
+def share_bar(part: float, cells: int, glyphs: Glyphs) -> str:
+    """A bar that fills `part` (0 to 1) of `cells` cells, at least one where the part is not 0."""
+    return glyphs.bars[-1] * max(1 if part > 0 else 0, round(cells * min(1.0, part)))
+
+
 def bar(done: float, total: float, cells: int, full: str = "█", empty: str = "░") -> str:
     """A progress bar of `cells` cells; empty when the total is not known."""
     part = 0 if total <= 0 else round(cells * min(1.0, done / total))

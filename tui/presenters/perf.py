@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.tui.presenters.glyphs import Glyphs
-from layerwise._tool.tui.presenters.numbers import sig
+from layerwise._tool.tui.presenters.numbers import share_bar, sig
 from layerwise._tool.tui.presenters.text import Line, fit, merge, wrap_runs
 from layerwise._tool.tui.state.perf import PerfState
 
@@ -65,11 +65,6 @@ def row_line(state: PerfState, line: int, cells: int, glyphs: Glyphs) -> Line:
 def ms_text(value: float) -> str:
     """Milliseconds to a tenth of a microsecond where that is much."""
     return f"{value:.4f}" if value < 10 else f"{value:.2f}"
-
-
-def share_bar(part: float, cells: int, glyphs: Glyphs) -> str:
-    """A bar that fills `part` (0 to 1) of `cells` cells, at least one where the part is not 0."""
-    return glyphs.bars[-1] * max(1 if part > 0 else 0, round(cells * min(1.0, part)))
 
 
 def head_lines(state: PerfState, cells: int, glyphs: Glyphs) -> list[Line]:

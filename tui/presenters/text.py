@@ -22,6 +22,12 @@ def plain(line: Line) -> str:
     return "".join(text for text, _ in line)
 
 
+def some(names: Iterable[str], most: int) -> str:
+    """`a, b, c and 5 more`: at most `most` names."""
+    listed = list(names)
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most:,} more" if len(listed) > most else "")
+
+
 def fit(text: str, cells: int, ellipsis: str = "…", keep: str = "both") -> str:
     """`text` in exactly `cells` terminal cells: padded, or cut with an ellipsis.
 

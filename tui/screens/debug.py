@@ -1,6 +1,7 @@
 """The Debug screen: a search for the culprit as it goes, the question it waits with, and what it has found."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from textual import on
@@ -36,19 +37,27 @@ ENDED = ("debug.node", "debug.open", "debug.bundle", "debug.yank", "debug.retry"
 STARTS = ("debug.locate", "debug.reduce", "debug.bisect", "debug.by_hand", "debug.precision", "debug.triage")
 
 
+def _starts(
+    search: str, title: str, key: str, word: str = "", *, by_hand: bool = False
+) -> Callable[["DebugStarts"], None]:
+    """The command that starts a search. word: what it is called on the screen."""
+    word = word or search
+
+    def start(self: "DebugStarts") -> None:
+        self._searching.start(search, by_hand=by_hand)
+
+    id, line = f"debug.{word.replace(' ', '_')}", word.replace(" ", "")
+    return command(id, title, keys=key, footer=word, line=line)(start)
+
+
 class DebugStarts(Commands, scope="debug"):
     """Searches to start."""
 
     def __init__(self, state: AppState, searching: Searching) -> None:
         self._state, self._searching = state, searching
 
-    @command("debug.locate", "locate: which node is wrong by itself", keys="L", footer="locate", line="locate")
-    def locate(self) -> None:
-        self._searching.start("locate")
-
-    @command("debug.reduce", "reduce to the smallest part that fails", keys="d", footer="reduce", line="reduce")
-    def reduce(self) -> None:
-        self._searching.start("reduce")
+    locate = _starts("locate", "locate: which node is wrong by itself", "L")
+    reduce = _starts("reduce", "reduce to the smallest part that fails", "d")
 
     @command("debug.bisect", "bisect: the first node at which it goes wrong", keys="b", footer="bisect", line="bisect")
     def bisect(self) -> None:
@@ -58,22 +67,10 @@ class DebugStarts(Commands, scope="debug"):
         else:
             self._searching.start("bisect")
 
-    @command("debug.by_hand", "bisect by hand: you answer good or bad", keys="i", footer="by hand", line="byhand")
-    def by_hand(self) -> None:
-        self._searching.start("bisect", by_hand=True)
-
-    @command("debug.precision", "which nodes must stay FP32", keys="p", footer="precision", line="precision")
-    def precision(self) -> None:
-        self._searching.start("precision")
-
-    @command("debug.triage", "triage: the accuracy flowchart, step by step", keys="t", footer="triage", line="triage")
-    def triage(self) -> None:
-        self._searching.start("triage")
-
-    @command("debug.builds", "builds: how often a build of the engine fails, and by which tactic", keys="N",
-             footer="builds", line="builds")  # fmt: skip
-    def builds(self) -> None:
-        self._searching.start("build")
+    by_hand = _starts("bisect", "bisect by hand: you answer good or bad", "i", "by hand", by_hand=True)
+    precision = _starts("precision", "which nodes must stay FP32", "p")
+    triage = _starts("triage", "triage: the accuracy flowchart, step by step", "t")
+    builds = _starts("build", "builds: how often a build of the engine fails, and by which tactic", "N", "builds")
 
     @command("debug.start", "start a search by its name", line="search NAME", complete="searches")
     def start(self, name: str = "") -> None:
@@ -104,7 +101,7 @@ class DebugScreen(Page, scope="debug"):
         self._answering = Answering(self, self._job_in_view, lambda: (self.debug.job, self.debug.question))
         self._found = DebugFound(self, self._searching, self._answering, self._row)
         self.groups = (self._found, DebugStarts(state, self._searching), self._answering)
-        self._list = VirtualList(
+        self.main_list = VirtualList(
             LiveRows(lambda: len(state.debug.rows), self._line), glyphs=state.glyphs, id="debug-rows"
         )
         self._shown: tuple[object, ...] = ()
@@ -115,7 +112,7 @@ class DebugScreen(Page, scope="debug"):
         yield LinesView(id="debug-head")
         yield DetailPane(id="debug-body")
         yield OneLine(id="debug-heading")
-        yield self._list
+        yield self.main_list
 
     def on_mount(self) -> None:
         follow(self, self.debug.on_change, self.paint)
@@ -123,13 +120,13 @@ class DebugScreen(Page, scope="debug"):
         self.paint()
 
     def main_widget(self) -> VirtualList | DetailPane:
-        return self.query_one("#debug-body", DetailPane) if self.has_class("empty") else self._list
+        return self.query_one("#debug-body", DetailPane) if self.has_class("empty") else self.main_list
 
     def _line(self, i: int, cells: int) -> Line:
         return row_line(self.debug.row_at(i), cells, self.state.glyphs)
 
     def _row(self) -> Shown | None:
-        return self.debug.row_at(self._list.cursor)
+        return self.debug.row_at(self.main_list.cursor)
 
     def _job_in_view(self) -> JobView | None:
         return self.state.jobs.view(self.debug.job)
@@ -146,9 +143,9 @@ class DebugScreen(Page, scope="debug"):
         self.set_class(not self.debug.job, "empty")
         self._show_head()
         self._show_body()
-        names: Line = [("  ", "head"), *heading(self.debug.search, self._list.size.width - GUTTER)]
+        names: Line = [("  ", "head"), *heading(self.debug.search, self.main_list.size.width - GUTTER)]
         self.query_one("#debug-heading", OneLine).set_line(names)
-        self._list.sync()
+        self.main_list.sync()
         self._show_footer()
 
     def _show_head(self) -> None:
@@ -174,7 +171,7 @@ class DebugScreen(Page, scope="debug"):
             lines = self._body(question, row, cells)
         else:
             lines = empty_lines(self._searching.starter.ready(), cells, builds=self._searching.starter.on_builds())
-        about = (self.debug.job, question.id if question else "", getattr(row, "n", None), self._list.cursor)
+        about = (self.debug.job, question.id if question else "", getattr(row, "n", None), self.main_list.cursor)
         last = max(0, len(lines) - body.size.height)
         top, self._shown = min(last, body.top) if about == self._shown else 0, about
         self._share_height(len(lines) + 1 if question else 0)
@@ -190,7 +187,7 @@ class DebugScreen(Page, scope="debug"):
             share = rest - needed
         elif self.debug.search == "locate":
             share = min(share, len(self.debug.rows))
-        self._list.styles.height = max(LEAST_ROWS, share)
+        self.main_list.styles.height = max(LEAST_ROWS, share)
 
     def _body(self, question: Question | None, row: Shown | None, cells: int) -> list[Line]:
         """Where nothing waits for an answer, the row under the cursor in full, too."""

@@ -232,13 +232,11 @@ class GraphScreen(Page, scope="graph"):
         super().__init__(state, controllers)
         control = GraphController(state.session, controllers.warm)
         self.view = NodeView(NodeModel(state, state.session), control, VirtualList)
+        self.main_list = self.view.list
         self.groups = graph_groups(self, self.view, control)
 
     def compose(self) -> ComposeResult:
         yield self.view
-
-    def main_widget(self) -> VirtualList:
-        return self.view.list
 
     def shown_again(self) -> None:
         self.view.node_changed()

@@ -34,14 +34,14 @@ class HistoryScreen(Page, scope="history"):
         super().__init__(state, controllers)
         self._surgeon = controllers.surgery
         self._branches: list[Branch] = []
-        self._list = VirtualList(
+        self.main_list = VirtualList(
             LiveRows(lambda: len(self._branches), self._line), glyphs=state.glyphs, id="history-rows"
         )
         self._detail_soon = Coalesce(self._ask_detail, DETAIL_WAIT)
 
     def compose(self) -> ComposeResult:
         yield OneLine(id="history-head")
-        yield self._list
+        yield self.main_list
         yield DetailPane(id="history-detail")
 
     def _line(self, i: int, cells: int) -> Line:
@@ -52,13 +52,10 @@ class HistoryScreen(Page, scope="history"):
         run_work(self, "surgery-open", self._surgeon.open)
         self.paint()
 
-    def main_widget(self) -> VirtualList:
-        return self._list
-
     def shown_again(self) -> None:
         self.paint()
         here = [at for at, branch in enumerate(self._branches) if branch.step.id == self.state.surgery.head]
-        self._list.move_to(next(iter(here), 0))
+        self.main_list.move_to(next(iter(here), 0))
 
     def paint(self) -> None:
         if not self.is_mounted:
@@ -67,7 +64,7 @@ class HistoryScreen(Page, scope="history"):
         count = max(0, len(self._branches) - 1)
         told = f"{count:,} edit{'s' * (count != 1)}; enter goes to a state, and an edit made there starts a branch"
         self.query_one("#history-head", OneLine).set_line([(f" {told}", "dim")])
-        self._list.sync()
+        self.main_list.sync()
         self._detail_soon.touch()
 
     @on(VirtualList.Highlighted, "#history-rows")
@@ -76,7 +73,7 @@ class HistoryScreen(Page, scope="history"):
 
     def _at(self) -> int:
         found = self._branches
-        return found[self._list.cursor].step.id if self._list.cursor < len(found) else 0
+        return found[self.main_list.cursor].step.id if self.main_list.cursor < len(found) else 0
 
     def _ask_detail(self) -> None:
         if self.is_mounted and self.display and self.state.surgery.opened:
@@ -125,7 +122,7 @@ class HistoryScreen(Page, scope="history"):
     @command("history.pane", "scroll the text, or back to the list", keys="tab")
     def toggle_pane(self) -> None:
         pane = self.query_one("#history-detail", DetailPane)
-        (self._list if pane.has_focus else pane).focus()
+        (self.main_list if pane.has_focus else pane).focus()
 
     async def _did(self, work: Awaitable[object], done: str = "") -> bool:
         well = False
@@ -135,21 +132,6 @@ class HistoryScreen(Page, scope="history"):
             if done:
                 self.state.say(done)
         return well
-
-
-class PairRows:
-    """Rows of both sides, styled."""
-
-    def __init__(self, app: AppState, rows: SideRows | None) -> None:
-        self._app = app
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows.rows) if self.rows else 0
-
-    def row(self, i: int, cells: int) -> Line:
-        assert self.rows is not None
-        return side_row(self.rows.sides, self.rows.rows[i], cells, self._app.glyphs)
 
 
 class ChangesScreen(Page, scope="changes"):
@@ -162,34 +144,33 @@ class ChangesScreen(Page, scope="changes"):
 
     def __init__(self, state: AppState, controllers: Controllers) -> None:
         super().__init__(state, controllers)
-        self._list = VirtualList(PairRows(state, None), glyphs=state.glyphs, id="changes-rows")
+        self._rows: SideRows | None = None
+        rows = LiveRows(lambda: len(self._rows.rows) if self._rows else 0, self._line)
+        self.main_list = VirtualList(rows, glyphs=state.glyphs, id="changes-rows")
         self._detail_soon = Coalesce(self._show_detail, DETAIL_WAIT)
 
     def compose(self) -> ComposeResult:
         yield LinesView(id="changes-head")
-        yield self._list
+        yield self.main_list
         yield DetailPane(id="changes-detail")
 
     def on_mount(self) -> None:
         follow(self, self.state.surgery.on_change, self._changed)
         self._changed()
 
-    def main_widget(self) -> VirtualList:
-        return self._list
-
     def shown_again(self) -> None:
         self._changed()
 
-    @property
-    def _rows(self) -> SideRows | None:
-        return self._list.model.rows if isinstance(self._list.model, PairRows) else None
+    def _line(self, i: int, cells: int) -> Line:
+        assert self._rows is not None
+        return side_row(self._rows.sides, self._rows.rows[i], cells, self.state.glyphs)
 
     def _changed(self) -> None:
         sides = self.state.surgery.compared
         if not self.is_mounted or sides is None or (self._rows is not None and self._rows.sides is sides):
             return
-        rows = SideRows(sides)
-        self._list.set_model(PairRows(self.state, rows), rows.next(-1, 1) or 0)
+        self._rows = SideRows(sides)
+        self.main_list.set_model(self.main_list.model, self._rows.next(-1, 1) or 0)
         self.paint()
 
     def paint(self) -> None:
@@ -207,7 +188,7 @@ class ChangesScreen(Page, scope="changes"):
 
     def _row(self) -> Pair | Gap | None:
         rows = self._rows.rows if self._rows else []
-        return rows[self._list.cursor] if self._list.cursor < len(rows) else None
+        return rows[self.main_list.cursor] if self.main_list.cursor < len(rows) else None
 
     def _show_detail(self) -> None:
         row = self._row()
@@ -218,8 +199,8 @@ class ChangesScreen(Page, scope="changes"):
 
     @on(VirtualList.Selected, "#changes-rows")
     def _opened(self) -> None:
-        if self._rows is not None and self._rows.open(self._list.cursor):
-            self._list.set_model(self._list.model, self._list.cursor)
+        if self._rows is not None and self._rows.open(self.main_list.cursor):
+            self.main_list.set_model(self.main_list.model, self.main_list.cursor)
 
     @command("changes.next", "next difference", keys="n", footer="next", line="next")
     def next_change(self) -> None:
@@ -230,11 +211,11 @@ class ChangesScreen(Page, scope="changes"):
         self._go(-1)
 
     def _go(self, step: int) -> None:
-        row = self._rows.next(self._list.cursor, step) if self._rows else None
+        row = self._rows.next(self.main_list.cursor, step) if self._rows else None
         if row is None:
             self.state.say("no further difference that way")
         else:
-            self._list.move_to(row)
+            self.main_list.move_to(row)
 
     @command("changes.back", "back to the graph", keys="escape,D", footer="graph", line="graph-of-edits")
     def leave(self) -> None:
@@ -243,4 +224,4 @@ class ChangesScreen(Page, scope="changes"):
     @command("changes.pane", "scroll the text, or back to the list", keys="tab")
     def toggle_pane(self) -> None:
         pane = self.query_one("#changes-detail", DetailPane)
-        (self._list if pane.has_focus else pane).focus()
+        (self.main_list if pane.has_focus else pane).focus()

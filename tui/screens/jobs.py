@@ -43,7 +43,7 @@ class JobsScreen(Page, scope="jobs"):
         self._answering = Answering(self, self._in_view, self._question)
         self.groups = (self._answering,)
         self._now = time.time()  # ages are those of the last change: an idle list writes nothing
-        self._list = VirtualList(
+        self.main_list = VirtualList(
             LiveRows(lambda: len(state.jobs.views), self._line), glyphs=state.glyphs, id="jobs-list"
         )
         self._actions = JobActions(state)
@@ -54,15 +54,12 @@ class JobsScreen(Page, scope="jobs"):
 
     def compose(self) -> ComposeResult:
         yield OneLine(id="jobs-heading")
-        yield self._list
+        yield self.main_list
         yield OneLine(id="jobs-title")
         yield DetailPane(id="jobs-detail")
 
     def on_mount(self) -> None:
         follow(self, self.state.jobs.on_change, self.paint)
-
-    def main_widget(self) -> VirtualList:
-        return self._list
 
     def _line(self, i: int, cells: int) -> Line:
         view = self.state.jobs.views[i]
@@ -72,7 +69,7 @@ class JobsScreen(Page, scope="jobs"):
 
     def _in_view(self) -> JobView | None:
         views = self.state.jobs.views
-        return views[self._list.cursor] if self._list.cursor < len(views) else None
+        return views[self.main_list.cursor] if self.main_list.cursor < len(views) else None
 
     def _question(self) -> tuple[int, dict[str, Any] | None]:
         view = self._in_view()
@@ -86,10 +83,10 @@ class JobsScreen(Page, scope="jobs"):
         self._now = time.time()
         line = self.state.jobs.index_of(self._at)
         if line >= 0:
-            self._list.move_to(line)
-        self._list.sync()
+            self.main_list.move_to(line)
+        self.main_list.sync()
         self._answering.changed()
-        names: Line = [("  ", "head"), *heading(self._list.size.width - GUTTER)]
+        names: Line = [("  ", "head"), *heading(self.main_list.size.width - GUTTER)]
         self.query_one("#jobs-heading", OneLine).set_line(names)
         self._detail_soon.touch()
 
@@ -202,7 +199,7 @@ class JobsScreen(Page, scope="jobs"):
     @command("jobs.pane", "scroll the log, or back to the list", keys="tab")
     def toggle_pane(self) -> None:
         pane = self.query_one("#jobs-detail", DetailPane)
-        (self._list if pane.has_focus else pane).focus()
+        (self.main_list if pane.has_focus else pane).focus()
 
     @command("jobs.yank", "copy the command, folder or crash card", keys="y", footer="yank")
     def yank(self) -> None:

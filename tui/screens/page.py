@@ -16,6 +16,7 @@ from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.screens.pick import Choice, PickScreen, yank_choices
 from layerwise._tool.tui.state.session import Session
 from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 Then = Callable[[object], None] | Callable[[object], Awaitable[None]]
 
@@ -28,6 +29,7 @@ class Page(Container):
     """
 
     SCOPE: ClassVar[str]
+    main_list: VirtualList
     SCOPES: ClassVar[tuple[str, ...]]
     groups: Sequence[Commands] = ()
     DEFAULT_CSS = "Page { width: 1fr; height: 1fr; layout: vertical; }"
@@ -80,7 +82,7 @@ class Page(Container):
 
     def main_widget(self) -> Widget:
         """The widget that has the focus when the page is shown."""
-        raise NotImplementedError
+        return self.main_list
 
     async def take_key(self, event: Key) -> bool:
         """Handle a key before the bindings see it; false leaves it to them."""

@@ -67,6 +67,7 @@ class PerfScreen(Page, scope="perf"):
         super().__init__(state, controllers)
         self.perf = state.perf
         self.table = LayerRows(state)
+        self.main_list = self.table.list
         self.groups = (self.table,)
         self._starter = BenchStarter(state)
         self._actions = JobActions(state)
@@ -77,9 +78,6 @@ class PerfScreen(Page, scope="perf"):
 
     def on_mount(self) -> None:
         follow(self, self.session.on_index, self.table.changed)
-
-    def main_widget(self) -> VirtualList:
-        return self.table.list
 
     def paint(self) -> None:
         self.table.changed()

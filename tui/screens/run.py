@@ -22,23 +22,7 @@ from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import follow, run_latest
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView
-from layerwise._tool.tui.widgets.virtual_list import VirtualList
-
-
-class FieldRows:
-    """Rows of the form, styled."""
-
-    def __init__(self, control: RunController, app: AppState) -> None:
-        self._control = control
-        self._app = app
-        self.fields: list[Field] = fields(control.form)
-
-    def __len__(self) -> int:
-        return len(self.fields)
-
-    def row(self, i: int, cells: int) -> Line:
-        control = self._control
-        return field_line(control.form, self.fields[i], control.checked.problems, cells, self._app.glyphs)
+from layerwise._tool.tui.widgets.virtual_list import LiveRows, VirtualList
 
 
 class RunScreen(Page, scope="run"):
@@ -53,12 +37,17 @@ class RunScreen(Page, scope="run"):
     def __init__(self, state: AppState, controllers: Controllers) -> None:
         super().__init__(state, controllers)
         self._control = RunController(state)
-        self._rows = FieldRows(self._control, state)
-        self._list = VirtualList(self._rows, glyphs=state.glyphs, id="run-fields")
+        self._fields = fields(self._control.form)
+        rows = LiveRows(lambda: len(self._fields), self._line)
+        self.main_list = VirtualList(rows, glyphs=state.glyphs, id="run-fields")
         self._before: RunForm | None = None
 
+    def _line(self, i: int, cells: int) -> Line:
+        control = self._control
+        return field_line(control.form, self._fields[i], control.checked.problems, cells, self.state.glyphs)
+
     def compose(self) -> ComposeResult:
-        yield self._list
+        yield self.main_list
         yield LineInput("", id="run-edit")
         yield LinesView(id="run-below")
 
@@ -68,7 +57,7 @@ class RunScreen(Page, scope="run"):
         self._changed()
 
     def main_widget(self) -> VirtualList | LineInput:
-        return self.query_one("#run-edit", LineInput) if self.has_class("editing") else self._list
+        return self.query_one("#run-edit", LineInput) if self.has_class("editing") else self.main_list
 
     def shown_again(self) -> None:
         self._marks_changed()
@@ -81,8 +70,8 @@ class RunScreen(Page, scope="run"):
     # ── drawing ──
 
     def _changed(self) -> None:
-        self._rows.fields = fields(self._control.form)
-        self._list.sync()
+        self._fields = fields(self._control.form)
+        self.main_list.sync()
         self.paint()
         run_latest(self, "cost", self._find_cost)
 
@@ -98,7 +87,7 @@ class RunScreen(Page, scope="run"):
             iterations = control.checked.spec.feeds.iterations or 1
             lines = [cost_line(control.cost, sides, iterations), *command_lines(control.command(), cells)]
         else:
-            labels = {field.key: f"{field.section} {field.label}".strip() for field in self._rows.fields}
+            labels = {field.key: f"{field.section} {field.label}".strip() for field in self._fields}
             lines = problem_lines(control.checked.problems, labels, self.state.glyphs)
         self.query_one("#run-below", LinesView).set_lines([[(" ", ""), *line] for line in lines])
 
@@ -106,7 +95,7 @@ class RunScreen(Page, scope="run"):
 
     @property
     def _field(self) -> Field:
-        return self._rows.fields[min(self._list.cursor, len(self._rows.fields) - 1)]
+        return self._fields[min(self.main_list.cursor, len(self._fields) - 1)]
 
     def _take(self, form: RunForm) -> None:
         self._control.change(form)
@@ -145,7 +134,7 @@ class RunScreen(Page, scope="run"):
     @on(LineInput.Submitted, "#run-edit")
     def _edited(self) -> None:
         self.remove_class("editing")
-        self._list.focus()
+        self.main_list.focus()
 
     @on(LineInput.Cancelled, "#run-edit")
     def _not_edited(self) -> None:

@@ -90,29 +90,25 @@ class LinesView(LineWidget):
         super().__init__(id=id, classes=classes)
         self.BASE_ROLE = role
         self.top = 0
-        self._lines: list[Line] = []
+        self.lines: list[Line] = []
 
     def on_resize(self, event: Resize) -> None:
         self.post_message(self.Resized())
 
-    @property
-    def lines(self) -> list[Line]:
-        return self._lines
-
     def line(self, y: int) -> Line:
         number = self.top + y
-        return self._lines[number] if number < len(self._lines) else []
+        return self.lines[number] if number < len(self.lines) else []
 
     def set_lines(self, lines: list[Line], top: int = 0) -> None:
         """Show `lines`, starting at line `top`."""
-        self._lines = lines
+        self.lines = lines
         self.top = max(0, min(top, len(lines) - 1))
         self.refresh()
 
     def scroll_lines(self, by: int) -> None:
         """Move the view by `by` lines, within the text."""
-        last = max(0, len(self._lines) - self.size.height)
-        self.set_lines(self._lines, max(0, min(self.top + by, last)))
+        last = max(0, len(self.lines) - self.size.height)
+        self.set_lines(self.lines, max(0, min(self.top + by, last)))
 
 
 class OneLine(LinesView):
