@@ -20,17 +20,16 @@ from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.tui.command_center import CommandCenter
-from layerwise._tool.tui.commands import command, in_scopes
+from layerwise._tool.tui.commands import command, in_scopes, read_keymap, use_keymap
 from layerwise._tool.tui.controllers.debugging import DebugController
 from layerwise._tool.tui.controllers.errors_page import ErrorsController, LocalErrors
 from layerwise._tool.tui.controllers.jobs import JobsController
 from layerwise._tool.tui.controllers.opening import open_model
 from layerwise._tool.tui.controllers.perf import PerfController
 from layerwise._tool.tui.controllers.shared import Controllers
-from layerwise._tool.tui.keymaps import read_keymap, use_keymap
 from layerwise._tool.tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
 from layerwise._tool.tui.presenters.bars import tab_line
-from layerwise._tool.tui.presenters.glyphs import choose_glyphs
+from layerwise._tool.tui.presenters.text import choose_glyphs
 from layerwise._tool.tui.screens.debug import DebugScreen
 from layerwise._tool.tui.screens.errors_page import ErrorsScreen
 from layerwise._tool.tui.screens.graph import GraphScreen

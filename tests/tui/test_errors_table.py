@@ -16,9 +16,8 @@ from layerwise._tool.debugtools.compare.rows import CanaryReport, LayerRow, RowS
 from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.tui.presenters.error_detail import detail_lines, row_text
 from layerwise._tool.tui.presenters.errors_page import head_lines, heading, minimap_cell, row_line
-from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
 from layerwise._tool.tui.presenters.jobs import detail_lines as job_lines
-from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.state.error_filter import parse_filter
 from layerwise._tool.tui.state.error_table import BLOCK, PASSED, UNKNOWN, ErrorTable, PackedRows
 from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, WRONG, ErrorsState

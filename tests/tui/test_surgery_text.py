@@ -12,7 +12,6 @@ from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode
 from layerwise._tool.surgery.edits.operands import Constant
 from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.tui.controllers.edited_model import EditedModel
-from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
 from layerwise._tool.tui.presenters.preview import preview_lines, step_lines
 from layerwise._tool.tui.presenters.surgery import (
     branch_row,
@@ -23,7 +22,7 @@ from layerwise._tool.tui.presenters.surgery import (
     pair_lines,
     side_row,
 )
-from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.state.session import Session
 from layerwise._tool.tui.state.surgery import Check, Gap, SideRows, Step, SurgeryState
 

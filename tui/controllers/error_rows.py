@@ -16,8 +16,7 @@ from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.controllers.yank import Copy, block_copy
 from layerwise._tool.tui.presenters.error_detail import row_text
 from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line
-from layerwise._tool.tui.presenters.glyphs import UNICODE
-from layerwise._tool.tui.presenters.text import plain
+from layerwise._tool.tui.presenters.text import UNICODE, plain
 from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.shared import AppState
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import index_text, sig
-from layerwise._tool.tui.presenters.text import Line, fit
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit
 
 if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.rows import LayerRow

@@ -5,11 +5,10 @@ from pathlib import Path
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.rows import BestRow, CandidateRow, FoundRow, Numbers
-from layerwise._tool.tui.presenters.debug_rows import field_lines, measured_text
-from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.debug_list import field_lines, measured_text
 from layerwise._tool.tui.presenters.jobs import card_lines
 from layerwise._tool.tui.presenters.numbers import size_text
-from layerwise._tool.tui.presenters.text import Line, some, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, some, wrap_runs
 from layerwise._tool.tui.state.debugging import DebugState, Result
 from layerwise._tool.tui.state.questions import Question
 

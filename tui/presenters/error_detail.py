@@ -7,9 +7,8 @@ from msgspec import UNSET
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
-from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import index_text, shape_text, share_bar, sig
-from layerwise._tool.tui.presenters.text import Line, fit, plain, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, plain, wrap_runs
 from layerwise._tool.tui.state.error_table import FAULTS
 
 DIAGNOSES = {

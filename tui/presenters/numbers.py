@@ -5,7 +5,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.text import Glyphs
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.rows import ProfileRow
-from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import share_bar, sig
-from layerwise._tool.tui.presenters.text import Line, fit, merge, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, wrap_runs
 from layerwise._tool.tui.state.perf import PerfState
 
 MS_CELLS, SHARE_CELLS, SO_FAR_CELLS = 9, 6, 6

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.bars import size_text
-from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import short_dtype
-from layerwise._tool.tui.presenters.text import Line, clip, fit, some, spread, width, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, some, spread, width, wrap_runs
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex

@@ -6,9 +6,8 @@ from rich.cells import cell_len
 
 from layerwise._tool.backends.shell import shell_word
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import size_text
-from layerwise._tool.tui.presenters.text import Line, fit, merge, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, wrap_runs
 from layerwise._tool.tui.state.mark_cost import Cost
 from layerwise._tool.tui.state.run_fields import Field
 from layerwise._tool.tui.state.run_form import PRESETS, RunForm, preset

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import tensor_type
 from layerwise._tool.tui.presenters.preview import changes
-from layerwise._tool.tui.presenters.text import Line, fit, plain, spread, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, plain, spread, wrap_runs
 from layerwise._tool.tui.state.surgery import Gap, Pair, Sides, Step, SurgeryState
 
 if TYPE_CHECKING:

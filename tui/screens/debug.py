@@ -13,8 +13,7 @@ from layerwise._tool.tui.controllers.debugging import SEARCH_WORDS
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.compare_text import side_names
 from layerwise._tool.tui.presenters.debug import body_lines, empty_lines
-from layerwise._tool.tui.presenters.debug_head import head_lines
-from layerwise._tool.tui.presenters.debug_rows import heading, row_detail, row_line
+from layerwise._tool.tui.presenters.debug_list import head_lines, heading, row_detail, row_line
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.debug_found import DebugFound
 from layerwise._tool.tui.screens.page import Page
@@ -23,9 +22,8 @@ from layerwise._tool.tui.state.debugging import Shown
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
-from layerwise._tool.tui.widgets.detail_pane import DetailPane
 from layerwise._tool.tui.widgets.following import follow
-from layerwise._tool.tui.widgets.lines import LinesView, OneLine
+from layerwise._tool.tui.widgets.lines import DetailPane, LinesView, OneLine
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
 
 TALL = 32

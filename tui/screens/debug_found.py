@@ -5,10 +5,9 @@ from pathlib import Path
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import Commands, command
-from layerwise._tool.tui.controllers.debug_results import DebugResults, node_of, suspect_sets
+from layerwise._tool.tui.controllers.debugging import DebugResults, node_of, suspect_sets
 from layerwise._tool.tui.controllers.jobs import JobActions
-from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.pick import Choice
+from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.screens.searching import Answering, Searching
 from layerwise._tool.tui.state.debugging import Shown, StepRow, SuspectRow
 from layerwise._tool.tui.widgets.following import run_work

@@ -7,7 +7,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import absolute_path, user_path
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.tui.commands import Commands, command
-from layerwise._tool.tui.controllers.debug_results import DebugResults
+from layerwise._tool.tui.controllers.debugging import DebugResults
 from layerwise._tool.tui.controllers.error_rows import TensorController, export_rows, yank_targets
 from layerwise._tool.tui.controllers.errors_page import node_of_row
 from layerwise._tool.tui.controllers.shared import Controllers
@@ -15,13 +15,12 @@ from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines
 from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.job_table import JobTable, Minimap
-from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.pick import Choice
+from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.screens.searching import Searching
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.detail_pane import DetailPane
 from layerwise._tool.tui.widgets.following import run_latest, run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import DetailPane
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 

@@ -15,9 +15,8 @@ from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.state.surgery import Gap, Pair, SideRows
-from layerwise._tool.tui.widgets.detail_pane import DetailPane
 from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
-from layerwise._tool.tui.widgets.lines import LinesView, OneLine
+from layerwise._tool.tui.widgets.lines import DetailPane, LinesView, OneLine
 from layerwise._tool.tui.widgets.virtual_list import LiveRows, VirtualList
 
 DETAIL_WAIT = 0.06

@@ -10,9 +10,8 @@ from textual.events import Resize
 
 from layerwise._tool.tui.commands import REGISTRY, Commands, command, declare
 from layerwise._tool.tui.presenters.errors_page import minimap_cell
-from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.jobs import card_lines
-from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.presenters.text import Glyphs, Line
 from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.job_rows import JobRows
 from layerwise._tool.tui.state.shared import AppState

@@ -16,14 +16,12 @@ from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy, block_copy
 from layerwise._tool.tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.pick import Choice
+from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.screens.searching import Answering
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
-from layerwise._tool.tui.widgets.detail_pane import DetailPane
 from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
-from layerwise._tool.tui.widgets.lines import OneLine
+from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
 
 DETAIL_WAIT = 0.25

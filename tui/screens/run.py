@@ -14,8 +14,7 @@ from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, field_line, preset_lines, problem_lines
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.pick import Choice
+from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.state.run_fields import Field, fields
 from layerwise._tool.tui.state.run_form import PRESETS, RunForm, add_side, drop_side, put
 from layerwise._tool.tui.state.shared import AppState

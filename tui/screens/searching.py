@@ -10,8 +10,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import Command, Commands, in_scopes
 from layerwise._tool.tui.controllers.debugging import DebugStarter
 from layerwise._tool.tui.controllers.jobs import JobActions
-from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.pick import Choice
+from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.state.questions import Question, read_question
 from layerwise._tool.tui.widgets.following import run_work
 

@@ -12,7 +12,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import REGISTRY, Command, command
 from layerwise._tool.tui.screens.editing import EditGroup, Editing
 from layerwise._tool.tui.screens.graph import Jumps
-from layerwise._tool.tui.screens.pick import Choice
+from layerwise._tool.tui.screens.page import Choice
 from layerwise._tool.tui.widgets.following import run_latest
 
 HINTS = {

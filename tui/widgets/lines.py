@@ -12,6 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.commands import Commanded, command
 from layerwise._tool.tui.lifetime import stays
 from layerwise._tool.tui.presenters.text import Line, clip, merge
 from layerwise._tool.tui.themes import role_style
@@ -144,3 +145,31 @@ class Separator(LineWidget):
 
     def line(self, y: int) -> Line:
         return self._line
+
+
+class DetailPane(Commanded, LinesView, scope="pane", can_focus=True):
+    """A LinesView with the keys of a pager."""
+
+    @command("pane.down", "scroll down", keys="j,down")
+    def scroll_one_down(self) -> None:
+        self.scroll_lines(1)
+
+    @command("pane.up", "scroll up", keys="k,up")
+    def scroll_one_up(self) -> None:
+        self.scroll_lines(-1)
+
+    @command("pane.page_down", "page down", keys="ctrl+d,pagedown")
+    def scroll_half_down(self) -> None:
+        self.scroll_lines(max(1, self.size.height // 2))
+
+    @command("pane.page_up", "page up", keys="ctrl+u,pageup")
+    def scroll_half_up(self) -> None:
+        self.scroll_lines(-max(1, self.size.height // 2))
+
+    @command("pane.top", "first line", keys="g,home")
+    def scroll_top(self) -> None:
+        self.scroll_lines(-len(self.lines))
+
+    @command("pane.bottom", "last line", keys="G,end")
+    def scroll_bottom(self) -> None:
+        self.scroll_lines(len(self.lines))

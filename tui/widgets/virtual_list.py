@@ -12,8 +12,7 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.message import Message
 
 from layerwise._tool.tui.commands import Commanded, command
-from layerwise._tool.tui.presenters.glyphs import UNICODE, Glyphs
-from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.presenters.text import UNICODE, Glyphs, Line
 from layerwise._tool.tui.widgets.lines import LineWidget
 
 GUTTER = 2
