@@ -15,9 +15,8 @@ from layerwise._tool.tui.presenters.compare_text import side_names
 from layerwise._tool.tui.presenters.debug import body_lines, empty_lines
 from layerwise._tool.tui.presenters.debug_list import head_lines, heading, row_detail, row_line
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.screens.debug_found import DebugFound
-from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.searching import Answering, Searching
+from layerwise._tool.tui.screens.page import Page, turns_pane
+from layerwise._tool.tui.screens.searching import Answering, DebugFound, Searching
 from layerwise._tool.tui.state.debugging import Shown
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
@@ -237,7 +236,4 @@ class DebugScreen(Page, scope="debug"):
     def retry(self) -> None:
         self._answering.retry_in_view()
 
-    @command("debug.pane", "scroll the text, or back to the list", keys="tab", footer="text")
-    def toggle_pane(self) -> None:
-        body = self.query_one("#debug-body", DetailPane)
-        (self.main_widget() if body.has_focus else body).focus()
+    toggle_pane = turns_pane("debug.pane", "scroll the text, or back to the list", "text")

@@ -110,16 +110,12 @@ class Jumps(NodeGroup, scope="graph"):
             choices = [Choice(self._node_choice(node), node) for node in nodes[:MOST_CHOICES]]
             if len(nodes) > MOST_CHOICES:
                 title = f"{title}: the first {MOST_CHOICES:,} of {len(nodes):,}"
-            self._page.choose(title, choices, self._node_chosen)
+            self._page.choose(title, choices, self._jump)
 
     def _node_choice(self, node: int) -> Line:
         index = self._control.index
         at = columns(70, index.n_nodes, False)
         return node_row(index, node, at, self._session, self._page.state.glyphs)
-
-    def _node_chosen(self, node: object) -> None:
-        if isinstance(node, int):
-            self._jump(node)
 
     @command("graph.back", "back to where you jumped from", keys="left_square_bracket,backspace")
     def back(self) -> None:

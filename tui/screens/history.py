@@ -11,7 +11,7 @@ from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.preview import step_lines
 from layerwise._tool.tui.presenters.surgery import Branch, branch_row, branches, heading, pair_lines, side_row
 from layerwise._tool.tui.presenters.text import Line, wrap_runs
-from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.screens.page import Page, turns_pane
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.state.surgery import Gap, Pair, SideRows
@@ -118,10 +118,7 @@ class HistoryScreen(Page, scope="history"):
     def leave(self) -> None:
         self.open("surgery")
 
-    @command("history.pane", "scroll the text, or back to the list", keys="tab")
-    def toggle_pane(self) -> None:
-        pane = self.query_one("#history-detail", DetailPane)
-        (self.main_list if pane.has_focus else pane).focus()
+    toggle_pane = turns_pane("history.pane", "scroll the text, or back to the list")
 
     async def _did(self, work: Awaitable[object], done: str = "") -> bool:
         well = False
@@ -220,7 +217,4 @@ class ChangesScreen(Page, scope="changes"):
     def leave(self) -> None:
         self.open("surgery")
 
-    @command("changes.pane", "scroll the text, or back to the list", keys="tab")
-    def toggle_pane(self) -> None:
-        pane = self.query_one("#changes-detail", DetailPane)
-        (self.main_list if pane.has_focus else pane).focus()
+    toggle_pane = turns_pane("changes.pane", "scroll the text, or back to the list")

@@ -16,7 +16,7 @@ from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy, block_copy
 from layerwise._tool.tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.screens.page import Choice, Page
+from layerwise._tool.tui.screens.page import Choice, Page, turns_pane
 from layerwise._tool.tui.screens.searching import Answering
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
@@ -164,9 +164,8 @@ class JobsScreen(Page, scope="jobs"):
                        for name, path in engines]  # fmt: skip
             self.choose("Which engine?", choices, self._engine_picked)
 
-    def _engine_picked(self, picked: object) -> None:
-        if isinstance(picked, tuple):
-            run_latest(self, "job-action", lambda: self._inspect(picked))
+    def _engine_picked(self, picked: tuple[JobView, str]) -> None:
+        run_latest(self, "job-action", lambda: self._inspect(picked))
 
     async def _inspect(self, picked: tuple[JobView, str]) -> None:
         """The description comes as the journal of a job of its own, which comes into view."""
@@ -184,8 +183,8 @@ class JobsScreen(Page, scope="jobs"):
         choices.append(Choice([("n  ", "key"), ("nothing", "")], None, "n"))
         self.choose("Remove which jobs?", choices, self._prune)
 
-    def _prune(self, jobs: object) -> None:
-        if isinstance(jobs, list) and jobs:
+    def _prune(self, jobs: list[int]) -> None:
+        if jobs:
             run_work(self, "job-action", lambda: self._actions.prune(jobs))
 
     @command("jobs.log", "journal or raw output", keys="l", footer="log")
@@ -194,10 +193,7 @@ class JobsScreen(Page, scope="jobs"):
         self._shown = 0
         self._detail_soon.touch()
 
-    @command("jobs.pane", "scroll the log, or back to the list", keys="tab")
-    def toggle_pane(self) -> None:
-        pane = self.query_one("#jobs-detail", DetailPane)
-        (self.main_list if pane.has_focus else pane).focus()
+    toggle_pane = turns_pane("jobs.pane", "scroll the log, or back to the list")
 
     @command("jobs.yank", "copy the command, folder or crash card", keys="y", footer="yank")
     def yank(self) -> None:

@@ -1,6 +1,6 @@
 """What all screens share: a page between the bars, which owns its commands, and a modal list to choose from."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,14 +14,14 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.commands import Command, Commanded, Commands, bind, declare, in_scopes
+from layerwise._tool.tui.commands import Command, Commanded, Commands, bind, command, declare, in_scopes
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.presenters.text import ASCII, Glyphs, Line, plain
 from layerwise._tool.tui.state.session import Session
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.line_input import LineInput
-from layerwise._tool.tui.widgets.lines import OneLine
+from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
 from layerwise._tool.tui.widgets.virtual_list import FixedRows, VirtualList
 
 
@@ -127,6 +127,16 @@ class PickScreen(ModalScreen[object]):
         self._close(None)
 
 
+def turns_pane(id: str, title: str, footer: str = "") -> Callable[["Page"], None]:
+    """The command of a page with a pane of text that goes to the pane, or back."""
+
+    def turn(self: "Page") -> None:
+        pane = self.query_one(DetailPane)
+        (self.main_widget() if pane.has_focus else pane).focus()
+
+    return command(id, title, keys="tab", footer=footer)(turn)
+
+
 def yank_choices(targets: Sequence[Copy]) -> list[Choice]:
     """Rows of a copy menu; what is picked comes back."""
     return [
@@ -135,7 +145,7 @@ def yank_choices(targets: Sequence[Copy]) -> list[Choice]:
     ]
 
 
-Then = Callable[[object], None] | Callable[[object], Awaitable[None]]
+Then = Callable[[Any], object]
 
 
 class Page(Container):
@@ -221,18 +231,18 @@ class Page(Container):
     def choose(
         self, title: str, choices: Sequence[Choice], then: Then | None = None, *, filterable: bool = False
     ) -> None:
-        """Let the user pick a choice, then call `then` with its value, None where none was picked."""
-        self.app.push_screen(PickScreen(title, choices, self.state.glyphs, filterable=filterable), then)
+        """Let the user pick a choice, then call `then` with its value (and await what it gives) unless that is None."""
+
+        def picked(value: object) -> Any:
+            return then(value) if then is not None and value is not None else None
+
+        self.app.push_screen(PickScreen(title, choices, self.state.glyphs, filterable=filterable), picked)
 
     def offer_copies(self, targets: Sequence[Copy]) -> None:
         """Let the user copy one of them."""
         choices = yank_choices(targets)
         if choices:
-            self.choose("Copy", choices, self._copied)
-
-    def _copied(self, copy: object) -> None:
-        if isinstance(copy, Copy):
-            self.post_message(self.Yank(copy))
+            self.choose("Copy", choices, lambda copy: self.post_message(self.Yank(copy)))
 
     def open(self, page: str) -> None:
         """Show the page called `page`."""

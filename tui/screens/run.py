@@ -121,9 +121,8 @@ class RunScreen(Page, scope="run"):
         problem = self._control.checked.problems.get(self._field.key, "")
         edit.set_tail([(problem, "bad")] if problem else [(self._field.hint, "dim")])
 
-    def _chosen(self, option: object) -> None:
-        if isinstance(option, str):
-            self._take(put(self._control.form, self._field.key, option))
+    def _chosen(self, option: str) -> None:
+        self._take(put(self._control.form, self._field.key, option))
 
     @on(LineInput.Changed, "#run-edit")
     def _typed(self, event: LineInput.Changed) -> None:
@@ -154,8 +153,7 @@ class RunScreen(Page, scope="run"):
         if field.key == "preset":
             names = [found.name for found in PRESETS]
             at = names.index(form.preset) if form.preset else -step
-            self._control.use_preset(names[(at + step) % len(names)])
-            self._changed()
+            self._use_preset(names[(at + step) % len(names)])
         elif field.options:
             at = field.options.index(field.text(form))
             self._take(put(form, field.key, field.options[(at + step) % len(field.options)]))
@@ -181,12 +179,11 @@ class RunScreen(Page, scope="run"):
     def choose_preset(self) -> None:
         pairs = zip(preset_lines(), PRESETS, strict=True)
         choices = [Choice(line, found.name) for line, found in pairs]
-        self.choose("Presets", choices, self._preset_chosen)
+        self.choose("Presets", choices, self._use_preset)
 
-    def _preset_chosen(self, name: object) -> None:
-        if isinstance(name, str):
-            self._control.use_preset(name)
-            self._changed()
+    def _use_preset(self, name: str) -> None:
+        self._control.use_preset(name)
+        self._changed()
 
     @command("run.add", "add a side", keys="a", footer="add side")
     def add_side(self) -> None:
