@@ -37,7 +37,7 @@ def test_a_run_is_built_cancelled_rerun_and_its_engine_inspected(
         await set_up(bench, *"jjjjj")
         asked = "--trt --onnxrt --builder-optimization-level 5"
         await bench.until(lambda: asked in " ".join(bench.text.split()))  # its lines break where the path's length says
-        rows = bench.app.query_one(RunScreen)._rows.fields
+        rows = bench.app.query_one(RunScreen)._fields
         at = next(line for line, field in enumerate(rows) if field.key == "side.0.cuda_graph")
         await bench.press(*"j" * at, "space")
         await bench.see("--trt-cuda-graph")
