@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import sig
-from layerwise._tool.tui.presenters.text import Line, Run, fit, merge
+from layerwise._tool.tui.presenters.text import Glyphs, Line, Run, fit, merge
 from layerwise._tool.tui.state.error_table import FAILED, PASSED, ErrorTable
-from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, NOTHING, OPEN, WRONG, ErrorsState, RunFacts
+from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, NOTHING, OPEN, WRONG, ErrorsState
+from layerwise._tool.tui.state.job_rows import RunFacts
 
 NUMBERS = (("max-abs", "max_abs"), ("max-rel", "max_rel"), ("rel-L2", "rel_l2"))
 LOCAL_NUMBERS = (("local", "local"), ("accum", "rel_l2"))
