@@ -120,7 +120,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
         self._offer("Commands (type to filter, enter runs)", [*in_scopes(here), *elsewhere])
 
     def _offer(self, title: str, commands: list[Command]) -> None:
-        rows = command_rows(commands)
+        rows = command_rows(commands, self.state.glyphs)
         choices = [Choice(row, found) for row, found in zip(rows, commands, strict=True)]
         self.push_screen(PickScreen(title, choices, self.state.glyphs, filterable=True), self._run_picked)
 

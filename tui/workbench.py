@@ -228,7 +228,7 @@ class Workbench(CommandCenter, scope="global"):
     def theme_names(self, prefix: str) -> list[str]:
         return [name for name in PALETTES if name.startswith(prefix)]
 
-    @command("app.mouse", "mouse on or off (off leaves selecting text to the terminal)", keys="M", line="mouse")
+    @command("app.mouse", "mouse on or off (off: the terminal selects text)", keys="M", line="mouse")
     def toggle_mouse(self) -> None:
         driver = self._driver
         if isinstance(driver, LinuxDriver):

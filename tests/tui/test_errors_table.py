@@ -281,6 +281,25 @@ def test_the_head_says_who_how_far_and_whether_looking_moved_it() -> None:
     assert "canary moved 0.25" in "\n".join(plain(line) for line in head_lines(state, 78, UNICODE))
 
 
+@pytest.mark.parametrize("cells", [50, 78, 118])
+def test_the_head_is_never_cut_within_the_tolerance(cells: int) -> None:
+    state = state_of(*FIVE)
+    state.facts.runners, state.facts.state, state.facts.tolerance = ["a", "b"], "done", "abs 0.01 rel 0.01"
+    state.facts.result = RunResult(canary=CanaryReport(True, 0.0))
+    state.locating = "local errors of job 5, which is still running"
+    standing = plain(head_lines(state, cells, UNICODE)[1])
+    assert state.locating in standing
+    assert standing.endswith("tolerance abs 0.01 rel 0.01") == (cells == 118)
+
+
+@pytest.mark.parametrize("ampl", [0.036, 1e-9, 348.7, 1e7])
+def test_a_verdict_stands_in_its_column_whatever_the_amplification(ampl: float) -> None:
+    state = state_of(layer(0), layer(1, ampl=ampl, finding="propagated", passed=False))
+    names, (first, second) = plain(heading(76, "graph", False, UNICODE)), lines_of(state, 76)
+    assert second[names.index("verdict") :].rstrip() == "propagated"
+    assert first[names.index("verdict") :].rstrip() == "ok"
+
+
 @pytest.mark.parametrize("count", [0, 1, 7])
 @pytest.mark.parametrize("nothing", [[], ["nothing was compared of a and b (y: excluded, as asked for)"]])
 def test_the_head_says_what_was_not_compared(count: int, nothing: list[str]) -> None:

@@ -16,7 +16,7 @@ from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
 from layerwise._tool.tui.presenters.compare_text import compare_title, rule_text, side_names, tolerance_text
-from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, field_line
+from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, field_line, preset_lines
 from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.screens.run import RunScreen
 from layerwise._tool.tui.state.mark_cost import Cost, mark_cost
@@ -273,3 +273,7 @@ def test_the_graph_says_what_run_does_and_its_filter_starts_empty(pair: tuple[Pa
         await bench.see("nothing marked: R compares what is marked")
 
     with_bench(pair[0], story)
+
+
+def test_a_preset_fits_in_the_chooser_of_80_columns() -> None:
+    assert max(width(line) for line in preset_lines()) <= 67
