@@ -30,10 +30,9 @@ from layerwise._tool.debugtools.compare.sides.engine import asked_level
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.stream import of_cut
 from layerwise._tool.debugtools.compare.spec import unsaved
-from layerwise._tool.debugtools.search.judges.comparison import measured
+from layerwise._tool.debugtools.search.judges.comparison import InnerRules, measured
 from layerwise._tool.debugtools.search.judges.original import Original
 from layerwise._tool.debugtools.search.judges.protocol import Artifact
-from layerwise._tool.debugtools.search.judges.rules import InnerRules
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.surgery.precision.lowering import fill
 

@@ -14,7 +14,7 @@ from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.spec import LocateSpec
-from layerwise._tool.debugtools.search.precision.engines import full
+from layerwise._tool.debugtools.search.precision.ways import full
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.triage.finding import (
     Bundled,

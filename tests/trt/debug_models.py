@@ -3,7 +3,7 @@
 LOADED = (
     "layerwise._tool.debugtools.search.driver.action", "layerwise._tool.debugtools.search.driver.node_search",
     "layerwise._tool.debugtools.search.driver.repeat", "layerwise._tool.debugtools.locate.action",
-    "layerwise._tool.debugtools.locate.run", "layerwise._tool.debugtools.search.precision.action",
+    "layerwise._tool.debugtools.locate.run", "layerwise._tool.debugtools.search.precision.run",
     "layerwise._tool.debugtools.search.precision.run", "layerwise._tool.debugtools.convert.engine_precision",
     "layerwise._tool.backends.trt.inference.parts",
 )  # fmt: skip

@@ -235,7 +235,7 @@ import msgspec, os
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
-from layerwise._tool.debugtools.search.builds.action import debug_build
+from layerwise._tool.debugtools.search.builds.run import debug_build
 check = CheckSpec(command=["sh", "-c", f"echo $LAYERWISE_LEASES $CUDA_VISIBLE_DEVICES >> {Path.cwd()}/seen"],
     environment={"CUDA_VISIBLE_DEVICES": "0,1"})
 compare = CompareSpec(model="c.onnx", runners=[RunnerSpec(kind="trt")])

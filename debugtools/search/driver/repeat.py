@@ -10,14 +10,13 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.search.driver.handler import Files, RepeatHandler
 from layerwise._tool.debugtools.search.driver.history import VerdictRows
-from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.plans import SearchPlan
+from layerwise._tool.debugtools.search.driver.loop import SearchLoop, SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import replay_of
 from layerwise._tool.debugtools.search.driver.sides import prepared
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
+from layerwise._tool.debugtools.search.judges.original import RerunJudge
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import Judge
-from layerwise._tool.debugtools.search.judges.rerun import RerunJudge
 from layerwise._tool.debugtools.search.rows import RepeatedResult
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.search.strategies.repeat import Confidence, RepeatSearch, Until

@@ -1,14 +1,18 @@
-"""What a judge is given and what it answers."""
+"""What a judge is given and what it answers. A candidate that brought an earlier worker down is not tried again."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.surgery.cut.file import Opener
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.context import JobContext
+
 
 NOTHING, UNNAMED = Numbers(), CandidateRow()
 By = Literal["comparison", "command", "person", "cache", "replay"]
@@ -83,3 +87,22 @@ class Undo(Exception):
 
 class Auto(Exception):
     """A person lets the machine finish."""
+
+
+class AfterCrash(OneAtATime):
+    """A judge that skips the candidate `key`, for the reason `why`."""
+
+    def __init__(self, judge: Judge, key: str, why: str) -> None:
+        self._judge, self._key, self._why = judge, key, why
+
+    def judge(self, artifact: Artifact | None) -> Judgement:
+        if artifact is not None and artifact.about.key == self._key:
+            return Judgement(Verdict.SKIP, "comparison", note=f"it brought the worker down: {self._why}")
+        return self._judge.judge(artifact)
+
+
+def last_crash(context: "JobContext") -> str:
+    """How native code ended the attempt before this one, "" if it did not (a worker that was killed is innocent)."""
+    card = context.earlier.card
+    kind, summary = (card["kind"], card["summary"]) if card else ("", "")
+    return summary if kind == "oom" or (kind == "signal" and "SIGKILL" not in summary) else ""

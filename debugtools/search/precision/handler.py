@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.filesystem.permissions import make_folder
-from layerwise._tool.debugtools.search.driver.best import Smallest
 from layerwise._tool.debugtools.search.driver.handler import Files
-from layerwise._tool.debugtools.search.driver.plans import SearchPlan
+from layerwise._tool.debugtools.search.driver.history import band_row
+from layerwise._tool.debugtools.search.driver.loop import SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
-from layerwise._tool.debugtools.search.driver.rows import band_row
+from layerwise._tool.debugtools.search.driver.verify import Smallest
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
 from layerwise._tool.debugtools.search.precision.choices import Choices
 from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup
