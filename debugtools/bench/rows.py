@@ -77,7 +77,7 @@ class ChangeRow(Struct):
 
 
 class ComparisonRow(Struct, kw_only=True):
-    """A row of the table comparisons: `debugtools.bench.significance.Comparison` of two series of latencies, by name;
+    """A row of the table comparisons: `debugtools.bench.statistics.Comparison` of two series of latencies, by name;
     words: the same as a sentence.
     """
 

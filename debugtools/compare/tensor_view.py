@@ -7,22 +7,18 @@ import msgspec
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
-from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.specs import FeedSpec, read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.tensor_values import tensor_values
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.run import run_comparison
 from layerwise._tool.debugtools.compare.sides.setup import Setup
-from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.debugtools.compare.spec import NO_FILES, CompareSpec, MarkSpec
 from layerwise._tool.debugtools.compare.table.comparison import Enough
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
-
-_FILES = (
-    "save_inputs", "save_input_blob", "save_outputs", "save_accuracy", "save_heatmaps", "save_error_plots"
-)  # fmt: skip
 
 
 class ViewSpec(msgspec.Struct):
@@ -42,10 +38,7 @@ def tensor_view(context: "JobContext") -> dict[str, Any]:
 
     The sides run the same feeds. Raises LayerwiseError when the tensor does not come out again.
     """
-    try:
-        view = msgspec.convert(context.params, ViewSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the tensor's description does not fit: {error}") from None
+    view = read_spec(context.params, ViewSpec, "the tensor")
     skipped, spec = _alone(view)
     setup = Setup(spec)
     setup.start()
@@ -89,7 +82,7 @@ def _alone(view: ViewSpec) -> tuple[int, CompareSpec]:
     skipped, feeds = feeds_from(view.compare.feeds, view.iteration)
     return skipped, msgspec.structs.replace(
         view.compare, runners=[view.compare.runners[first], view.compare.runners[second]], feeds=feeds,
-        **_observing(view), validate=False, fail_fast=False, check_average=False, **dict.fromkeys(_FILES),
+        **_observing(view), validate=False, fail_fast=False, check_average=False, **NO_FILES,
     )  # fmt: skip
 
 

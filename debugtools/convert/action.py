@@ -8,7 +8,7 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
-from layerwise._tool.debugtools.convert.quantise import quantised
+from layerwise._tool.debugtools.convert.engine_precision import quantised
 from layerwise._tool.debugtools.convert.spec import ConvertSpec
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.history.soundness import edit_problems

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import msgspec
 import numpy as np
 
 from layerwise._tool.backends.errors import BadFile, UsageError
@@ -17,6 +16,7 @@ from layerwise._tool.backends.formats.json_format import load
 from layerwise._tool.backends.formats.json_text import read_json
 from layerwise._tool.backends.results.inference import RunResults, Stored
 from layerwise._tool.backends.results.io import load_any
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.diff.files import diff_bytes, diff_folders
 from layerwise._tool.debugtools.diff.models import diff_models
@@ -119,10 +119,7 @@ def diff(context: Context) -> dict[str, Any]:
     Lines of text are log events of level "out". Result: passed (they are equal), and the outcome's kind, summary and
     differences. BadFile for what cannot be read, UsageError for two kinds that do not go together.
     """
-    try:
-        spec = msgspec.convert(context.params, DiffSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of what to compare does not fit: {error}") from None
+    spec = read_spec(context.params, DiffSpec, "what to compare")
     outcome = diff_files(spec)
     for line in (outcome.summary, *outcome.lines(20)):
         context.log(line, "out")

@@ -2,7 +2,9 @@
 
 from typing import Literal
 
-from layerwise._tool.backends.specs import Spec
+import msgspec
+
+from layerwise._tool.backends.specs import RunnerSpec, Spec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 Mode = Literal["bisect", "linear", "ddmin"]
@@ -70,3 +72,14 @@ class DebugSpec(Spec, frozen=True):
     confidence: float = 0.95
     rate: float = 0.1
     flaky: FlakySpec | None = None
+
+    def sides(self, *, anew: bool = False) -> CompareSpec:
+        """The comparison that the search rests on; without runners, onnxruntime on the CPU makes the tensors.
+
+        anew: the suspect is built anew each time it is opened, for what changes from build to build.
+        """
+        from layerwise._tool.backends.trt.variants import built_anew
+
+        assert self.compare is not None
+        suspect, *others = self.compare.runners or [RunnerSpec(kind="onnxrt")]
+        return msgspec.structs.replace(self.compare, runners=[built_anew(suspect) if anew else suspect, *others])

@@ -1,12 +1,19 @@
-"""Comparing arrays of indices, such as the outputs of a top-k.
+"""Metrics of the elements themselves: places of indices, and images as people see them.
 
-Each row along the last axis is one ranking. A value of the first side must be at the same place in the second, or its
-first place there must lie within the tolerance; the last `tolerance` places of the first side are not checked.
+Arrays of indices, such as the outputs of a top-k: each row along the last axis is one ranking. A value of the first
+side must be at the same place in the second, or its first place there must lie within the tolerance; the last
+`tolerance` places of the first side are not checked.
+
+LPIPS is the perceptual distance of images (Zhang et al. 2018), where the extra `perceptual` is installed.
 """
+
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 
 _BLOCK = 1 << 20  # elements sorted at a time
 
@@ -52,3 +59,47 @@ def _mismatches(left: Array, right: Array, tolerance: int) -> int:
         same = row == values[: row.size]
         count += int(np.count_nonzero(~(same | (exists & near))))
     return count
+
+
+@lru_cache(maxsize=1)
+def _model() -> Any:
+    try:
+        import lpips
+    except ImportError as error:
+        raise MissingDependency(
+            f"the perceptual metric needs torch and lpips: pip install 'layerwise[perceptual]' ({error})"
+        ) from None
+    try:
+        return lpips.LPIPS(net="alex", verbose=False).eval()
+    except Exception as error:  # its weights are downloaded: anything may go wrong
+        raise LayerwiseError(f"LPIPS did not load: {error}") from None
+
+
+def lpips_distance(a: Array, b: Array) -> float:
+    """Return LPIPS of two images or batches: (C,H,W), (H,W,C), (B,C,H,W) or (B,H,W,C), at most 3 channels if last.
+
+    Values in [0,1] or [0,255] are brought to [-1,1]. Raises MissingDependency without lpips, and LayerwiseError for
+    arrays that are no images.
+    """
+    model = _model()
+    import torch
+
+    with torch.no_grad():
+        distance = model(torch.from_numpy(as_image(a)), torch.from_numpy(as_image(b)))
+    return float(distance.mean())
+
+
+def as_image(array: Array) -> Array:
+    """Return the array as float32 (B, 3, H, W) in [-1, 1]."""
+    if array.ndim not in (3, 4):
+        raise LayerwiseError(f"the perceptual metric needs images of rank 3 or 4, not of shape {array.shape}")
+    image = array.astype(np.float32)
+    if image.shape[-1] <= 3 and image.shape[-3] > 3:
+        image = np.moveaxis(image, -1, -3)
+    image = image[None] if image.ndim == 3 else image
+    if image.size and image.max() > 1.0:
+        image = image / 255.0
+    if image.size and image.min() >= 0.0:
+        image = image * 2.0 - 1.0
+    channels = [min(c, image.shape[1] - 1) for c in range(3)]
+    return np.ascontiguousarray(image[:, channels])

@@ -13,15 +13,15 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.results.accuracy import METRICS
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic import order_statistics as order
 from layerwise._tool.debugtools.compare.arithmetic.fused import fuse, measure, sum_of_squares
-from layerwise._tool.debugtools.compare.arithmetic.indices import indices_mismatches, places_checked
+from layerwise._tool.debugtools.compare.arithmetic.indices import indices_mismatches, lpips_distance, places_checked
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic, arithmetic
 from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, Number, SideStatistics, Totals
-from layerwise._tool.debugtools.compare.arithmetic.perceptual import lpips_distance
 from layerwise._tool.debugtools.compare.arithmetic.shapes import match_shapes
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import FIELDS, Rule, rounding_bound
 from layerwise._tool.debugtools.compare.spec import MetricName
 
 
@@ -217,14 +217,8 @@ def judge(metric: MetricName, result: Comparison, size: int) -> bool:
         return _simple(result)
     if not size:
         return True
-    value, threshold, least = {
-        "l2": (result.l2, rule.l2, False),
-        "cosine_similarity": (result.cosine, rule.cosine, True),
-        "psnr": (result.psnr, rule.psnr, True),
-        "snr": (result.snr, rule.snr, True),
-    }[metric]
-    assert value is not None
-    return value >= threshold if least else value <= threshold
+    value, threshold = (float(getattr(each, FIELDS[metric])) for each in (result, rule))
+    return value >= threshold if METRICS[metric].more_is_better else value <= threshold
 
 
 def _simple(result: Comparison) -> bool:

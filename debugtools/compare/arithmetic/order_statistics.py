@@ -3,7 +3,7 @@
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.compare.arithmetic.integers import wide_difference, wide_magnitude
+from layerwise._tool.debugtools.compare.arithmetic.fused import wide_difference, wide_magnitude
 from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, EPSILON
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
 

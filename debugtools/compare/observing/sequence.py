@@ -6,34 +6,24 @@ from pathlib import Path
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.debugtools.compare.memory import WAITING
-from layerwise._tool.debugtools.compare.observing.store import ArrayStore
+from layerwise._tool.debugtools.compare.observing.store import ArrayStore, LazyArrays
 from layerwise._tool.debugtools.compare.sides.side import Side
 
 Feed = Mapping[str, Array]
 Plain = Callable[[Side, int, Feed], IterationResult]
 
 
-class _Kept(Mapping[str, Array]):
-    """Arrays that lie in a store, each read when asked for."""
+class _Kept(LazyArrays):
+    """Arrays that lie in a store."""
 
     def __init__(self, store: ArrayStore, key: Hashable, arrays: Mapping[str, Array]) -> None:
-        self._store, self._key, self._names = store, key, list(arrays)
+        super().__init__(arrays, lambda name: store.get((key, name)))
+        self._store, self._key = store, key
         for name, array in arrays.items():
             store.put((key, name), array)
 
-    def __getitem__(self, name: str) -> Array:
-        if name not in self._names:
-            raise KeyError(name)
-        return self._store.get((self._key, name))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
     def drop(self) -> None:
-        for name in self._names:
+        for name in self:
             self._store.drop((self._key, name))
 
 

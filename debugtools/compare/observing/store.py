@@ -1,6 +1,7 @@
 """Tensors that wait for their counterparts: in memory up to a limit, beyond it in files."""
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,24 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.filesystem.temporary import note
+
+
+class LazyArrays(Mapping[str, Array]):
+    """Arrays by name, each had of `get` when it is asked for."""
+
+    def __init__(self, names: Iterable[str], get: Callable[[str], Array]) -> None:
+        self._names, self._get = dict.fromkeys(names), get
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._get(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class ArrayStore:

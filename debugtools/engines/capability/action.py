@@ -125,11 +125,6 @@ def largest(parts: Sequence[NodeGroup]) -> NodeGroup | None:
     return max((part for part in parts if part.supported), key=lambda part: len(part.nodes), default=None)
 
 
-def path_of(folder: Path, part: NodeGroup) -> Path:
-    """Return where a part is saved."""
-    return folder / part.file
-
-
 def capability(context: "JobContext") -> dict[str, Any]:
     """Query TensorRT about the model that `context.params` (a CapabilitySpec) names.
 
@@ -173,12 +168,12 @@ class _Partitioned:
         return {
             "supported": False, "folder": str(self.folder), "results": str(results), "summary": summary,
             "refusals": msgspec.to_builtins(self.refusals), "parts": rows,
-            "largest": str(path_of(self.folder, best)) if best else None,
+            "largest": str(self.folder / best.file) if best else None,
         }  # fmt: skip
 
     def _row(self, number: int, part: NodeGroup, parts: Sequence[NodeGroup], folder: Path) -> dict[str, Any]:
         self.context.progress(number, len(parts), "parts", part.file)
-        path, place = path_of(folder, part), path_of(self.folder, part)
+        path, place = folder / part.file, self.folder / part.file
         external = Path(f"{path.name}.data") if self.spec.external else None
         size = self.spec.model_options.external_data_size_threshold
         save(self.whole.piece(part), path, external=external, threshold=THRESHOLD if size is None else size,

@@ -20,8 +20,8 @@ from layerwise._tool.debugtools.compare.sides.models import OpaqueModel
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.builds.maker import Build, EngineMaker
-from layerwise._tool.debugtools.search.driver.handler import Files, RepeatHandler, Sorter
-from layerwise._tool.debugtools.search.driver.loop import SearchPlan
+from layerwise._tool.debugtools.search.driver.files import Files, Sorter
+from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.check_folder import plain_writer
@@ -122,7 +122,7 @@ Mix = Callable[[Sequence[int], str], Path]
 """Which layers take the tactics of the bad build, and the trial's name: the file of tactics."""
 
 
-class BuildHandler(RepeatHandler):
+class BuildHandler(CandidateHandler):
     """Trials are numbered; an engine comes about when its judge wants it.
 
     mix: for builds that mix the tactics of two, of which nothing but the verdicts is kept.

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from layerwise._tool.debugtools.search.driver.files import Files
 from layerwise._tool.debugtools.search.driver.history import VerdictRows
+from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, Undo
 from layerwise._tool.debugtools.search.judges.subject import Subject
-from layerwise._tool.debugtools.search.rows import CandidateRow
+from layerwise._tool.debugtools.search.rows import BandRow, CandidateRow
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.search.strategies.bisect import HintedBisect
 from layerwise._tool.debugtools.search.strategies.flaky import FlakyBisect
@@ -110,36 +112,44 @@ def _polygraphy(subject: Subject, spec: DebugSpec, width: int) -> SearchPlan:
     return SearchPlan(search, order, lambda candidate: [order[k] for k in candidate.items])
 
 
-class CandidateHandler(Protocol):
-    """What a kind of search does with its candidates. cached: equal content gets an equal verdict."""
+class CandidateHandler:
+    """What a kind of search does with its candidates; as it is, for the same thing again and again: no model, no cache.
 
-    cached: bool
+    cached: equal content gets an equal verdict.
+    """
+
+    cached = False
+
+    def __init__(self, context: "JobContext", replay: Replay, files: Files) -> None:
+        self._context, self._replay, self._files = context, replay, files
 
     def artifact(self, plan: SearchPlan, candidate: Candidate, iteration: int) -> Artifact | None:
         """What is tried: a model, or None where the same thing is tried again."""
-        ...
+        return None
 
     def asked(self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None) -> None:
         """A candidate is about to be judged."""
-        ...
+        self._context.row("band", BandRow([*plan.search.band()]))
 
     def known(self, candidate: Candidate, iteration: int) -> Verdict | None:
         """A verdict that a replay file has."""
-        ...
+        return self._replay.find(candidate, iteration)
 
     def told(
         self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
     ) -> None:
         """A verdict has fallen, and is on file."""
-        ...
+        self._replay.add(candidate, iteration, None, judgement.verdict)
+        self._replay.save()
+        self._files.take(judgement, replay_key(candidate.phase, iteration))
 
     def retold(self, plan: SearchPlan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
         """A verdict of before is told again."""
-        ...
+        self._replay.add(candidate, iteration, None, verdict)
 
     def restart(self) -> None:
         """The search begins anew: what was told so far counts for nothing until it is told again."""
-        ...
+        self._replay.clear()
 
 
 class SearchLoop:

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
-from layerwise._tool.debugtools.search.driver.handler import Files, ModelHandler
+from layerwise._tool.debugtools.search.driver.files import Best, Files
+from layerwise._tool.debugtools.search.driver.handler import ModelHandler
 from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import MakePlan, SearchLoop, SearchPlan, bisect_plan, reduce_plan
 from layerwise._tool.debugtools.search.driver.replay import replay_of
 from layerwise._tool.debugtools.search.driver.start import Noise, Notes, begin
-from layerwise._tool.debugtools.search.driver.verify import Best, Verifier, is_bad
+from layerwise._tool.debugtools.search.driver.verify import Verifier, is_bad
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
 from layerwise._tool.debugtools.search.judges.comparison import ComparisonJudge
 from layerwise._tool.debugtools.search.judges.hints import Survey, expected_seconds, survey

@@ -21,11 +21,10 @@ from layerwise._tool.debugtools.compare.sides.models import OpaqueModel
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.table.comparison import RowContext
-from layerwise._tool.debugtools.compare.table.outcome import severity
-from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
+from layerwise._tool.debugtools.compare.table.layer_rows import plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
-from layerwise._tool.debugtools.compare.table.saving import Savers
+from layerwise._tool.debugtools.compare.table.saving import Savers, severity
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
 from layerwise._tool.debugtools.search.rows import Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx.numpy_helper
@@ -12,6 +12,7 @@ import onnx.numpy_helper
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.tensors import dtype_name, is_floating, to_onnx
+from layerwise._tool.debugtools.compare.observing.store import LazyArrays
 from layerwise._tool.debugtools.compare.sides.feeds import digest
 from layerwise._tool.debugtools.compare.sides.marks import marked_tensors
 from layerwise._tool.debugtools.compare.sides.setup import Setup
@@ -64,7 +65,7 @@ class Subject:
         part = self.cuts.cut(nodes)
         return Artifact(
             nodes=part.nodes, glue=part.glue, key=self._key(part), gives=part.gives,
-            feeds=_Feeds(self.tensors, part.feeds), build=lambda: self.build(part),
+            feeds=LazyArrays(part.feeds, self.tensors.__getitem__), build=lambda: self.build(part),
             write=lambda path, opener: self.write(part, path, opener), frozen=self._frozen(part),
         )  # fmt: skip
 
@@ -136,22 +137,6 @@ class Subject:
         digest = blake2b(self._base, digest_size=16)
         digest.update(np.asarray(part.nodes, np.int64).tobytes())
         return digest.hexdigest()
-
-
-class _Feeds(Mapping[str, Array]):
-    """The tensors of one cut, each read when it is asked for."""
-
-    def __init__(self, tensors: ReferenceTensors, names: tuple[str, ...]) -> None:
-        self._tensors, self._names = tensors, names
-
-    def __getitem__(self, name: str) -> Array:
-        return self._tensors[name]
-
-    def __iter__(self) -> Any:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
 
 def _targets(setup: Setup, suspect: ModelSide, cut: "GraphCut") -> list[str]:

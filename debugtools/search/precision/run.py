@@ -15,7 +15,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.run import run_comparison
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import MarkSpec
-from layerwise._tool.debugtools.search.driver.handler import Files
+from layerwise._tool.debugtools.search.driver.files import Files
 from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import MakePlan, SearchLoop, SearchPlan
 from layerwise._tool.debugtools.search.driver.replay import Replay, replay_of

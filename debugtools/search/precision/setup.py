@@ -20,7 +20,7 @@ from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances, rounding_bound
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import Side
-from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.debugtools.compare.spec import NO_FILES, CompareSpec, MarkSpec, ToleranceSpec
 from layerwise._tool.debugtools.search.judges.original import Feed, Original, ends, stronger
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
 from layerwise._tool.debugtools.search.precision.choices import Choices, QuantisedChoices
@@ -88,7 +88,7 @@ class MixedJudge(OneAtATime):
         if given != ToleranceSpec() and not given.auto:
             return given
         bound = rounding_bound([rounds_like(low)], max(self.suspect.model.cut.depth, default=1))
-        own = {name: bound * _rms(array) for name, array in self.golden().items()}
+        own = {name: bound * root_mean_square(array) for name, array in self.golden().items()}
         return msgspec.structs.replace(given, auto=False, rtol={"": bound, **given.rtol}, atol={**own, **given.atol})
 
 
@@ -119,7 +119,8 @@ def _error(judgement: Judgement) -> float:
     return judgement.measured.rel_l2 or 0.0
 
 
-def _rms(array: Array) -> float:
+def root_mean_square(array: Array) -> float:
+    """Of the finite values of floats; 0 where there are none."""
     if array.dtype.kind not in "fc" or not array.size:
         return 0.0
     values = array[np.isfinite(array)].astype(np.float64)
@@ -144,7 +145,7 @@ def two_sides(spec: PrecisionSpec) -> CompareSpec:
     reference = others or [msgspec.structs.replace(suspect, name="")]
     return msgspec.structs.replace(
         compare, runners=[suspect, *reference], marks=MarkSpec(), observe="auto", statistics=False,
-        save_outputs=None, save_inputs=None, save_accuracy=None, save_heatmaps=None, save_error_plots=None,
+        **NO_FILES,
     )  # fmt: skip
 
 
