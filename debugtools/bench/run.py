@@ -21,8 +21,7 @@ from layerwise._tool.debugtools.bench.exports import (
     times_text,
     write,
 )
-from layerwise._tool.debugtools.bench.layers import Origins, layer_information, profile_rows, read_graph
-from layerwise._tool.debugtools.bench.profile_child import profile
+from layerwise._tool.debugtools.bench.profile_child import Origins, layer_information, profile, profile_rows, read_graph
 from layerwise._tool.debugtools.bench.rows import BenchResult, ComparisonRow, ProfileRow, RunRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.debugtools.bench.statistics import compare, statistics

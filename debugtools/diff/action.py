@@ -18,11 +18,10 @@ from layerwise._tool.backends.results.inference import RunResults, Stored
 from layerwise._tool.backends.results.io import load_any
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.diff.files import diff_bytes, diff_folders
+from layerwise._tool.debugtools.diff.files import diff_bytes, diff_folders, diff_replays
 from layerwise._tool.debugtools.diff.models import diff_models
 from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.diff.spec import DiffSpec
-from layerwise._tool.debugtools.diff.tactics import diff_replays
 from layerwise._tool.debugtools.diff.tensors import diff_inputs, diff_results
 from layerwise._tool.debugtools.engines.tactics import REPLAY_DECODERS, Replay, load_replay
 

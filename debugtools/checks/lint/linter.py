@@ -13,16 +13,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layerwise._tool.backends.errors import BadFile, LayerwiseError
+from layerwise._tool.backends.errors import BadFile, writing
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.checks.lint.checker import check_graph, check_nodes
 from layerwise._tool.debugtools.checks.lint.isolate import Isolation, Progress
 from layerwise._tool.debugtools.checks.lint.report import Level, LintResult, Origin, Report
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
-from layerwise._tool.debugtools.checks.lint.structure import broken_references, duplicate_names, labels, unused
+from layerwise._tool.debugtools.checks.lint.structure import (
+    broken_references,
+    check_graph,
+    check_nodes,
+    duplicate_names,
+    labels,
+    unused,
+)
 from layerwise._tool.debugtools.checks.lint.trial import Trial, first_feed
 from layerwise._tool.surgery.cut.pieces import Pieces
 
@@ -150,16 +156,10 @@ def lint(context: "JobContext") -> LintResult:
     path = context.artifacts / "lint.json"
     path.parent.mkdir(exist_ok=True)
     for target in (path, *([Path(spec.output)] if spec.output else [])):
-        _write(target, json.dumps(report.to_json(), indent=4))
+        with writing(f"{shown(str(target))}: the report"):
+            atomic_write(target, json.dumps(report.to_json(), indent=4))
     passing, failing = report.passing, report.failing
     unjudged, seconds = len(linter.names.difference(passing, failing)), time.perf_counter() - started
     return LintResult(
         report.passed, len(passing), len(failing), unjudged, len(report.entries), report=str(path), seconds=seconds
     )
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        atomic_write(path, text)
-    except OSError as error:
-        raise LayerwiseError(f"{shown(str(path))}: the report cannot be written: {error.strerror}") from None

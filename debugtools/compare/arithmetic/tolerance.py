@@ -89,7 +89,9 @@ class Tolerances:
     def _rule(self, name: str) -> Rule:
         spec = self._spec
         maps: Iterable[tuple[str, dict[str, Any]]] = ((option, getattr(spec, option)) for option in _BY_NAME)
-        given = {option: values.get(name, values.get("")) for option, values in maps if values.keys() & {name, ""}}
+        given: dict[str, Any] = {
+            option: values.get(name, values.get("")) for option, values in maps if values.keys() & {name, ""}
+        }
         auto = spec.auto and not given.keys() & {"atol", "rtol"}
         return Rule(**given, auto=auto, infinities_equal=spec.infinities_compare_equal)
 

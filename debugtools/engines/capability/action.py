@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import onnx
 
-from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import writing
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.folders import whole_folder
 from layerwise._tool.backends.model.file import ModelFile
@@ -157,14 +157,12 @@ class _Partitioned:
         parts = partition(self.whole, self.support.parts, deep=self.spec.deep)
         best = largest(parts)
         results = self.folder / RESULTS
-        try:
+        with writing(shown(str(self.folder))):
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             with whole_folder(self.folder, ours=_is_ours, merge=True) as new:
                 rows = [self._row(number, part, parts, new) for number, part in enumerate(parts)]
                 summary = self._summary(rows)
                 atomic_write(new / RESULTS, summary)
-        except OSError as error:
-            raise LayerwiseError(f"{shown(str(self.folder))} cannot be written: {error.strerror}") from None
         return {
             "supported": False, "folder": str(self.folder), "results": str(results), "summary": summary,
             "refusals": msgspec.to_builtins(self.refusals), "parts": rows,

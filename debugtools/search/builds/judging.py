@@ -21,12 +21,11 @@ from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.builds.maker import Build, EngineMaker
 from layerwise._tool.debugtools.search.driver.files import Files, Sorter
+from layerwise._tool.debugtools.search.driver.history import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchPlan
-from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.start import Notes
-from layerwise._tool.debugtools.search.judges.check_folder import plain_writer
 from layerwise._tool.debugtools.search.judges.original import RerunJudge
-from layerwise._tool.debugtools.search.judges.protocol import Artifact, By, Judge, Judgement, OneAtATime
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, By, Judge, Judgement, OneAtATime, plain_writer
 from layerwise._tool.debugtools.search.rows import CandidateRow, NoteRow
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.diff.tactics import fields
 from layerwise._tool.debugtools.engines.tactics import Choice, load_replay, potentially_bad
 from layerwise._tool.debugtools.search.builds.judging import BuildHandler
 from layerwise._tool.debugtools.search.builds.maker import EngineMaker, mixed
@@ -46,7 +45,7 @@ class SuspectTactic:
 
     def row(self) -> dict[str, object]:
         """The suspect for machines."""
-        return {"layer": self.layer, "bad": self.bad, **fields(self.choice)}
+        return {"layer": self.layer, "bad": self.bad, **self.choice.fields()}
 
 
 def suspects(trials: Sequence[Trial]) -> list[SuspectTactic]:
@@ -146,7 +145,7 @@ class Narrowing:
             pair = self._nearest(left)
             sets = self._between(number, *pair) if pair else []
             for layers in sets:
-                found.sets.append([{"layer": name, **fields(choice)} for name, choice in layers.items()])
+                found.sets.append([{"layer": name, **choice.fields()} for name, choice in layers.items()])
                 found.sources.update(dict.fromkeys(layers, pair[1]) if pair else {})
                 texts.append(" with ".join(f"{shown(name, 80)} {shown(c.brief, 160)}" for name, c in layers.items()))
             left = [bad for bad in left if not any(self._has(bad, layers) for layers in sets)]

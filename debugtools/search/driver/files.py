@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import writing
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.filesystem.folders import move_whole
 from layerwise._tool.backends.filesystem.permissions import make_folder
@@ -113,10 +113,8 @@ class Smallest:
         if self.found is None or self.found == self._written or (not now and time.monotonic() < self._next):
             return
         started = time.monotonic()
-        try:
+        with writing(shown(str(self.path))):
             self._write(self.found)
-        except OSError as error:
-            raise LayerwiseError(f"{shown(str(self.path))} cannot be written: {error.strerror or error}") from error
         self._next = time.monotonic() + _PATIENCE * (time.monotonic() - started)
         self._written = self.found
         nodes, labels = self._told(self.found)
@@ -168,8 +166,6 @@ class Best(Smallest):
 
 def write_model(artifact: Artifact, path: Path) -> None:
     """Write a candidate to where a user keeps it, whole or not at all."""
-    try:
+    with writing(shown(str(path))):
         make_folder(path.parent)
         artifact.write(path, atomic_writer)
-    except OSError as error:
-        raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror or error}") from error

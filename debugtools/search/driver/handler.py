@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layerwise._tool.debugtools.search.driver.files import Best, Files
+from layerwise._tool.debugtools.search.driver.history import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchPlan
-from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject

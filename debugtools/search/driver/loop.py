@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.debugtools.search.driver.files import Files
-from layerwise._tool.debugtools.search.driver.history import VerdictRows
-from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
+from layerwise._tool.debugtools.search.driver.history import Replay, VerdictRows, replay_key
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Auto, Judge, Judgement, Undo
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.debugtools.search.rows import BandRow, CandidateRow

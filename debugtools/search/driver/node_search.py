@@ -13,9 +13,8 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.search.driver.files import Best, Files
 from layerwise._tool.debugtools.search.driver.handler import ModelHandler
-from layerwise._tool.debugtools.search.driver.history import VerdictRows
+from layerwise._tool.debugtools.search.driver.history import VerdictRows, replay_of
 from layerwise._tool.debugtools.search.driver.loop import MakePlan, SearchLoop, SearchPlan, bisect_plan, reduce_plan
-from layerwise._tool.debugtools.search.driver.replay import replay_of
 from layerwise._tool.debugtools.search.driver.start import Noise, Notes, begin
 from layerwise._tool.debugtools.search.driver.verify import Verifier, is_bad
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
@@ -180,8 +179,8 @@ class NodeSearch:
         self._history, self._notes = VerdictRows(context), Notes(context)
         self._replay = replay_of(spec, context)
         self._files = Files(context, spec, Path.cwd())
-        noise = Noise(spec.flaky, 1 - spec.confidence) if spec.flaky else None
-        self._start = begin(context, setup, self._history, self._notes, self._by == "comparison", noise)
+        self._noise = Noise(spec.flaky, 1 - spec.confidence) if spec.flaky else None
+        self._start = begin(context, setup, self._history, self._notes, self._by == "comparison", self._noise)
 
     def run(self) -> NodeSearchResult:
         """Search; the job's result."""
@@ -224,8 +223,7 @@ class NodeSearch:
         return outcome.result(plan, loop, self.subject, self._verifier(judge), self._best, self._replay.path)
 
     def _verifier(self, judge: Judge | None) -> Verifier:
-        spec = self._spec
-        return Verifier(self._context, self.subject, judge, self._history, self._files, spec.flaky, 1 - spec.confidence)
+        return Verifier(self._context, self.subject, judge, self._history, self._files, self._noise)
 
     def _plan(self) -> MakePlan:
         width = self._judge.parallel

@@ -9,9 +9,8 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.search.driver.files import Files
-from layerwise._tool.debugtools.search.driver.history import VerdictRows
+from layerwise._tool.debugtools.search.driver.history import VerdictRows, replay_of
 from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchLoop, SearchPlan
-from layerwise._tool.debugtools.search.driver.replay import replay_of
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
 from layerwise._tool.debugtools.search.judges.original import RerunJudge
 from layerwise._tool.debugtools.search.judges.person import PersonJudge

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import writing
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.search.judges.check_folder import write_golden, write_inputs
 from layerwise._tool.debugtools.search.judges.protocol import (
     NOTHING,
     Artifact,
@@ -20,6 +19,8 @@ from layerwise._tool.debugtools.search.judges.protocol import (
     Judgement,
     OneAtATime,
     Undo,
+    write_golden,
+    write_inputs,
 )
 from layerwise._tool.debugtools.search.rows import VerdictQuestion
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
@@ -69,7 +70,7 @@ class PersonJudge(OneAtATime):
             self._context.warn(f"{shown(str(value), 40)!r} is no answer: good, bad, skip, undo or auto is one")
 
     def _write(self, artifact: Artifact) -> dict[str, Path]:
-        try:
+        with writing(shown(str(self._path))):
             make_folder(self._path.parent)
             artifact.write(self._path, atomic_writer)
             files = {"model": self._path}
@@ -77,8 +78,6 @@ class PersonJudge(OneAtATime):
                 files["inputs"] = write_inputs(artifact, self._path)
             if self._golden:
                 files["outputs"] = write_golden(self._golden(artifact), self._path)
-        except OSError as error:
-            raise LayerwiseError(f"{shown(str(self._path))} cannot be written: {error.strerror or error}") from error
         return files
 
     def _question(

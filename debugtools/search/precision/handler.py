@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.debugtools.search.driver.files import Files, Smallest
 from layerwise._tool.debugtools.search.driver.handler import band_row
+from layerwise._tool.debugtools.search.driver.history import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchPlan
-from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
 from layerwise._tool.debugtools.search.precision.choices import Choices
 from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup

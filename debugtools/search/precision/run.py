@@ -16,16 +16,14 @@ from layerwise._tool.debugtools.compare.run import run_comparison
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import MarkSpec
 from layerwise._tool.debugtools.search.driver.files import Files
-from layerwise._tool.debugtools.search.driver.history import VerdictRows
+from layerwise._tool.debugtools.search.driver.history import Replay, VerdictRows, replay_of
 from layerwise._tool.debugtools.search.driver.loop import MakePlan, SearchLoop, SearchPlan
-from layerwise._tool.debugtools.search.driver.replay import Replay, replay_of
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement
 from layerwise._tool.debugtools.search.precision.handler import Best, PrecisionHandler
 from layerwise._tool.debugtools.search.precision.scores import measured
 from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup
-from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 from layerwise._tool.debugtools.search.precision.ways import words
 from layerwise._tool.debugtools.search.rows import (
     FileVerdict,
@@ -35,6 +33,7 @@ from layerwise._tool.debugtools.search.rows import (
     PrecisionSearchResult,
     VerdictRow,
 )
+from layerwise._tool.debugtools.search.spec import PrecisionSpec
 from layerwise._tool.debugtools.search.strategies.precision import LayerSearch, PrecisionResult, PrecisionSearch, Scores
 from layerwise._tool.debugtools.search.strategies.protocol import Search, Verdict
 from layerwise._tool.surgery.precision.plan import node_label

@@ -24,9 +24,9 @@ from layerwise._tool.debugtools.compare.spec import NO_FILES, CompareSpec, MarkS
 from layerwise._tool.debugtools.search.judges.original import Feed, Original, ends, stronger
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
 from layerwise._tool.debugtools.search.precision.choices import Choices, QuantisedChoices
-from layerwise._tool.debugtools.search.precision.spec import LowType, PrecisionSpec, rounds_like
 from layerwise._tool.debugtools.search.precision.ways import Quantised, Way, calibrated, full, uses_flags, way_for
 from layerwise._tool.debugtools.search.rows import CandidateRow
+from layerwise._tool.debugtools.search.spec import LowType, PrecisionSpec, rounds_like
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:

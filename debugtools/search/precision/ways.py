@@ -20,12 +20,12 @@ from layerwise._tool.backends.tensors import dtype_name, dtype_row
 from layerwise._tool.backends.trt.building.precision import by_flags
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import ConfigOptions, TrtOptions, to_dict, trt_options
-from layerwise._tool.debugtools.bench.layers import with_names
+from layerwise._tool.debugtools.bench.profile_child import with_names
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.stream import short_lived
 from layerwise._tool.debugtools.convert.engine_precision import reduced
 from layerwise._tool.debugtools.search.judges.protocol import Artifact
-from layerwise._tool.debugtools.search.precision.spec import LowType
+from layerwise._tool.debugtools.search.spec import LowType
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.precision.lowering import Lowering
 from layerwise._tool.surgery.precision.plan import node_label
