@@ -88,7 +88,8 @@ def _write(context: "JobContext", spec: BundleSpec, subject: Subject) -> Path:
     feed = {name: artifact.feeds[name] for name in artifact.feeds if name not in artifact.frozen}
     if subject.suspect.spec.kind == "trt":
         settle(model, subject.suspect.spec, feed)
-        feed = {name: feed[name] for name in ends_of(model) if name in feed}
+        taken = onnx.load(model, load_external_data=False).graph.input
+        feed = {value.name: feed[value.name] for value in taken if value.name in feed}
     rules, numbers = _measure(subject, artifact)
     fault = Fault(
         model=model,
@@ -143,8 +144,3 @@ def settle(path: Path, runner: RunnerSpec, feed: Mapping[str, NDArray[Any]]) -> 
     if whole.ByteSize() >= onnx.checker.MAXIMUM_PROTOBUF:
         raise LayerwiseError("the bundle's model is larger than 2 GB: reduce it first")
     atomic_write(path, whole.SerializeToString())
-
-
-def ends_of(path: Path) -> list[str]:
-    """Return the names of a model's inputs."""
-    return [value.name for value in onnx.load(path, load_external_data=False).graph.input]

@@ -14,13 +14,13 @@ from layerwise._tool.debugtools.compare.spec import NO_FILES, CompareSpec, MarkS
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.precision.ways import full
+from layerwise._tool.debugtools.search.rows import NodeSearchResult
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.triage.finding import (
     Bundled,
     Case,
     Done,
     Finding,
-    Reduced,
     Sanitized,
     failed,
     outputs_told,
@@ -154,12 +154,12 @@ def reduce(case: Case) -> Finding:
     """Is there a smaller model that still fails?"""
     compare = plain(case.spec.compare)
     spec = DebugSpec(compare=compare, output=str(case.folder / "reduced.onnx"))
-    done = case.jobs.run("debug_reduce", spec, "reduce", Reduced)
+    done = case.jobs.run("debug_reduce", spec, "reduce", NodeSearchResult)
     found = done.result.found
     told = [done.problem or done.result.summary]
     if not found or not done.result.verified:
         return Finding("no", told, [done.job])
-    nodes = [node.i for node in found[0].nodes]
+    nodes = [node.i for node in found[0].nodes if node.i is not None]
     return Finding("yes", told, [done.job], {"nodes": nodes, "model": found[0].path})
 
 

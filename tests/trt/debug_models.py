@@ -21,7 +21,7 @@ from layerwise._tool.debugtools.actions import hand_over
 from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec
 from layerwise._tool.debugtools.search.spec import DebugSpec, FlakySpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
-from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.spec import PrecisionSpec
 from support.debugging import as_read, search, job_folder
 from support.locating import run_locate
 hand_over()

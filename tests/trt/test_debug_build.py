@@ -29,7 +29,7 @@ from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.trt.building.builder import build_engine
 from layerwise._tool.backends.trt.options import TrtOptions, to_dict
-from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
+from layerwise._tool.debugtools.search.spec import BuildsSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 from support.debugging import job_folder, search

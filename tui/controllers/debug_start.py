@@ -11,8 +11,7 @@ from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
-from layerwise._tool.debugtools.search.builds.spec import ENGINE, BuildsSpec
-from layerwise._tool.debugtools.search.spec import DebugSpec, PrecisionSpec
+from layerwise._tool.debugtools.search.spec import ENGINE, BuildsSpec, DebugSpec, PrecisionSpec
 from layerwise._tool.debugtools.triage.spec import TriageSpec
 from layerwise._tool.tui.cli.debug.locate import locate_line
 from layerwise._tool.tui.cli.request.line import command_line

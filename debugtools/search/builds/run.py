@@ -25,7 +25,6 @@ from layerwise._tool.debugtools.search.builds.narrow import (
     told,
     varied,
 )
-from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
 from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop, SearchPlan
 from layerwise._tool.debugtools.search.driver.repeat import until_of
@@ -34,7 +33,7 @@ from layerwise._tool.debugtools.search.judges.command import CommandJudge
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import AfterCrash, By, Judge, last_crash
 from layerwise._tool.debugtools.search.rows import BuildsResult
-from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.spec import BuildsSpec, DebugSpec
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.debugtools.search.strategies.repeat import RepeatResult, RepeatSearch, Until
 
