@@ -14,7 +14,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.memory import over_budget, peak
 from layerwise._tool.debugtools.compare.observing.iteration import Observer
-from layerwise._tool.debugtools.compare.observing.sequence import in_sequence
+from layerwise._tool.debugtools.compare.observing.store import in_sequence
 from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs
 from layerwise._tool.debugtools.compare.plots.drawing import Plots
 from layerwise._tool.debugtools.compare.rows import (

@@ -25,7 +25,7 @@ from layerwise._tool.debugtools.search.driver.history import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchPlan
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.original import RerunJudge
-from layerwise._tool.debugtools.search.judges.protocol import Artifact, By, Judge, Judgement, OneAtATime, plain_writer
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, By, Judge, Judgement, plain_writer
 from layerwise._tool.debugtools.search.rows import CandidateRow, NoteRow
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
-class BuildJudge(OneAtATime):
+class BuildJudge(Judge):
     """Builds what is asked about, an artifact that has but a number yet, and has `judge` say what it is worth.
 
     What cannot be built is bad; with tactics that we chose it is skipped, since that says nothing of the model.
@@ -102,7 +102,7 @@ class EngineJudge(RerunJudge):
             self._path.unlink(missing_ok=True)
 
 
-class NoJudge(OneAtATime):
+class NoJudge(Judge):
     """Whatever can be built is good."""
 
     def judge(self, artifact: Artifact | None) -> Judgement:

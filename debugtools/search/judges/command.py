@@ -26,6 +26,7 @@ from layerwise._tool.backends.filesystem.temporary import environment_of_user, n
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.judges.protocol import (
     Artifact,
+    Judge,
     Judgement,
     plain_writer,
     write_golden,
@@ -139,7 +140,7 @@ Tell = Callable[[str], None]
 _LOOK = 0.1  # seconds between looks at what is printed
 
 
-class CommandJudge:
+class CommandJudge(Judge):
     """Runs the command once a candidate, without a shell, in a folder of its own under `folder`.
 
     The candidate lies there under its name, with its inputs and the reference's outputs beside it where the command

@@ -31,7 +31,7 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, co
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import UNIT_ROUNDOFF, Rule, Tolerances, unit_roundoff
 from layerwise._tool.debugtools.compare.sides.stream import of_cut
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MetricName
-from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judge, Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.debugtools.search.rows import Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
@@ -120,7 +120,7 @@ _VARIES = re.compile(r"'[^']*'|\b0x[0-9a-f]+\b|\d+|/\S+")
 _SEVERAL = "TensorRT's parser refuses the model: "  # then a line for each node
 
 
-class ComparisonJudge(OneAtATime):
+class ComparisonJudge(Judge):
     """Judges in this process, one candidate at a time; only the suspect runs.
 
     A candidate is bad if one of its outputs is off, by `InnerRules`; if it cannot be built or run it is skipped, unless

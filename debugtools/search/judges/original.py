@@ -25,7 +25,7 @@ from layerwise._tool.debugtools.compare.table.layer_rows import plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.table.saving import Savers, severity
-from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judge, Judgement
 from layerwise._tool.debugtools.search.rows import Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
@@ -116,7 +116,7 @@ def ends(setup: Setup) -> tuple[ModelSide, Side]:
     return suspect, setup.sides[-1]
 
 
-class RerunJudge(OneAtATime):
+class RerunJudge(Judge):
     """Bad if any iteration fails by the user's tolerances. LayerwiseError if no iteration compares anything."""
 
     def __init__(self, context: "JobContext", setup: Setup) -> None:

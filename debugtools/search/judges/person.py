@@ -17,7 +17,6 @@ from layerwise._tool.debugtools.search.judges.protocol import (
     Auto,
     Judge,
     Judgement,
-    OneAtATime,
     Undo,
     write_golden,
     write_inputs,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 CHOICES = ["good", "bad", "skip", "undo", "auto"]  # auto: let the machine finish
 
 
-class PersonJudge(OneAtATime):
+class PersonJudge(Judge):
     """path: where the candidate's model goes, its inputs beside it (and the reference's outputs, where `golden` has
     them). machine: measures too, as a suggestion.
     """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.feeds.sources import save_feeds
@@ -63,29 +63,19 @@ class Artifact:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 
-class Judge(Protocol):
-    """Answers about artifacts (None: there is none, the same thing is tried again).
-
-    parallel: how many it may be asked about at once, from threads.
-    """
+class Judge:
+    """Answers about artifacts (None: there is none, the same thing is tried again), in this thread."""
 
     @property
-    def parallel(self) -> int: ...
+    def parallel(self) -> int:
+        """How many it may be asked about at once, from threads."""
+        return 1
 
-    def judge(self, artifact: Artifact | None) -> Judgement: ...
+    def judge(self, artifact: Artifact | None) -> Judgement:
+        raise NotImplementedError
 
     def stop(self) -> None:
         """No answer is awaited any more."""
-        ...
-
-
-class OneAtATime:
-    """A judge in this thread."""
-
-    parallel = 1
-
-    def stop(self) -> None:
-        pass
 
 
 class Undo(Exception):
@@ -96,7 +86,7 @@ class Auto(Exception):
     """A person lets the machine finish."""
 
 
-class AfterCrash(OneAtATime):
+class AfterCrash(Judge):
     """A judge that skips the candidate `key`, for the reason `why`."""
 
     def __init__(self, judge: Judge, key: str, why: str) -> None:

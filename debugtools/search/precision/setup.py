@@ -22,7 +22,7 @@ from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import Side
 from layerwise._tool.debugtools.compare.spec import NO_FILES, CompareSpec, MarkSpec, ToleranceSpec
 from layerwise._tool.debugtools.search.judges.original import Feed, Original, ends, stronger
-from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement, OneAtATime
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judge, Judgement
 from layerwise._tool.debugtools.search.precision.choices import Choices, QuantisedChoices
 from layerwise._tool.debugtools.search.precision.ways import Quantised, Way, calibrated, full, uses_flags, way_for
 from layerwise._tool.debugtools.search.rows import CandidateRow
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
-class MixedJudge(OneAtATime):
+class MixedJudge(Judge):
     """way: how the runner is given a choice. The reference's outputs are computed once and kept.
 
     Without tolerances of the user's, or with "auto", an output passes if rounding in the low type explains its error:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -103,24 +103,10 @@ class LowGraph:
     types: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
 
 
-class Way(Protocol):
-    """file_spec: the runner for the model that is found, as a file. told: the way in words."""
-
-    file_spec: RunnerSpec
-    told: str
-
-    def candidate(self, artifact: Artifact) -> tuple[Loadable, RunnerSpec]:
-        """A choice and the runner that runs it; the artifact's nodes are those that are kept."""
-        ...
-
-    def all_low(self) -> LowGraph:
-        """For measuring single nodes."""
-        ...
-
-
 class InGraph:
     """Candidates are models whose nodes are low, or FP32 between Cast round trips (`emulate`).
 
+    file_spec: the runner for the model that is found, as a file. told: the way in words.
     Where the user chose no level of optimisation, nothing of the latter is fused: onnxruntime takes casts for parts of
     a LayerNorm, and then refuses the node that it made.
     """
@@ -135,9 +121,11 @@ class InGraph:
         self._spec = _unfused(spec) if plain else spec
 
     def candidate(self, artifact: Artifact) -> tuple[Loadable, RunnerSpec]:
+        """A choice and the runner that runs it; the artifact's nodes are those that are kept."""
         return Loadable(data=artifact.build(), folder=self._lowering.folder), self._spec
 
     def all_low(self) -> LowGraph:
+        """For measuring single nodes."""
         model = self._lowering.model(())
         types = {name: dtype_row(dtype_name(number)).numpy for name, number in tensor_types(model).items()}
         return LowGraph(GraphCut(model), self._lowering.folder, self.file_spec, types)
@@ -176,6 +164,10 @@ class Quantised(ByFlags):
         """The model with quantisation nodes in its graph, within a `with`."""
         options = trt_options(flagged(in_graph(self._spec), "int8", kept).options)
         return reduced(self._named, options, lambda text: None)
+
+
+Way = InGraph | ByFlags
+"""How a runner is given a choice."""
 
 
 def way_for(runner: RunnerSpec, model: Model, lowering: Lowering, low: LowType, *, emulate: bool) -> Way:

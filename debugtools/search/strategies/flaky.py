@@ -12,12 +12,11 @@ how often "bad" would be the next verdict on either side.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from layerwise._tool.debugtools.search.strategies.costs import running_costs
+from layerwise._tool.debugtools.search.strategies.bisect import running_costs
 from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
 
 Floats = NDArray[np.float64]
@@ -35,16 +34,6 @@ class Tally:
     good_after: Ints
 
 
-class Noise(Protocol):
-    """How verdicts come about."""
-
-    def log_likelihood(self, tally: Tally) -> Floats: ...
-
-    def bad_rates(self, tally: Tally) -> tuple[Floats, Floats]:
-        """P(the next verdict is bad) before and from each hypothesis on; each of length 1 or one per hypothesis."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class KnownNoise:
     """false_good: P(good) where it is bad; false_bad: P(bad) where it is good (0: a bad verdict is proof)."""
@@ -59,6 +48,7 @@ class KnownNoise:
         return np.asarray(sum(log * count for log, count in zip(logs, counts, strict=True)), np.float64)
 
     def bad_rates(self, tally: Tally) -> tuple[Floats, Floats]:
+        """P(the next verdict is bad) before and from each hypothesis on; each of length 1 or one per hypothesis."""
         return np.array([self.false_bad]), np.array([1 - self.false_good])
 
 
@@ -128,7 +118,7 @@ class FlakyBisect:
         weights: Sequence[float] | None = None,
     ) -> None:
         known = false_good is not None and false_bad is not None
-        self._noise: Noise = KnownNoise(false_good or 0.0, false_bad or 0.0) if known else UnknownNoise()
+        self._noise = KnownNoise(false_good or 0.0, false_bad or 0.0) if known else UnknownNoise()
         self._n, self._delta = n, delta
         self._costs = None if weights is None else running_costs(weights)
         self._bad, self._good = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)

@@ -13,7 +13,7 @@ from math import ceil, log2
 
 import numpy as np
 
-from layerwise._tool.debugtools.search.strategies.costs import Costs, running_costs, split
+from layerwise._tool.debugtools.search.strategies.bisect import Costs, running_costs, split
 from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
 from layerwise._tool.debugtools.search.strategies.steps import ItemSet, StepRun, Steps, ahead, bits
 
