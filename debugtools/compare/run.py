@@ -16,7 +16,7 @@ from layerwise._tool.debugtools.compare.memory import over_budget, peak
 from layerwise._tool.debugtools.compare.observing.iteration import Observer
 from layerwise._tool.debugtools.compare.observing.store import in_sequence
 from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs
-from layerwise._tool.debugtools.compare.plots.drawing import Plots
+from layerwise._tool.debugtools.compare.plots import Plots
 from layerwise._tool.debugtools.compare.rows import (
     CompareResult,
     EngineFileRow,

@@ -20,19 +20,10 @@ class IntKernel(FloatKernel):
     """Integers of up to 32 bits, and bool: int64 holds every difference exactly."""
 
     def __init__(self, how: Arithmetic, atol: float, rtol: float, infinities_equal: bool) -> None:
-        super().__init__(Arithmetic(how.kind, np.dtype(np.int64)), atol, rtol, infinities_equal)
+        super().__init__(Arithmetic(how.kind, np.dtype(np.int64)), atol, rtol, False)
 
-    def _take_different(self, x: Array, y: Array, at: int) -> None:
-        totals, n = self.totals, x.size
-        left, right = self._lift(x, 0), self._lift(y, 1)
-        left64, right64 = self._double(left, 0), self._double(right, 1)
-        self._side(totals.a, left, left64, at)
-        self._side(totals.b, right, right64, at)
-        error = np.abs(np.subtract(left, right, out=self._buffer(2, n)), out=self._buffer(2, n))
-        error64 = np.subtract(left64, right64, out=self.scratch.doubles[2][:n])
-        totals.product += dot(error64, right64)
-        ratio = np.divide(error, np.abs(right, out=self._buffer(3, n)), out=self.scratch.doubles[3][:n])
-        self._errors(error, np.abs(error64, out=error64), ratio, at)
+    def _ratio(self, error: Array, magnitude: Array) -> Array:
+        return np.divide(error, magnitude, out=self.scratch.doubles[3][: error.size])
 
     def _count_over(self, error: Array, ratio: Array) -> int:
         within = error <= _floor(self.atol)
@@ -55,8 +46,7 @@ class WideKernel(IntKernel):
         size = np.where(error == _MOST, np.abs(left64 - right64), error)  # beyond uint64, doubles still tell the size
         error64 = np.multiply(size, sign, out=self.scratch.doubles[2][:n])
         totals.product += dot(error64, right64)
-        ratio = np.divide(error, wide_magnitude(y), out=self.scratch.doubles[3][:n])
-        self._errors(error, np.abs(error64, out=error64), ratio, at)
+        self._errors(error, np.abs(error64, out=error64), self._ratio(error, wide_magnitude(y)), at)
 
     def _lift(self, values: Array, index: int) -> Array:
         return values

@@ -214,7 +214,10 @@ class FloatKernel:
             error, magnitude = error.astype(np.float64), magnitude.astype(np.float64)
         totals.product += dot(error64, right64)
         np.abs(error64, out=error64)
-        self._errors(error, error64, np.divide(error, magnitude, out=magnitude), at)
+        self._errors(error, error64, self._ratio(error, magnitude), at)
+
+    def _ratio(self, error: Array, magnitude: Array) -> Array:
+        return np.divide(error, magnitude, out=magnitude)
 
     def _errors(self, error: Array, error64: Array, ratio: Array, at: int) -> None:
         totals, n = self.totals, error.size

@@ -62,10 +62,10 @@ class ReferenceTensors(Mapping[str, Array]):
         allowed = limits(budget, resident(), built=reference.spec.kind == "trt")
         self._store = ArrayStore(allowed.waiting, folder)
         self._zeros: dict[str, Array] = {}
-        self._feed = dict(suspect.fit(feed, _unheard))
+        self._feed = dict(suspect.fit(feed, unheard))
         known = _sizes(suspect, self._feed)
         other = isinstance(reference, ModelSide) and reference.model is not suspect.model
-        fed = reference.fit(feed, _unheard) if isinstance(reference, ModelSide) else feed
+        fed = reference.fit(feed, unheard) if isinstance(reference, ModelSide) else feed
         theirs = _sizes(reference, fed) if other else known
         self._names = dict(self._shared(known, theirs))
         self._types = _types(suspect.model.cut) if other or isinstance(reference, SavedSide) else {}
@@ -164,7 +164,7 @@ def _opaque(known: Sizes, name: str) -> bool:
     return name in known and known[name].opaque
 
 
-def _unheard(text: str) -> None:
+def unheard(text: str) -> None:
     """The run that shows the failure has said it already."""
 
 

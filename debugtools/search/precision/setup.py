@@ -23,6 +23,7 @@ from layerwise._tool.debugtools.compare.sides.side import Side
 from layerwise._tool.debugtools.compare.spec import NO_FILES, CompareSpec, MarkSpec, ToleranceSpec
 from layerwise._tool.debugtools.search.judges.original import Feed, Original, ends, stronger
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judge, Judgement
+from layerwise._tool.debugtools.search.judges.subject import unheard
 from layerwise._tool.debugtools.search.precision.choices import Choices, QuantisedChoices
 from layerwise._tool.debugtools.search.precision.ways import Quantised, Way, calibrated, full, uses_flags, way_for
 from layerwise._tool.debugtools.search.rows import CandidateRow
@@ -109,7 +110,7 @@ class _Sides(Original):
         if side is not self.suspect:
             return self.golden[number]
         assert self.candidate is not None
-        result = self.candidate.infer(self.suspect.fit(feed, _unheard))
+        result = self.candidate.infer(self.suspect.fit(feed, unheard))
         self.suspect.declared = frozenset(map(self.suspect.common, self.candidate.outputs))
         outputs = {self.suspect.common(own): array for own, array in result.outputs.items()}
         return IterationResult(outputs, result.runtime, self.suspect.name)
@@ -125,10 +126,6 @@ def root_mean_square(array: Array) -> float:
         return 0.0
     values = array[np.isfinite(array)].astype(np.float64)
     return float(np.sqrt(np.mean(values * values))) if values.size else 0.0
-
-
-def _unheard(text: str) -> None:
-    """The first run has said it already."""
 
 
 _CPU = frozenset({"cpu", "cpuexecutionprovider"})
@@ -225,7 +222,7 @@ class PrecisionSetup:
     def artifact(self, items: tuple[int, ...], key: str, phase: str, iteration: int = 0) -> Artifact:
         """A choice as a candidate."""
         suspect = self.suspect
-        feed = suspect.fit(self.machine.feeds[0], lambda text: None)
+        feed = suspect.fit(self.machine.feeds[0], unheard)
         about = CandidateRow(key, phase, len(self.choices.nodes(items)), node="", op="")
         return self.choices.artifact(items, feed, suspect.model.cut.outputs, about, iteration)
 

@@ -29,6 +29,13 @@ class PrecisionResult:
     kept: tuple[int, ...] | None
     minimal: bool
 
+    def band(self, n: int) -> Band:
+        """The same over positions 0..n-1."""
+        states: list[BandState] = ["unknown" if self.kept is None else "good"] * n
+        for item in self.kept or ():
+            states[item] = "bad"
+        return runs(states)
+
 
 @dataclass(frozen=True, slots=True)
 class Scores:
@@ -77,10 +84,7 @@ class PrecisionSearch:
         return Progress(len(self._told), 0 if self.done else self._trail.left)
 
     def band(self) -> Band:
-        states: list[BandState] = ["unknown" if self._passing is None else "good"] * self._n
-        for item in bits(self._passing or 0):
-            states[item] = "bad"
-        return runs(states)
+        return self.result().band(self._n)
 
     def result(self) -> PrecisionResult:
         if self._passing is None:
@@ -210,10 +214,7 @@ class LayerSearch:
         return Progress(len(self._told), left)
 
     def band(self) -> Band:
-        states: list[BandState] = ["unknown" if self._good > self.n else "good"] * self.n
-        for position in self._kept(self._good) if self._good <= self.n else ():
-            states[position] = "bad"
-        return runs(states)
+        return self.result().band(self.n)
 
     def result(self) -> PrecisionResult:
         return PrecisionResult(self._kept(self._good) if self._good <= self.n else None, False)
