@@ -14,8 +14,8 @@ Mode = Literal["bisect", "linear", "ddmin"]
 class CheckSpec(Spec, frozen=True):
     """A command that judges: no shell, run in a folder of its own that links to all that is in the job's.
 
-    fail_codes, ignore_fail_codes, fail_regex: as `debugtools.search.judges.pass_rule` says. timeout: seconds; what
-    takes longer is skipped. parallel: how many run side by side. environment: variables over the job's own.
+    fail_codes, ignore_fail_codes, fail_regex: as `debugtools.search.judges.command.PassRule` says. timeout: seconds;
+    what takes longer is skipped. parallel: how many run side by side. environment: variables over the job's own.
     """
 
     command: list[str]
