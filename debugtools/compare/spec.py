@@ -9,6 +9,10 @@ from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec, S
 Stat = Literal["elemwise", "max", "mean", "median", "quantile"]
 Observing = Literal["executed", "every", "marked"]
 MetricName = Literal["simple", "indices", "l2", "cosine_similarity", "psnr", "snr", "perceptual_metrics"]
+FIELDS: dict[str, str] = {
+    "l2": "l2", "cosine_similarity": "cosine", "psnr": "psnr", "snr": "snr", "perceptual_metrics": "lpips",
+}  # fmt: skip
+"""Of metrics of one number: where a rule has the threshold, and a comparison and its row the number."""
 
 
 class MarkSpec(Spec, frozen=True):

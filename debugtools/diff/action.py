@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.diff.spec import DiffSpec
 from layerwise._tool.debugtools.diff.tensors import diff_inputs, diff_results
 from layerwise._tool.debugtools.engines.tactics import REPLAY_DECODERS, Replay, load_replay
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _NAMES = {
     "results": "saved outputs", "inputs": "saved inputs", "model": "an ONNX model", "tactics": "a tactic replay",
@@ -95,14 +98,6 @@ def _bare(value: Any) -> Any:
     return value if isinstance(value, _PLAIN) else _text(value)
 
 
-class Context(Protocol):
-    """What the action needs of a job."""
-
-    params: dict[str, Any]
-
-    def log(self, text: str, level: str = "info") -> None: ...
-
-
 @dataclass(frozen=True)
 class DiffFile:
     """One of the two. content: what was loaded to tell the kind, where that is all there is to load."""
@@ -112,7 +107,7 @@ class DiffFile:
     content: Any = None
 
 
-def diff(context: Context) -> dict[str, Any]:
+def diff(context: "JobContext") -> dict[str, Any]:
     """Compare the files that `context.params` names (a DiffSpec).
 
     Lines of text are log events of level "out". Result: passed (they are equal), and the outcome's kind, summary and

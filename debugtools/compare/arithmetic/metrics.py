@@ -28,8 +28,8 @@ from layerwise._tool.debugtools.compare.arithmetic.order_statistics import (
     quantile,
     summary,
 )
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import FIELDS, Rule, rounding_bound
-from layerwise._tool.debugtools.compare.spec import MetricName
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
+from layerwise._tool.debugtools.compare.spec import FIELDS, MetricName
 
 
 @dataclass(slots=True)

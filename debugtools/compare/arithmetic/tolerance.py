@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.spec import Stat, ToleranceSpec
+from layerwise._tool.debugtools.compare.spec import FIELDS, Stat, ToleranceSpec
 
 DEFAULT_TOLERANCE = 1e-5
 SAFETY = 16.0
@@ -36,10 +36,6 @@ UNIT_ROUNDOFF = {
     "float6_e3m2fn": 2.0**-3,
     "float4_e2m1fn": 2.0**-2,
 }
-FIELDS: dict[str, str] = {
-    "l2": "l2", "cosine_similarity": "cosine", "psnr": "psnr", "snr": "snr", "perceptual_metrics": "lpips",
-}  # fmt: skip
-"""Of metrics of one number: where a rule has the threshold, and a comparison and its row the number."""
 _BY_NAME = ("atol", "rtol", "stat", "quantile", "index_tolerance", *FIELDS.values())
 
 

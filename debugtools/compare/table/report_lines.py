@@ -1,17 +1,18 @@
 """Report lines of one compared tensor, in the words Polygraphy's users and their `--fail-regex` know."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, START, WARNING
-from layerwise._tool.backends.results.accuracy import METRICS, Metric
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import FIELDS
 from layerwise._tool.debugtools.compare.pairing.left_out import KINDS, why_not
 from layerwise._tool.debugtools.compare.rows import LayerRow, SideStats
-from layerwise._tool.debugtools.compare.spec import ToleranceSpec
+from layerwise._tool.debugtools.compare.spec import FIELDS, ToleranceSpec
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.results.accuracy import Metric
 
 NAME_LIMIT = 300
 
@@ -26,7 +27,13 @@ class ReportLine(NamedTuple):
 
 def label(metric: str) -> str:
     """How a metric is named at the head of its lines."""
-    return METRICS[metric].label if metric in METRICS else metric
+    return _known(metric).label if metric in FIELDS else metric
+
+
+def _known(metric: str) -> "Metric":
+    from layerwise._tool.backends.results.accuracy import METRICS
+
+    return METRICS[metric]
 
 
 def name(text: object) -> str:
@@ -66,8 +73,8 @@ def metric_lines(row: LayerRow, metric: str, rules: ToleranceSpec) -> Iterator[R
         yield from _different_shapes(row)
     elif metric == "simple":
         yield from _simple(row, rules)
-    elif metric in METRICS:
-        yield _single(row, METRICS[metric], passed(row, metric), rules)
+    elif metric in FIELDS:
+        yield _single(row, _known(metric), passed(row, metric), rules)
     elif metric == "indices":
         yield _indices(row, passed(row, metric), rules)
     else:
@@ -106,8 +113,8 @@ def compact(row: LayerRow) -> str:
     place = f"#{row.i} {name(row.op or '?')}"
     finding = f" | {row.finding}" if row.finding else ""
     for metric in row.metrics:
-        if metric in METRICS:
-            finding = f" | {METRICS[metric].label} {number(getattr(row, FIELDS[metric]))}{finding}"
+        if metric in FIELDS:
+            finding = f" | {label(metric)} {number(getattr(row, FIELDS[metric]))}{finding}"
     if row.note:
         finding += f" | {shown(row.note, 300)}"
     return (
@@ -179,7 +186,7 @@ def _stats(stats: SideStats | None) -> str:
     return ", ".join([*texts, *quantiles])
 
 
-def _single(row: LayerRow, metric: Metric, ok: bool, rules: ToleranceSpec) -> ReportLine:
+def _single(row: LayerRow, metric: "Metric", ok: bool, rules: ToleranceSpec) -> ReportLine:
     field = FIELDS[metric.name]
     limit = rule(getattr(rules, field), row.tensor, metric.default)
     words = "min required" if metric.more_is_better else "tolerance"

@@ -26,12 +26,11 @@ from layerwise._tool.backends.results.accuracy import passed as accuracy_passed
 from layerwise._tool.backends.results.writer import open_results_writer
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import FIELDS
 from layerwise._tool.debugtools.compare.pairing.left_out import compared
 from layerwise._tool.debugtools.compare.plots import file_name, merged_folder
 from layerwise._tool.debugtools.compare.rows import Average, CompareResult, LayerRow, MetricSummary, Pair, RowSummary
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.compare.spec import FIELDS, CompareSpec
 
 
 class Outcome:
