@@ -14,7 +14,7 @@ from layerwise._tool.backends.onnxrt.quantize_spec import QuantizeSpec
 from layerwise._tool.backends.reference.evaluate import tensor_infos
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import Structure, changed
-from layerwise._tool.surgery.precision.bodies import every_node
+from layerwise._tool.surgery.precision.conversion import every_node
 from layerwise._tool.surgery.precision.plan import node_label
 from layerwise._tool.surgery.rewrite.tidy import in_order
 from layerwise._tool.surgery.saving.model import save

@@ -26,8 +26,7 @@ from layerwise._tool.debugtools.triage.finding import (
     failed,
     outputs_told,
 )
-from layerwise._tool.surgery.sanitize.action import SanitizeJob
-from layerwise._tool.surgery.sanitize.steps import SanitizeSpec
+from layerwise._tool.surgery.sanitize.action import SanitizeJob, SanitizeSpec
 
 _QUIET: dict[str, Any] = {"save_inputs": None, "save_outputs": None, "save_accuracy": None, "save_heatmaps": None,
                           "save_error_plots": None, "save_input_blob": None}  # fmt: skip

@@ -6,19 +6,20 @@ between them, the segments run each node once; with optimisation off every tenso
 unsegmented run. Weights stay external data in the model's own file.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import onnx
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.backends.model.reads import captures, reads
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.cut.sizes import Estimate
-from layerwise._tool.surgery.model.node_order import topological
+from layerwise._tool.surgery.model.topological_order import topological
 
 _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be graph inputs
+CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 
 
 @dataclass(frozen=True)
@@ -185,3 +186,27 @@ def _external_bytes(tensor: onnx.TensorProto) -> int:
         if entry.key == "length" and entry.value.isdigit():
             return int(entry.value)
     return 0
+
+
+def bodies(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
+    """Return the bodies of a node, each with the name of its attribute."""
+    return ((attribute.name, attribute.g) for attribute in node.attribute if attribute.HasField("g"))
+
+
+def body_graph(outer: GraphCut, body: onnx.GraphProto, types: Mapping[str, int]) -> GraphCut:
+    """Return a body as a separate graph: its captures become inputs, or weights if they are weights outside.
+
+    types: ONNX element types of tensors that may be captured. Weights stay in place, as in `outer`.
+    """
+    model = onnx.ModelProto(ir_version=outer.model.ir_version)
+    model.opset_import.extend(outer.model.opset_import)
+    model.functions.extend(outer.model.functions)
+    model.graph.CopyFrom(body)
+    for name in captures(body):
+        if name in outer.initializers:
+            model.graph.initializer.append(outer.initializers[name])
+        elif name in outer.sparse:
+            model.graph.sparse_initializer.append(outer.sparse[name])
+        else:
+            model.graph.input.add(name=name).type.tensor_type.elem_type = types.get(name, 0)
+    return GraphCut(model)

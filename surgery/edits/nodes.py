@@ -13,8 +13,7 @@ from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
 from layerwise._tool.surgery.edits.operands import Operand, add_operand, attributes
 from layerwise._tool.surgery.model.structure import Graph, Structure
 from layerwise._tool.surgery.rewrite.bypassing import bypassed, without_unread
-from layerwise._tool.surgery.rewrite.placing import in_time, placed
-from layerwise._tool.surgery.rewrite.rewiring import making, reading, without_values
+from layerwise._tool.surgery.rewrite.rewiring import in_time, making, placed, reading, without_values
 from layerwise._tool.surgery.rewrite.tidy import map_bodies
 
 

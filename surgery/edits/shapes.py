@@ -9,10 +9,9 @@ from onnx import TensorProto, helper, numpy_helper
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.edits.base import Edit, listed
-from layerwise._tool.surgery.edits.tensors import Dim, Length, Tensor, set_shape
+from layerwise._tool.surgery.edits.ends import Dim, Length, Tensor, set_shape
 from layerwise._tool.surgery.model.structure import Graph, Structure, changed
-from layerwise._tool.surgery.rewrite.placing import placed
-from layerwise._tool.surgery.rewrite.rewiring import reread
+from layerwise._tool.surgery.rewrite.rewiring import placed, reread
 from layerwise._tool.surgery.rewrite.tidy import map_bodies
 from layerwise._tool.surgery.types.incremental import types_of
 from layerwise._tool.surgery.types.unbounded import unbounded_tensors

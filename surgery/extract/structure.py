@@ -9,7 +9,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.reads import reads
 from layerwise._tool.backends.tensors import TensorInfo, to_onnx
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.extract.ends import End
+from layerwise._tool.surgery.extract.wire import End
 from layerwise._tool.surgery.model.structure import Graph, Structure, changed
 from layerwise._tool.surgery.rewrite.tidy import cleaned_model, unmade
 from layerwise._tool.surgery.types.shapes import with_shapes

@@ -15,12 +15,10 @@ from layerwise._tool.backends.model.wire import WireError
 from layerwise._tool.backends.tensors import Dim
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.graph.attribute_text import attribute_text
-from layerwise._tool.surgery.graph.collect import Collector
-from layerwise._tool.surgery.graph.columns import Columns, write_columns
-from layerwise._tool.surgery.graph.entries import NodeEntry, TensorEntry
+from layerwise._tool.surgery.graph.collect import Collector, NodeEntry, TensorEntry
+from layerwise._tool.surgery.graph.columns import Columns, StringTable, write_columns
 from layerwise._tool.surgery.graph.index import GraphIndex
-from layerwise._tool.surgery.graph.names import INDEX_FILE
-from layerwise._tool.surgery.graph.strings import StringTable
+from layerwise._tool.surgery.graph.kinds import INDEX_FILE
 from layerwise._tool.surgery.types.infer import inferred_structure
 
 Progress = Callable[[int, int], None]

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from layerwise._tool.surgery.graph.columns import read_columns
-from layerwise._tool.surgery.graph.kinds import Kind
-from layerwise._tool.surgery.graph.names import INDEX_FILE
-from layerwise._tool.surgery.graph.strings import Strings
+from layerwise._tool.surgery.graph.columns import Strings, read_columns
+from layerwise._tool.surgery.graph.kinds import INDEX_FILE, Kind
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph.repeats import Repeat

@@ -9,8 +9,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.reads import reads
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import Graph, node_label
-from layerwise._tool.surgery.rewrite.placing import placed
-from layerwise._tool.surgery.rewrite.rewiring import making, reading, without_values
+from layerwise._tool.surgery.rewrite.rewiring import making, placed, reading, without_values
 
 
 def bypassed(graph: Graph, nodes: Sequence[onnx.NodeProto], reconnect: Mapping[str, str]) -> Graph:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection
 import onnx
 
 from layerwise._tool.backends.model.reads import reads
-from layerwise._tool.surgery.model.node_order import topological
 from layerwise._tool.surgery.model.structure import Graph, Structure, changed
+from layerwise._tool.surgery.model.topological_order import topological
 
 GRAPH, GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 

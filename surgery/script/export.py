@@ -17,8 +17,7 @@ from layerwise._tool.surgery.model.structure import Graph, Structure, function_n
 from layerwise._tool.surgery.saving.streamed import nbytes
 from layerwise._tool.surgery.script.delta import ScriptDelta, unsupported
 from layerwise._tool.surgery.script.literals import Stored
-from layerwise._tool.surgery.types.declared import settled
-from layerwise._tool.surgery.types.incremental import types_of
+from layerwise._tool.surgery.types.incremental import settled, types_of
 from layerwise._tool.surgery.wire.pieces import ONE_FILE_LIMIT
 
 _HEAD = '''"""Edits of a model with onnx-graphsurgeon."""

@@ -33,7 +33,7 @@ from layerwise._tool.debugtools.convert.engine import message_log
 from layerwise._tool.debugtools.engines.inspect.picture import engine_picture, network_picture
 from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
 from layerwise._tool.debugtools.engines.inspect.text import engine_lines, network_lines
-from layerwise._tool.surgery.inspect.action import joined_lines
+from layerwise._tool.surgery.inspect.document import joined_lines
 from layerwise._tool.surgery.inspect.text import TAB
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, 
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
 from layerwise._tool.debugtools.locate.part import fit
 from layerwise._tool.surgery.cut.sizes import Estimate, estimates
-from layerwise._tool.surgery.types.inferred import inferred_tensors
 from layerwise._tool.surgery.types.node_types import tensor_types
+from layerwise._tool.surgery.types.shapes import inferred_tensors
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut

@@ -24,7 +24,7 @@ from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving import model as saving
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.script import export as gs_script
-from layerwise._tool.surgery.types.declared import settled
+from layerwise._tool.surgery.types.incremental import settled
 
 
 def opened(path: Path) -> Structure:

@@ -13,9 +13,9 @@ from support.graphs import random_model
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.edits import Edit
-from layerwise._tool.surgery.edits.names import RenameNode, RenameTensor
+from layerwise._tool.surgery.edits.attributes import RenameNode, RenameTensor
+from layerwise._tool.surgery.edits.ends import MarkOutputs
 from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
-from layerwise._tool.surgery.edits.outputs import MarkOutputs
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.surgery.graph.delta import affected, delta

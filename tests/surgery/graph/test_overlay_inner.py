@@ -11,7 +11,7 @@ from support.edit_models import nested_model
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.edits import Edit
-from layerwise._tool.surgery.edits.names import RenameNode, RenameTensor
+from layerwise._tool.surgery.edits.attributes import RenameNode, RenameTensor
 from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
