@@ -32,7 +32,7 @@ _MODULES = {  # each has open_<kind>
     "onnxrt": "layerwise._tool.backends.onnxrt.runner",
     "reference": "layerwise._tool.backends.reference.runner",
     "saved": "layerwise._tool.backends.saved",
-    "pluginref": "layerwise._tool.backends.reference.pluginref",
+    "pluginref": "layerwise._tool.backends.reference.runner",
     "trt": "layerwise._tool.backends.trt",
 }
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import open_regular
-from layerwise._tool.backends.model.external_data import WeightRef, external_file
 from layerwise._tool.backends.model.protos import all_tensors, parse_model
-from layerwise._tool.backends.model.structure import Cutter, External, TensorRecord, has_graph
+from layerwise._tool.backends.model.structure import Cutter, External, TensorRecord, WeightRef, external_file, has_graph
 from layerwise._tool.backends.model.wire import Source, WireError, pread_all
 from layerwise._tool.backends.text import shown
 

@@ -9,8 +9,15 @@ from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.results.accuracy import AccuracyResults
 from layerwise._tool.backends.results.inference import RunResults, describe
 from layerwise._tool.backends.results.io import load_any
-from layerwise._tool.backends.saved_data.to_json import accuracy_json, feeds_json, results_json
-from layerwise._tool.backends.saved_data.to_text import Show, accuracy_lines, feeds_lines, results_lines
+from layerwise._tool.backends.saved_data.described import (
+    Show,
+    accuracy_json,
+    accuracy_lines,
+    feeds_json,
+    feeds_lines,
+    results_json,
+    results_lines,
+)
 from layerwise._tool.backends.text import shown
 
 Feed = dict[str, object]
@@ -31,7 +38,7 @@ def action_inspect_data(context: Context) -> dict[str, Any]:
     params: path (file or folder); all, show_values, histogram (booleans); num_items, line_width (integers, -1
         for no limit); json (boolean: no text, but the tensors' statistics in the result).
     Each line of text is a log event of level "out". Result: {"kind": "outputs" | "inputs" | "accuracy", …} as in
-    backends/saved_data/to_json.py. BadFile for any other file.
+    backends/saved_data/described.py. BadFile for any other file.
     """
     params = context.params
     show = Show(

@@ -14,7 +14,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.variants import loads_engine
+from layerwise._tool.backends.trt.options import loads_engine
 from layerwise._tool.debugtools.compare.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.rows import LayerRow

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from layerwise._tool.backends.model.record_attributes import read_attribute
-from layerwise._tool.backends.model.record_values import read_value
+from layerwise._tool.backends.model.record_values import read_attribute, read_value
 from layerwise._tool.backends.model.records import Node, read_model
 from layerwise._tool.backends.model.structure import INLINE_LIMIT, TensorRecord, read_tensor
 from layerwise._tool.backends.model.wire import BYTES, Source, fields, put_bytes, put_int, signed, varints

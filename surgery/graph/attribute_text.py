@@ -7,11 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.model.external_data import WeightRef
-from layerwise._tool.backends.model.record_attributes import Attribute, read_attribute
-from layerwise._tool.backends.model.record_values import read_initializer, read_type
+from layerwise._tool.backends.model.record_values import Attribute, read_attribute, read_initializer, read_type
 from layerwise._tool.backends.model.records import Span, read_graph
-from layerwise._tool.backends.model.structure import TensorRecord
+from layerwise._tool.backends.model.structure import TensorRecord, WeightRef
 from layerwise._tool.backends.model.weight_arrays import parsed_array, raw_array
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown

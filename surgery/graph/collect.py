@@ -2,8 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from layerwise._tool.backends.model.record_attributes import read_attribute
-from layerwise._tool.backends.model.record_values import Value, read_initializer, read_sparse_initializer, read_value
+from layerwise._tool.backends.model.record_values import (
+    Value,
+    read_attribute,
+    read_initializer,
+    read_sparse_initializer,
+    read_value,
+)
 from layerwise._tool.backends.model.records import (
     GraphSpans,
     Node,

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError
-from layerwise._tool.backends.model.external_data import WeightRef
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.backends.model.record_attributes import Attribute, read_attribute
 from layerwise._tool.backends.model.record_values import (
+    Attribute,
     Value,
+    read_attribute,
     read_initializer,
     read_sparse_initializer,
     read_type,
     read_value,
 )
 from layerwise._tool.backends.model.records import GraphSpans, ModelRecord, Node, read_graph, read_model, read_node
-from layerwise._tool.backends.model.structure import TensorRecord
+from layerwise._tool.backends.model.structure import TensorRecord, WeightRef
 from layerwise._tool.backends.model.wire import MAX_DEPTH, WireError
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.backends.type_names import type_name

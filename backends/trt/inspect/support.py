@@ -6,8 +6,8 @@ from typing import Any
 
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.trt.building.network import creation_flags
-from layerwise._tool.backends.trt.building.plugins import load_plugins
 from layerwise._tool.backends.trt.capabilities import member
+from layerwise._tool.backends.trt.library import load_plugins
 from layerwise._tool.backends.trt.logger import Messages, make_logger
 from layerwise._tool.backends.trt.options import NetworkOptions
 

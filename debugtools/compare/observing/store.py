@@ -13,7 +13,7 @@ from layerwise._tool.backends.filesystem.temporary import note
 class ArrayStore:
     """Arrays by key. What goes over `limit` bytes is written to `folder`, raw, and mapped back when asked for.
 
-    What lies on a device (`backends.cuda.tensors.DeviceTensor`) stays there.
+    What lies on a device (`backends.cuda.devices.DeviceTensor`) stays there.
     """
 
     def __init__(self, limit: int, folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Self
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError, placing
-from layerwise._tool.backends.feeds.writer import FeedsWriter
+from layerwise._tool.backends.feeds.sources import FeedsWriter
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.filesystem.folders import whole_folder
 from layerwise._tool.backends.results.accuracy import (

@@ -3,7 +3,7 @@
 import msgspec
 
 from layerwise._tool.backends.specs import RunnerSpec
-from layerwise._tool.backends.trt.variants import built_anew
+from layerwise._tool.backends.trt.options import built_anew
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.spec import DebugSpec
 

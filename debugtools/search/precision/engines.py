@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
-from layerwise._tool.backends.trt.building.precision import by_flags
+from layerwise._tool.backends.trt.building.config import by_flags
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import ConfigOptions, TrtOptions, to_dict, trt_options
 from layerwise._tool.debugtools.search.precision.spec import LowType
