@@ -29,7 +29,7 @@ Warn = Callable[[str], None]
 class Synthetic:
     """Makes the feed dict of any iteration, reproducibly.
 
-    UsageError for shapes, ranges or types that cannot be satisfied. `warn` gets each message once.
+    UsageError for shapes, ranges or types that cannot be satisfied.
     """
 
     def __init__(self, spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> None:
@@ -37,7 +37,6 @@ class Synthetic:
         self.inputs = list(inputs)
         self._shapes = _match(spec.shapes, [info.name for info in inputs], "--input-shapes")
         self._warn = warn
-        self._said: set[str] = set()
         known = {info.name for info in inputs}
         for name in spec.val_range:
             if name and name not in known:
@@ -64,7 +63,7 @@ class Synthetic:
         given = self._shapes.get(info.name)
         shape = given[iteration % len(given)] if given else None
         if shape is not None and info.name in self.spec.shapes and _is_shape_tensor(info, shape):
-            self._say(f"Assuming {shown(info.name)} is a shape tensor. Setting input values to: {shape}")
+            self._warn(f"Assuming {shown(info.name)} is a shape tensor. Setting input values to: {shape}")
             return (len(shape),), shape
         return self._static_shape(info, shape), None
 
@@ -88,11 +87,11 @@ class Synthetic:
         if given is not None and _fits(info, given):
             return tuple(given)
         if given is not None:  # a pattern may match inputs it was not meant for
-            self._say(f"Input tensor: {shown(info.name)} | Cannot use shape {list(given)}, will use the default shape")
+            self._warn(f"Input tensor: {shown(info.name)} | Cannot use shape {list(given)}, will use the default shape")
         shape = info.shape or ()
         static = tuple(dim if isinstance(dim, int) and dim >= 0 else 1 for dim in shape)
         if static != shape:
-            self._say(
+            self._warn(
                 f"Input tensor: {shown(info.name)} [shape={shown(str(list(shape)))}] | "
                 f"Will generate data of shape: {list(static)}.\n"
                 "If this is incorrect, please provide --input-shapes or a custom data loader."
@@ -106,11 +105,6 @@ class Synthetic:
         if info.dtype == "bool":
             return sampler.integers(shape, info.dtype, int(bool(low)), int(bool(high)))
         return sampler.floats(shape, info.dtype, float(low), float(high))
-
-    def _say(self, message: str) -> None:
-        if message not in self._said:
-            self._said.add(message)
-            self._warn(message)
 
 
 def _check_room(inputs: Iterable[tuple[TensorInfo, tuple[int, ...]]]) -> None:

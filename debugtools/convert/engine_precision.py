@@ -19,9 +19,9 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.calibration import without_effect
 from layerwise._tool.backends.trt.options import ConfigOptions, TrtOptions
 from layerwise._tool.debugtools.convert.quantise import is_quantised, quantised
-from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.model.structure import Structure, node_label
 from layerwise._tool.surgery.precision.conversion import every_node, labels, to_low_precision
-from layerwise._tool.surgery.precision.plan import LowType, node_label
+from layerwise._tool.surgery.precision.plan import LowType
 from layerwise._tool.surgery.rewrite.ends import with_end_types
 from layerwise._tool.surgery.rewrite.inlining import inlined
 from layerwise._tool.surgery.saving.model import save

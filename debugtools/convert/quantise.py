@@ -13,9 +13,8 @@ from layerwise._tool.backends.onnxrt.quantization import quantize
 from layerwise._tool.backends.onnxrt.quantize_spec import QuantizeSpec
 from layerwise._tool.backends.reference.evaluate import tensor_infos
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.model.structure import Structure, changed
+from layerwise._tool.surgery.model.structure import Structure, changed, node_label
 from layerwise._tool.surgery.precision.conversion import every_node
-from layerwise._tool.surgery.precision.plan import node_label
 from layerwise._tool.surgery.rewrite.tidy import in_order
 from layerwise._tool.surgery.saving.model import save
 
@@ -53,7 +52,6 @@ def quantised(
     quantize(spec, model, output, feeds, exclude=keep, external=True, progress=progress)
     with ModelFile(output) as file:
         result = in_order(Structure.open(file))
-    assert isinstance(result, Structure)
     result = result.with_(base=None)  # what lies outside here need not do so in the end
     made = {name for node in result.nodes if node.op_type == "DequantizeLinear" for name in node.output}
     reading = sum(not made.isdisjoint(node.input) for node in result.nodes if node.op_type != "QuantizeLinear")

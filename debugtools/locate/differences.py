@@ -12,7 +12,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.tensor_error import error_of
 from layerwise._tool.surgery.cut.explode import Regions
-from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.model.structure import node_label
 
 _LISTED = 4
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)

@@ -1,6 +1,5 @@
 """Edits of a model's inputs and outputs, and these in the form that edits use."""
 
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Annotated
 
@@ -8,6 +7,7 @@ import msgspec
 import onnx
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.protos import set_shape
 from layerwise._tool.backends.tensors import to_onnx
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.edits.base import Edit, listed
@@ -40,18 +40,6 @@ class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         if self.shape is not None:
             set_shape(value, self.shape)
         return value
-
-
-def set_shape(value: onnx.ValueInfoProto, shape: Iterable[Dim]) -> None:
-    """Change the shape of a value info (in place)."""
-    dims = value.type.tensor_type.shape
-    dims.SetInParent()
-    del dims.dim[:]
-    for dim in shape:
-        if isinstance(dim, int):
-            dims.dim.add(dim_value=dim)
-        else:
-            dims.dim.add(dim_param=dim or None)
 
 
 class SetInputs(Edit, frozen=True, tag="set-inputs", kw_only=True):
@@ -94,7 +82,6 @@ def _without_makers(structure: Structure, values: dict[str, onnx.ValueInfoProto]
     fed = tuple({**own, **values}.values())
     outputs = tuple(values.get(value.name, value) for value in structure.outputs)
     cut = unmade(structure, values).with_(inputs=fed, outputs=outputs, initializers=weights, values=inner)
-    assert isinstance(cut, Structure)
     cut = cleaned_model(cut)
     kept = values.keys() | cut.initializers.keys() | cut.lookups.readers.keys() | set(cut.output_names)
     return cut.with_(inputs=tuple(value for value in cut.inputs if value.name in kept))

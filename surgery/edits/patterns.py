@@ -41,7 +41,6 @@ def insert_between(
             reads = [before if other == tensor else other for other in reads]
             makes[i] = after
     rest = unmade(model, makes)
-    assert isinstance(rest, Structure)
     node = helper.make_node(op, reads, makes, name or rest.fresh_node(f"{op}_inserted"))
     node.attribute.extend(attributes(attrs or {}, op))
     return _finished(rest, node)
@@ -51,9 +50,7 @@ def _finished(model: Structure, node: onnx.NodeProto) -> Structure:
     place = {name: i for i, other in enumerate(model.nodes) for name in other.output}
     after = max((place[name] + 1 for name in node.input if name in place), default=0)
     model = model.with_(nodes=(*model.nodes[:after], node, *model.nodes[after:]))
-    ordered = in_order(cleaned_model(model))
-    assert isinstance(ordered, Structure)
-    return ordered
+    return in_order(cleaned_model(model))
 
 
 def _split(model: Structure, tensor: str) -> tuple[Structure, str, str]:
@@ -61,9 +58,7 @@ def _split(model: Structure, tensor: str) -> tuple[Structure, str, str]:
     if not model.read_outside(tensor) or tensor not in model.lookups.makers:
         after = model.fresh(f"{tensor}_inserted")
         outputs = tuple(changed(v, name=after) if v.name == tensor else v for v in model.outputs)
-        split = reread(model, {tensor: after}).with_(outputs=outputs)
-        assert isinstance(split, Structure)
-        return split, tensor, after
+        return reread(model, {tensor: after}).with_(outputs=outputs), tensor, after
     before = model.fresh(f"{tensor}_inserted")
     maker = model.lookups.makers[tensor]
     split = model.replaced({id(maker): [making(maker, {tensor: before})]})

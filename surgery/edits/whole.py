@@ -1,6 +1,6 @@
 """Edits of the whole model, implemented elsewhere in surgery."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -10,6 +10,7 @@ from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
 from layerwise._tool.surgery.edits.ends import Tensor
 from layerwise._tool.surgery.extract.structure import around, borders, extract
 from layerwise._tool.surgery.extract.wire import End
+from layerwise._tool.surgery.folding.options import FoldOptions
 from layerwise._tool.surgery.model.structure import Graph, Structure
 from layerwise._tool.surgery.precision.conversion import labels, to_low_precision
 from layerwise._tool.surgery.precision.plan import LowType
@@ -68,34 +69,18 @@ class RemoveInputs(GraphEdit, frozen=True, tag="remove-input", kw_only=True):
         return graph.with_(inputs=tuple(value for value in graph.inputs if value.name not in gone))
 
 
-class Fold(Edit, frozen=True, tag="fold", kw_only=True):
-    """Fold constants; needs onnxruntime, so run it where native code may crash.
-
-    Options as in `surgery.folding.structure.FoldOptions`.
-    """
+class Fold(Edit, FoldOptions, frozen=True, tag="fold", kw_only=True):
+    """Fold constants; needs onnxruntime, so run it where native code may crash."""
 
     heavy = True
-    passes: int | None = None
-    partitioning: Literal["basic", "recursive"] | None = None
-    shapes: bool = True
-    infer: bool = True
-    threshold: int | None = None
 
     def describe(self) -> str:
         return "fold constants"
 
     def _applied(self, structure: Structure) -> Structure:
-        from layerwise._tool.surgery.folding.options import FoldOptions
         from layerwise._tool.surgery.folding.structure import fold_constants
 
-        options = FoldOptions(
-            passes=self.passes,
-            partitioning=self.partitioning,
-            shapes=self.shapes,
-            infer=self.infer,
-            threshold=self.threshold,
-        )
-        return fold_constants(structure, options)
+        return fold_constants(structure, self)
 
 
 class ConvertPrecision(Edit, frozen=True, tag="convert-precision", kw_only=True):

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 import onnx
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.protos import set_shape
 from layerwise._tool.backends.model.reads import reads
 from layerwise._tool.backends.tensors import TensorInfo, to_onnx
 from layerwise._tool.backends.text import shown
@@ -103,9 +104,7 @@ def _cut(model: Structure, inputs: Sequence[End] | None) -> Structure:
     listed = tuple(value for value in model.inputs if value.name in weights)  # before IR 4 every weight is one
     values = {name: value for name, value in model.values.items() if name not in names}
     fed = tuple(_declared(model, end) for end in inputs)
-    cut = unmade(model, names).with_(inputs=(*fed, *listed), initializers=weights, values=values)
-    assert isinstance(cut, Structure)
-    return cut
+    return unmade(model, names).with_(inputs=(*fed, *listed), initializers=weights, values=values)
 
 
 def _declared(model: Structure, end: End) -> onnx.ValueInfoProto:
@@ -116,23 +115,12 @@ def _declared(model: Structure, end: End) -> onnx.ValueInfoProto:
     tensor = value.type.tensor_type
     if weight is not None and not tensor.elem_type:
         tensor.elem_type = weight.data_type
-        _set_shape(value, tuple(weight.dims))
+        set_shape(value, tuple(weight.dims))
     if end.dtype is not None:
         tensor.elem_type = to_onnx(end.dtype)
     if end.shape is not None:
-        _set_shape(value, end.shape)
+        set_shape(value, end.shape)
     return value
-
-
-def _set_shape(value: onnx.ValueInfoProto, shape: Sequence[int | str | None]) -> None:
-    dims = value.type.tensor_type.shape
-    dims.Clear()
-    value.type.tensor_type.shape.SetInParent()
-    for length in shape:
-        if isinstance(length, int):
-            dims.dim.add(dim_value=length)
-        else:
-            dims.dim.add(**({"dim_param": length} if length else {}))
 
 
 def _check_names(model: Structure, ends: Iterable[End]) -> None:

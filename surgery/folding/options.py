@@ -1,7 +1,8 @@
 """Options of constant folding."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from layerwise._tool.backends.specs import Spec
 
 SMALL = 256
 """Bytes of a tensor that is folded by default whatever it replaces: a shape, a number, not what was generated."""
@@ -10,8 +11,7 @@ KEPT = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
 """Operators that engines look for: folding them away would lose the quantisation."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FoldOptions:
+class FoldOptions(Spec, frozen=True):
     """passes: maximum number, None: until nothing changes. shapes: use shapes too. infer: infer them before a pass.
 
     partitioning: what to do if a tensor cannot be computed. None and "basic": its inputs stay too; "recursive": they

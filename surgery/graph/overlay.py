@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from layerwise._tool.backends.model.record_values import read_value
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.surgery.graph.index import Dim, Numbers
-from layerwise._tool.surgery.graph.numbering import MAIN, NOTHING, nbytes
+from layerwise._tool.surgery.graph.numbering import MAIN, NOTHING
 from layerwise._tool.surgery.graph.overlay_nodes import OverlayNodes, Type, by_place
 from layerwise._tool.surgery.graph.repeats import Repeat, find_repeats
 from layerwise._tool.surgery.graph.search import terms
 
 if TYPE_CHECKING:
-    from layerwise._tool.surgery.model.graph_value import Graph
+    from layerwise._tool.surgery.model.proto import stored_bytes
+from layerwise._tool.surgery.model.graph_value import Graph
 
 
 class OverlayTensors(OverlayNodes):
@@ -112,7 +113,7 @@ class OverlayTensors(OverlayNodes):
         held = None if graph is None else graph.initializers.get(name)
         if graph is None or (old is not None and held is old.initializers.get(name)):
             return self._base.weight(tensor) if tensor < self._base.n_tensors else None
-        return None if held is None else ("", 0, nbytes(held))
+        return None if held is None else ("", 0, stored_bytes(held))
 
 
 class Overlay(OverlayTensors):

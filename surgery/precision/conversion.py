@@ -13,9 +13,9 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.reads import captures, every_node, subgraphs
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.proto import all_names, shell
-from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.model.structure import Structure, node_label
 from layerwise._tool.surgery.precision.nodes import Rewrite
-from layerwise._tool.surgery.precision.plan import LowType, PrecisionPlan, node_label
+from layerwise._tool.surgery.precision.plan import LowType, PrecisionPlan
 from layerwise._tool.surgery.rewrite.inlining import inlined
 from layerwise._tool.surgery.rewrite.tidy import in_order
 from layerwise._tool.surgery.saving.model import save
@@ -100,9 +100,7 @@ def to_low_precision(
     otherwise be infinite, and infinity times zero is NaN. LayerwiseError as in
     `surgery.precision.nodes.convert_precision`.
     """
-    ordered = in_order(structure)
-    assert isinstance(ordered, Structure)
-    model = ordered.proto()
+    model = in_order(structure).proto()
     plans, clipped = lower_bodies(model, low, keep, structure.folder) if bodies else ([], [])
     plans.append(PrecisionPlan.of(model, low, keep))
     rewrite = Rewrite(model, low, plans[-1], structure.folder, emulate=False, saturate=True)

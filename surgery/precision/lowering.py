@@ -17,8 +17,9 @@ from onnx import TensorProto
 
 from layerwise._tool.backends.filesystem.temporary import note
 from layerwise._tool.backends.model.protos import all_tensors
+from layerwise._tool.surgery.model.structure import node_label
 from layerwise._tool.surgery.precision.nodes import Rewrite, rounded
-from layerwise._tool.surgery.precision.plan import ONNX_TYPE, LowType, PrecisionPlan, node_label
+from layerwise._tool.surgery.precision.plan import ONNX_TYPE, LowType, PrecisionPlan
 from layerwise._tool.surgery.types.node_types import FLOAT
 
 Bytes = NDArray[np.uint8]

@@ -8,11 +8,11 @@ from onnx import helper
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.reads import reads
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.model.structure import Graph, node_label
+from layerwise._tool.surgery.model.structure import AnyGraph, Graph, node_label
 from layerwise._tool.surgery.rewrite.rewiring import making, placed, reading, without_values
 
 
-def bypassed(graph: Graph, nodes: Sequence[onnx.NodeProto], reconnect: Mapping[str, str]) -> Graph:
+def bypassed(graph: AnyGraph, nodes: Sequence[onnx.NodeProto], reconnect: Mapping[str, str]) -> AnyGraph:
     """Return the graph without `nodes`; their readers read the nodes' inputs. LayerwiseError if nothing matches."""
     gone = {id(node) for node in nodes}
     instead = {out: into for node in nodes for out, into in _replacements(graph, node, reconnect).items()}
@@ -65,7 +65,7 @@ def _followed(name: str, instead: Mapping[str, str]) -> str:
     return name
 
 
-def _as_output(graph: Graph, source: str, output: str) -> Graph:
+def _as_output(graph: AnyGraph, source: str, output: str) -> AnyGraph:
     """Return the graph with `source` as the graph output `output`, which has lost its maker."""
     maker = graph.lookups.makers.get(source)
     if maker is None or graph.read_outside(source):
@@ -77,7 +77,7 @@ def _as_output(graph: Graph, source: str, output: str) -> Graph:
     return graph.replaced({**new, id(maker): [making(maker, {source: output})]}).with_(values=values)
 
 
-def without_unread(graph: Graph, nodes: Sequence[onnx.NodeProto]) -> Graph:
+def without_unread(graph: AnyGraph, nodes: Sequence[onnx.NodeProto]) -> AnyGraph:
     """Return the graph without the weights that only the deleted `nodes` read."""
     known = graph.lookups
     unread = {n for node in nodes for n in reads(node) if n in graph.initializers and n not in known.readers}

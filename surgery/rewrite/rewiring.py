@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import onnx
 
 from layerwise._tool.backends.model.reads import reads, subgraphs
-from layerwise._tool.surgery.model.structure import Graph, changed
+from layerwise._tool.surgery.model.structure import AnyGraph, changed
 from layerwise._tool.surgery.rewrite.tidy import in_order
 
 
@@ -27,14 +27,14 @@ def making(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     return copy
 
 
-def reread(graph: Graph, names: Mapping[str, str], nodes: Iterable[onnx.NodeProto] | None = None) -> Graph:
+def reread(graph: AnyGraph, names: Mapping[str, str], nodes: Iterable[onnx.NodeProto] | None = None) -> AnyGraph:
     """Return the graph with nodes (all, or `nodes`) reading other tensors. Graph outputs stay."""
     if nodes is None:
         nodes = {id(node): node for name in names for node in graph.lookups.readers.get(name, ())}.values()
     return graph.replaced({id(node): [reading(node, names)] for node in nodes})
 
 
-def renamed(graph: Graph, old: str, new: str) -> Graph:
+def renamed(graph: AnyGraph, old: str, new: str) -> AnyGraph:
     """Return the graph with a node's output renamed, in its readers and as a graph output."""
     maker = graph.lookups.makers[old]
     graph = reread(graph.replaced({id(maker): [making(maker, {old: new})]}), {old: new})
@@ -47,7 +47,7 @@ def named(value: onnx.ValueInfoProto, old: str, new: str) -> onnx.ValueInfoProto
     return changed(value, name=new) if value.name == old else value
 
 
-def without_values(graph: Graph, names: Iterable[str]) -> Graph:
+def without_values(graph: AnyGraph, names: Iterable[str]) -> AnyGraph:
     """Return the graph without declarations of some inner tensors."""
     gone = {name for name in names if name in graph.values}
     return graph.with_(values={n: v for n, v in graph.values.items() if n not in gone}) if gone else graph
@@ -65,7 +65,7 @@ def _capture(body: onnx.GraphProto, names: Mapping[str, str]) -> None:
         value.name = seen.get(value.name, value.name)
 
 
-def placed(graph: Graph, node: onnx.NodeProto) -> Graph:
+def placed(graph: AnyGraph, node: onnx.NodeProto) -> AnyGraph:
     """Return the graph with a new node, after the makers of its inputs and before its readers."""
     known, ids = graph.lookups.makers, list(map(id, graph.nodes))
     last = max((ids.index(id(known[name])) for name in reads(node) if name in known), default=-1)
@@ -73,7 +73,7 @@ def placed(graph: Graph, node: onnx.NodeProto) -> Graph:
     return in_time(graph.with_(nodes=nodes), node)
 
 
-def in_time(graph: Graph, node: onnx.NodeProto) -> Graph:
+def in_time(graph: AnyGraph, node: onnx.NodeProto) -> AnyGraph:
     """Return the graph, sorted if the node is before one that it reads or after one that reads it."""
     known, ids = graph.lookups, list(map(id, graph.nodes))
     before = set(ids[: ids.index(id(node))])

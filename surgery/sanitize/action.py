@@ -78,9 +78,7 @@ def sanitized(model: Structure, spec: SanitizeSpec, say: Say) -> Structure:
     if spec.cleanup:
         model = cleaned_model(model)
     if spec.toposort:
-        ordered = in_order(model)
-        assert isinstance(ordered, Structure)
-        model = ordered
+        model = in_order(model)
     if spec.fold:
         model = _folded(model, spec, say)
     return _bounded(model, spec.bounds, say) if spec.bounds else model

@@ -8,6 +8,7 @@ import onnx
 from layerwise._tool.backends.model.protos import inferred
 from layerwise._tool.backends.model.structure import INLINE_LIMIT
 from layerwise._tool.backends.tensors import TensorInfo, dtype_name
+from layerwise._tool.surgery.cut.sizes import with_input_shapes
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.streamed import is_external, nbytes
 from layerwise._tool.surgery.types.infer import inferred_structure
@@ -54,14 +55,7 @@ def inferred_tensors(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
     `model`: a structure; it is not changed. If inference fails, only declared types are known. Unknown lengths of
     outputs are assumed to be 1.
     """
-    fixed = onnx.ModelProto()
-    fixed.CopyFrom(model)
-    for value in fixed.graph.input:
-        if value.name in shapes and value.type.HasField("tensor_type"):
-            dims = value.type.tensor_type.shape.dim
-            del dims[:]
-            for length in shapes[value.name]:
-                dims.add(dim_value=length)
+    fixed = with_input_shapes(model, shapes)
     with suppress(Exception):  # any model that inference cannot handle
         fixed = inferred(fixed, values=True)
     graph = fixed.graph

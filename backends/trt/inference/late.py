@@ -7,7 +7,7 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.model.protos import parse_model, set_shape
 from layerwise._tool.backends.reference.evaluate import tensor_infos
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, RunnerBase, check_names
@@ -89,10 +89,7 @@ def ranked(model: Loadable, shapes: Shapes) -> Loadable:
     if not any(value.name in shapes for value in bare):
         return model
     for value in bare:
-        dims = value.type.tensor_type.shape.dim
-        value.type.tensor_type.shape.SetInParent()
-        for _ in shapes.get(value.name, ()):
-            dims.add(dim_param=f"{value.name}_{len(dims)}")
+        set_shape(value, [f"{value.name}_{at}" for at in range(len(shapes.get(value.name, ())))])
     return Loadable(data=proto.SerializeToString(), folder=model.data_folder())
 
 

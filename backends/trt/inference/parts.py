@@ -17,7 +17,7 @@ from onnx import numpy_helper
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.filesystem.temporary import temporary_folder
-from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.model.protos import parse_model, set_shape
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, RunnerBase, check_names
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
@@ -73,11 +73,7 @@ def fixed(model: Loadable, feed: Mapping[str, Array]) -> Loadable:
             proto.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array), value.name))
             continue
         if array is not None:
-            shape = value.type.tensor_type.shape
-            del shape.dim[:]
-            shape.SetInParent()
-            for size in array.shape:
-                shape.dim.add(dim_value=size)
+            set_shape(value, array.shape)
         proto.graph.input.append(value)
     return Loadable(data=proto.SerializeToString(), folder=model.data_folder())
 

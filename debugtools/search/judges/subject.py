@@ -22,7 +22,7 @@ from layerwise._tool.debugtools.search.judges.reference import ReferenceTensors
 from layerwise._tool.debugtools.search.rows import Node
 from layerwise._tool.surgery.cut.file import Opener, write_cut
 from layerwise._tool.surgery.cut.live import LiveCut, LiveCuts
-from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.model.structure import node_label
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext

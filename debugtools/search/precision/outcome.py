@@ -24,7 +24,7 @@ from layerwise._tool.debugtools.search.rows import (
 )
 from layerwise._tool.debugtools.search.strategies.precision import PrecisionResult
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
-from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.model.structure import node_label
 
 
 def frontier(rows: Iterable[VerdictRow], total: int) -> list[Point]:

@@ -21,8 +21,8 @@ from layerwise._tool.debugtools.search.judges.protocol import Artifact
 from layerwise._tool.debugtools.search.precision import engines
 from layerwise._tool.debugtools.search.precision.spec import LowType
 from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.model.structure import node_label
 from layerwise._tool.surgery.precision.lowering import Lowering
-from layerwise._tool.surgery.precision.plan import node_label
 from layerwise._tool.surgery.types.node_types import tensor_types
 
 
