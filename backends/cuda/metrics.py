@@ -78,8 +78,7 @@ def compiled(target: str, types: str) -> bytes:
     LayerwiseError with the compiler's log if it fails.
     """
     compiler = nvrtc()
-    error, made = compiler.nvrtcCreateProgram(source(), b"metrics.cu", 0, [], [])
-    _require(error, "NVRTC cannot begin")
+    made = check_driver(compiler.nvrtcCreateProgram(source(), b"metrics.cu", 0, [], []), "NVRTC cannot begin")
     first, second = (_TYPES[name] for name in types.split("_"))
     defined = {"TYPES": types, "FIRST_TYPE": first, "SECOND_TYPE": second}
     given = [f"--gpu-architecture={target}", "--std=c++17", *(f"-D{name}={value}" for name, value in defined.items())]
@@ -87,11 +86,9 @@ def compiled(target: str, types: str) -> bytes:
     (error,) = compiler.nvrtcCompileProgram(made, len(options), options)
     if int(error) != 0:
         raise LayerwiseError(f"NVRTC cannot compile the metrics kernel for {target}: {_log(made)}")
-    error, size = compiler.nvrtcGetCUBINSize(made)
-    _require(error, "NVRTC gives no machine code")
+    size = check_driver(compiler.nvrtcGetCUBINSize(made), "NVRTC gives no machine code")
     code = b" " * int(size)
-    (error,) = compiler.nvrtcGetCUBIN(made, code)
-    _require(error, "NVRTC gives no machine code")
+    check_driver(compiler.nvrtcGetCUBIN(made, code), "NVRTC gives no machine code")
     compiler.nvrtcDestroyProgram(made)
     return code
 
@@ -106,11 +103,6 @@ def _log(made: Any) -> str:
     log = b" " * int(size)
     nvrtc().nvrtcGetProgramLog(made, log)
     return log.decode(errors="replace").strip("\0 \n")
-
-
-def _require(error: Any, what: str) -> None:
-    if int(error) != 0:
-        raise LayerwiseError(f"{what}: {error.name}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,14 +57,15 @@ def action_inspect_data(context: Context) -> dict[str, Any]:
 
 
 def _inspectable(path: str) -> Any:
+    return _loaded(path, (RunResults, AccuracyResults), "nor outputs nor accuracy results")
+
+
+def _loaded(path: str, kinds: tuple[type, ...], words: str) -> Any:
+    """Return inputs, or what is of one of these kinds. BadFile for anything else."""
     data = load_any(Path(path))
-    if isinstance(data, RunResults | AccuracyResults) or _are_feeds(data):
+    if isinstance(data, kinds) or (isinstance(data, list) and all(isinstance(feed, dict) for feed in data)):
         return data
-    raise BadFile(path, f"holds {describe(data)}, neither inputs nor outputs nor accuracy results")
-
-
-def _are_feeds(data: Any) -> bool:
-    return isinstance(data, list) and all(isinstance(feed, dict) for feed in data)
+    raise BadFile(path, f"holds {describe(data)}, neither inputs {words}")
 
 
 def _as_json(data: Any, show: Show) -> dict[str, Any]:
@@ -101,10 +102,7 @@ def action_data_concat(context: Context) -> dict[str, Any]:
 
 
 def _mergeable(path: str) -> Any:
-    data = load_any(Path(path))
-    if isinstance(data, RunResults) or _are_feeds(data):
-        return data
-    raise BadFile(path, f"holds {describe(data)}, neither inputs nor outputs")
+    return _loaded(path, (RunResults,), "nor outputs")
 
 
 def _warn_of_names(context: Context, loaded: Sequence[tuple[str, Any]]) -> None:

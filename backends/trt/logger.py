@@ -55,9 +55,6 @@ def make_logger(trt: Any, messages: Messages) -> Any:
     """Return an ILogger that reports to `messages`. Keep it as long as anything made with it."""
 
     class Logger(trt.ILogger):  # type: ignore[misc]
-        def __init__(self) -> None:
-            trt.ILogger.__init__(self)
-
         def log(self, severity: Any, msg: str) -> None:
             messages.hear(severity.name, str(msg))
 

@@ -21,8 +21,6 @@ import onnx
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.model.proto import all_names, fresh
 
-_INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be graph inputs
-
 
 @dataclass(frozen=True, slots=True)
 class Region:
@@ -100,15 +98,12 @@ class Exploder:
         region = self.regions.joint(names)
         taken = [name for name in region.feeds if name in own]
         gives = {self._outside(name) if name in self.regions.cuts else name: name for name in names}
-        part = onnx.ModelProto(ir_version=max(self.cut.model.ir_version, _INPUTS_HOLD_NO_WEIGHTS))
-        part.opset_import.extend(self.cut.model.opset_import)
-        part.functions.extend(self.cut.model.functions)
+        part = self.cut.empty()
         graph = part.graph
-        graph.name = self.cut.model.graph.name or "exploded"
         graph.node.extend(self.cut.nodes[self.cut.maker[name]] for name in taken)
         for i in region.nodes:
             self._add(graph, i)
-        self._add_weights(graph, region.nodes)
+        self.cut.add_weights(graph, region.nodes)
         feeds = [name for name in region.feeds if name not in own]
         for name in feeds:
             graph.input.add(name=name).type.tensor_type.elem_type = types[name]
@@ -131,11 +126,3 @@ class Exploder:
         for place, name in enumerate(node.output):
             if name in self.regions.cuts:
                 node.output[place] = self._outside(name)
-
-    def _add_weights(self, graph: onnx.GraphProto, nodes: Sequence[int]) -> None:
-        cut = self.cut
-        for name in dict.fromkeys(name for i in nodes for name in cut.reads[i]):
-            if name in cut.initializers:
-                graph.initializer.append(cut.initializers[name])
-            elif name in cut.sparse:
-                graph.sparse_initializer.append(cut.sparse[name])

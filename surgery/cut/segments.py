@@ -6,7 +6,7 @@ between them, the segments run each node once; with optimisation off every tenso
 unsegmented run. Weights stay external data in the model's own file.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -98,23 +98,32 @@ class GraphCut:
 
     def build(self, segment: Segment, types: Mapping[str, int]) -> bytes:
         """Return the segment as a serialised ModelProto; `types`: ONNX element types of its feeds."""
-        part = onnx.ModelProto(ir_version=max(self.model.ir_version, _INPUTS_HOLD_NO_WEIGHTS))
-        part.opset_import.extend(self.model.opset_import)
-        part.functions.extend(self.model.functions)
+        part = self.empty()
         graph = part.graph
-        graph.name = self.model.graph.name or "segment"
         graph.node.extend(self.nodes[i] for i in segment.nodes)
-        for name in dict.fromkeys(name for i in segment.nodes for name in self.reads[i]):
-            if name in self.initializers and name not in types:
-                graph.initializer.append(self.initializers[name])
-            elif name in self.sparse:
-                graph.sparse_initializer.append(self.sparse[name])
+        self.add_weights(graph, segment.nodes, types)
         for name in segment.feeds:
             graph.input.add(name=name).type.tensor_type.elem_type = types[name]
         for name in segment.gives:
             graph.output.add(name=name)
         data: bytes = part.SerializeToString()
         return data
+
+    def empty(self) -> onnx.ModelProto:
+        """Return a model for a part of this one: with its opsets, its functions and its name."""
+        part = onnx.ModelProto(ir_version=max(self.model.ir_version, _INPUTS_HOLD_NO_WEIGHTS))
+        part.opset_import.extend(self.model.opset_import)
+        part.functions.extend(self.model.functions)
+        part.graph.name = self.model.graph.name or "part"
+        return part
+
+    def add_weights(self, graph: onnx.GraphProto, nodes: Iterable[int], fed: Container[str] = ()) -> None:
+        """Add to `graph` the weights that these nodes read, except those that are fed."""
+        for name in dict.fromkeys(name for i in nodes for name in self.reads[i]):
+            if name in self.initializers and name not in fed:
+                graph.initializer.append(self.initializers[name])
+            elif name in self.sparse:
+                graph.sparse_initializer.append(self.sparse[name])
 
     def _segment(self, nodes: list[int], wanted: set[str], last: Mapping[str, int]) -> Segment:
         made = {name for i in nodes for name in self.nodes[i].output if name}
@@ -198,9 +207,7 @@ def body_graph(outer: GraphCut, body: onnx.GraphProto, types: Mapping[str, int])
 
     types: ONNX element types of tensors that may be captured. Weights stay in place, as in `outer`.
     """
-    model = onnx.ModelProto(ir_version=outer.model.ir_version)
-    model.opset_import.extend(outer.model.opset_import)
-    model.functions.extend(outer.model.functions)
+    model = outer.empty()
     model.graph.CopyFrom(body)
     for name in captures(body):
         if name in outer.initializers:

@@ -1,18 +1,18 @@
 """Edits of many nodes at once, found by operator chains or by the tensors around them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import onnx
 from onnx import helper
 
-from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
 from layerwise._tool.surgery.edits.nodes import is_op
 from layerwise._tool.surgery.edits.operands import Operand, add_operand, attributes
+from layerwise._tool.surgery.extract.structure import check_defined
 from layerwise._tool.surgery.model.structure import Graph, Nodes, Structure, changed
 from layerwise._tool.surgery.rewrite.rewiring import making, reading, reread, without_values
 from layerwise._tool.surgery.rewrite.tidy import cleaned, cleaned_model, in_order, unmade
@@ -32,8 +32,7 @@ def insert_between(
     is inserted on that tensor. A graph output keeps its name. attrs: numbers, text and lists of them.
     UsageError for an unknown tensor; LayerwiseError if an input depends on an output.
     """
-    for tensor in (*inputs, *outputs):
-        _check_tensor(model, tensor)
+    check_defined(model, (*inputs, *outputs))
     reads, makes = list(inputs), list(outputs)
     for i, tensor in enumerate(outputs):
         if tensor in inputs:
@@ -63,13 +62,6 @@ def _split(model: Structure, tensor: str) -> tuple[Structure, str, str]:
     maker = model.lookups.makers[tensor]
     split = model.replaced({id(maker): [making(maker, {tensor: before})]})
     return split, before, tensor
-
-
-def _check_tensor(model: Structure, tensor: str) -> None:
-    if not model.defines(tensor):
-        near = get_close_matches(tensor, [*model.lookups.makers, *model.input_names], n=3)
-        hint = f"; did you mean {', '.join(shown(name, 80) for name in near)}?" if near else ""
-        raise UsageError(f"Tensor: {shown(tensor, 120)} does not exist in the model{hint}")
 
 
 class ReplacePattern(GraphEdit, frozen=True, tag="replace-pattern", kw_only=True):

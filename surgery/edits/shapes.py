@@ -78,7 +78,8 @@ class FreezeDims(Edit, frozen=True, tag="freeze-dims", kw_only=True):
 
         def frozen(graph: AnyGraph) -> AnyGraph:
             freeze = _frozen_by(self.dims)
-            return map_bodies(graph, frozen).with_(
+            graph = map_bodies(graph, frozen)
+            return graph.with_(
                 inputs=tuple(map(freeze, graph.inputs)),
                 outputs=tuple(map(freeze, graph.outputs)),
                 values={name: freeze(value) for name, value in graph.values.items()},

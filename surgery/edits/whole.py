@@ -1,6 +1,7 @@
 """Edits of the whole model, implemented elsewhere in surgery."""
 
-from typing import Annotated
+from dataclasses import fields
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -69,10 +70,18 @@ class RemoveInputs(GraphEdit, frozen=True, tag="remove-input", kw_only=True):
         return graph.with_(inputs=tuple(value for value in graph.inputs if value.name not in gone))
 
 
-class Fold(Edit, FoldOptions, frozen=True, tag="fold", kw_only=True):
-    """Fold constants; needs onnxruntime, so run it where native code may crash."""
+class Fold(Edit, frozen=True, tag="fold", kw_only=True):
+    """Fold constants; needs onnxruntime, so run it where native code may crash.
+
+    Options as in `surgery.folding.options.FoldOptions`.
+    """
 
     heavy = True
+    passes: int | None = None
+    partitioning: Literal["basic", "recursive"] | None = None
+    shapes: bool = True
+    infer: bool = True
+    threshold: int | None = None
 
     def describe(self) -> str:
         return "fold constants"
@@ -80,7 +89,8 @@ class Fold(Edit, FoldOptions, frozen=True, tag="fold", kw_only=True):
     def _applied(self, structure: Structure) -> Structure:
         from layerwise._tool.surgery.folding.structure import fold_constants
 
-        return fold_constants(structure, self)
+        given = {field.name: getattr(self, field.name) for field in fields(FoldOptions)}
+        return fold_constants(structure, FoldOptions(**given))
 
 
 class ConvertPrecision(Edit, frozen=True, tag="convert-precision", kw_only=True):

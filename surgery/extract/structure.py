@@ -22,7 +22,7 @@ def extract(model: Structure, inputs: Sequence[End] | None, outputs: Sequence[En
     Missing shapes and types are the model's, inferred if it does not declare them. Names of tensors of
     the main graph. UsageError for an unknown tensor, or if the outputs need more inputs than these.
     """
-    _check_names(model, [*(inputs or ()), *(outputs or ())])
+    check_defined(model, (end.name for end in (*(inputs or ()), *(outputs or ()))))
     if missing(model, inputs, outputs):
         model = with_shapes(model)[0]
     part = _cut(model, inputs)
@@ -123,13 +123,14 @@ def _declared(model: Structure, end: End) -> onnx.ValueInfoProto:
     return value
 
 
-def _check_names(model: Structure, ends: Iterable[End]) -> None:
+def check_defined(model: Structure, names: Iterable[str]) -> None:
+    """Raise UsageError, with similar names, for one that is no tensor of the main graph."""
     known = _given(model)
-    for end in ends:
-        if end.name not in known:
-            near = get_close_matches(end.name, [*model.lookups.makers, *model.input_names], n=3)
+    for wanted in names:
+        if wanted not in known:
+            near = get_close_matches(wanted, [*model.lookups.makers, *model.input_names], n=3)
             hint = f"; did you mean {', '.join(shown(name, 80) for name in near)}?" if near else ""
-            raise UsageError(f"Tensor: {shown(end.name, 120)} does not exist in the model{hint}")
+            raise UsageError(f"Tensor: {shown(wanted, 120)} does not exist in the model{hint}")
 
 
 def _check_fed(part: Structure) -> None:

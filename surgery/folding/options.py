@@ -1,8 +1,7 @@
 """Options of constant folding."""
 
+from dataclasses import dataclass
 from typing import Literal
-
-from layerwise._tool.backends.specs import Spec
 
 SMALL = 256
 """Bytes of a tensor that is folded by default whatever it replaces: a shape, a number, not what was generated."""
@@ -11,7 +10,8 @@ KEPT = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
 """Operators that engines look for: folding them away would lose the quantisation."""
 
 
-class FoldOptions(Spec, frozen=True):
+@dataclass(frozen=True, kw_only=True)
+class FoldOptions:
     """passes: maximum number, None: until nothing changes. shapes: use shapes too. infer: infer them before a pass.
 
     partitioning: what to do if a tensor cannot be computed. None and "basic": its inputs stay too; "recursive": they

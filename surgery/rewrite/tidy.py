@@ -1,6 +1,7 @@
 """Removes what no output needs, and sorts nodes topologically."""
 
 from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 import onnx
 
@@ -17,7 +18,7 @@ def _with_bodies(graph: Graph, node: onnx.NodeProto, edit: Callable[[Graph], Gra
     return copy
 
 
-def map_bodies(graph: AnyGraph, edit: Callable[[Graph], Graph]) -> AnyGraph:
+def map_bodies(graph: AnyGraph, edit: Callable[[Any], Graph]) -> AnyGraph:
     """Return the graph with every direct body replaced by `edit` of it."""
     bodied = graph.lookups.bodied.values()
     return graph.replaced({id(node): [_with_bodies(graph, node, edit)] for node in bodied}) if bodied else graph

@@ -240,9 +240,6 @@ def make_monitor(trt: Any, build: Build) -> Any:
     """Return an IProgressMonitor that reports to `build`. Keep it until the build is over."""
 
     class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
-        def __init__(self) -> None:
-            trt.IProgressMonitor.__init__(self)
-
         def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
             build.start(phase_name, parent_phase, num_steps)
 

@@ -225,9 +225,6 @@ def make_allocator(trt: Any, sized: Sized) -> Any:
     """An IOutputAllocator over `sized`. Keep it as long as the context."""
 
     class Allocator(trt.IOutputAllocator):  # type: ignore[misc]
-        def __init__(self) -> None:
-            trt.IOutputAllocator.__init__(self)
-
         def reallocate_output_async(
             self, tensor_name: str, memory: int | None, size: int, alignment: int, stream: int
         ) -> int:

@@ -153,9 +153,6 @@ def make_selector(trt: Any, tactics: Tactics) -> Any:
     """Return an IAlgorithmSelector (10 only) over `tactics`. Keep it until the build is over."""
 
     class Selector(trt.IAlgorithmSelector):  # type: ignore[misc]
-        def __init__(self) -> None:
-            trt.IAlgorithmSelector.__init__(self)
-
         def select_algorithms(self, context: Any, choices: list[Any]) -> list[int]:
             return tactics.select(context, choices)
 
