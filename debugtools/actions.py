@@ -26,7 +26,7 @@ ACTIONS = {
     "plugins": "layerwise._tool.surgery.plugins.action:plugins",
     "diff": "layerwise._tool.debugtools.diff.action:diff",
     "tensor_view": "layerwise._tool.debugtools.compare.tensor_view:tensor_view",
-    "index": "layerwise._tool.surgery.graph.action:action_index",
+    "index": "layerwise._tool.surgery.graph.build:action_index",
     "inspect_model": "layerwise._tool.surgery.inspect.document:action_inspect_model",
     "inspect_trt": "layerwise._tool.debugtools.engines.inspect.action:inspect_trt",
     "inspect_data": "layerwise._tool.backends.saved_data.actions:action_inspect_data",

@@ -12,8 +12,15 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
 from layerwise._tool.surgery.edits.operands import Operand, add_operand, attributes
 from layerwise._tool.surgery.model.structure import AnyGraph, Graph, Structure
-from layerwise._tool.surgery.rewrite.bypassing import bypassed, without_unread
-from layerwise._tool.surgery.rewrite.rewiring import in_time, making, placed, reading, without_values
+from layerwise._tool.surgery.rewrite.rewiring import (
+    bypassed,
+    in_time,
+    making,
+    placed,
+    reading,
+    without_unread,
+    without_values,
+)
 from layerwise._tool.surgery.rewrite.tidy import map_bodies
 
 

@@ -14,11 +14,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from layerwise._tool.surgery.cut.randomness import Randomness
 from layerwise._tool.surgery.cut.segments import GraphCut
-from layerwise._tool.surgery.folding.casts import without_casts
 from layerwise._tool.surgery.folding.constants import constants_as_weights, numbers, weights_as_constants
+from layerwise._tool.surgery.folding.lengths import shape_values, without_casts
 from layerwise._tool.surgery.folding.options import FoldOptions, totals
 from layerwise._tool.surgery.folding.region import ConstantRegion, Evaluator, within
-from layerwise._tool.surgery.folding.shape_values import shape_values
 from layerwise._tool.surgery.model.structure import Graph, Structure, changed
 from layerwise._tool.surgery.rewrite.rewiring import making, reading
 from layerwise._tool.surgery.rewrite.tidy import cleaned, cleaned_model, count_nodes, in_order, map_bodies, unmade

@@ -24,8 +24,8 @@ from layerwise._tool.backends.jobs.workspace.store import default_root
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.surgery.edits import Edit, EditError, edit_from, edits_from_json
 from layerwise._tool.surgery.history.journal import HistoryLine, Journal
-from layerwise._tool.surgery.model.sharing import shared
 from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.model.versions import shared
 from layerwise._tool.surgery.saving.streamed import is_external
 
 ROOT = 0

@@ -9,9 +9,9 @@ import onnx
 from layerwise._tool.backends.model.protos import inferred
 from layerwise._tool.backends.model.reads import reads
 from layerwise._tool.backends.model.structure import INLINE_LIMIT
-from layerwise._tool.surgery.model.calls import callers, changed_functions
 from layerwise._tool.surgery.model.lookups import difference
 from layerwise._tool.surgery.model.structure import Nodes, Structure, function_name
+from layerwise._tool.surgery.model.versions import callers, changed_functions
 from layerwise._tool.surgery.saving.streamed import is_external, nbytes
 from layerwise._tool.surgery.types.shapes import without_weights
 

@@ -24,8 +24,8 @@ from layerwise._tool.backends.trt.library import load_plugins, tensorrt
 from layerwise._tool.backends.trt.logger import Messages, make_logger, make_recorder
 from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.backends.trt.store import Store, runs_code
+from layerwise._tool.backends.trt.tactics.record import save_timing_cache, use_timing_cache
 from layerwise._tool.backends.trt.tactics.selection import recording
-from layerwise._tool.backends.trt.tactics.timing_cache import save_timing_cache, use_timing_cache
 
 _AT_ONCE = 0.5
 

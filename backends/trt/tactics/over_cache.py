@@ -23,8 +23,15 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.capabilities import able, lacks
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.backends.trt.options import TrtOptions
-from layerwise._tool.backends.trt.tactics.record import Offer, Op, Record, Recording, Tell, save_record
-from layerwise._tool.backends.trt.tactics.timing_cache import give_timing_cache
+from layerwise._tool.backends.trt.tactics.record import (
+    Offer,
+    Op,
+    Record,
+    Recording,
+    Tell,
+    give_timing_cache,
+    save_record,
+)
 
 _OP = re.compile(r"Autotuning op (.*)\(key: (0x[0-9a-fA-F]{32})\)")
 _CHOSEN = re.compile(r"\(tactic hash, cost\(in ms\)\): *(0x[0-9a-fA-F]{1,16})(?![0-9a-fA-F])")

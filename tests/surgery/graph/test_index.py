@@ -15,8 +15,7 @@ from support.sample_models import DATA, FLOAT, if_model, mlp, model, node_test_m
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.graph import GraphIndex
-from layerwise._tool.surgery.graph.action import action_index
-from layerwise._tool.surgery.graph.build import build_index
+from layerwise._tool.surgery.graph.build import action_index, build_index
 from layerwise._tool.surgery.graph.cache import has_index, index_folder
 from layerwise._tool.surgery.model.topological_order import topological_order
 
