@@ -60,6 +60,10 @@ class Loadable:
         """Return the folder of external data, None if unknown."""
         return self.folder or (self.path.parent if self.path else None)
 
+    def beside(self) -> str:
+        """Return a path in that folder, for parsers that look for external data beside a model."""
+        return str((self.data_folder() or Path()) / "model.onnx")
+
 
 class Placed(NamedTuple):
     """Where a node runs: its name and operator (not escaped), and the provider's short name."""

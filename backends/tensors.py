@@ -55,6 +55,12 @@ class TensorInfo:
     dtype: str
     shape: tuple[Dim, ...] | None
 
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Return whether an array of that shape is one of these: an unknown size may be any."""
+        known = shape if self.shape is None else self.shape
+        pairs = zip(known, shape, strict=False)
+        return len(known) == len(shape) and all(not isinstance(d, int) or d < 0 or d == size for d, size in pairs)
+
 
 def dtype_name(kind: Array | np.dtype[Any] | int) -> str:
     """Return the name of the type of an array, of a NumPy type or of a TensorProto.DataType number.

@@ -19,7 +19,7 @@ from layerwise._tool.backends.formats.json_arrays import as_array
 from layerwise._tool.backends.formats.json_format import save, write_value
 from layerwise._tool.backends.results.inference import RunResults, Stored, describe
 from layerwise._tool.backends.results.io import iteration_files, load_any
-from layerwise._tool.backends.results.writer import check_empty_folder
+from layerwise._tool.backends.results.writer import check_target
 from layerwise._tool.backends.scripts import load_function, script_errors
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.tensors import TensorInfo
@@ -43,14 +43,12 @@ class FeedsWriter(WholeOrNothing):
         self._stream: BinaryIO | None = None
         self._dump: DumpWriter | None = None
         self._folder: Path | None = None
-        if not self._target.absolute().parent.is_dir():
-            raise UsageError(f"cannot write {shown(str(path))}: its folder does not exist")
+        check_target(self._target)
         if self._target.suffix == ".safetensors":
             self._dump = DumpWriter(self._target)
         elif self._target.suffix:
             self._stream = self._stack.enter_context(atomic_writer(self._target))
         else:
-            check_empty_folder(self._target)
             self._folder = self._stack.enter_context(whole_folder(self._target))
 
     def add(self, feed: Mapping[str, Any]) -> None:

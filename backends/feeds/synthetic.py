@@ -84,7 +84,7 @@ class Synthetic:
             raise UsageError(f"input {shown(info.name, 80)} has no known shape: give one (--input-shapes)")
         if given is not None and info.name in self.spec.shapes:
             _check_shape(info, given)
-        if given is not None and _fits(info, given):
+        if given is not None and info.fits(given):
             return tuple(given)
         if given is not None:  # a pattern may match inputs it was not meant for
             self._warn(f"Input tensor: {shown(info.name)} | Cannot use shape {list(given)}, will use the default shape")
@@ -138,17 +138,9 @@ def _is_static(dim: Dim) -> bool:
 def _check_shape(info: TensorInfo, given: Sequence[int]) -> None:
     if any(dim < 0 for dim in given):
         raise UsageError(f"input {shown(info.name, 80)}: shape {list(given)} needs numbers of 0 and more")
-    if not _fits(info, given):
+    if not info.fits(given):
         model = shown(str(list(info.shape or ())))
         raise UsageError(f"input {shown(info.name, 80)}: shape {list(given)} does not fit the model's {model}")
-
-
-def _fits(info: TensorInfo, given: Sequence[int]) -> bool:
-    if info.shape is None:
-        return True
-    return len(given) == len(info.shape) and all(
-        not _is_static(dim) or dim == size for dim, size in zip(info.shape, given, strict=True)
-    )
 
 
 def _is_shape_tensor(info: TensorInfo, given: Sequence[int]) -> bool:

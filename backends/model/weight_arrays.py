@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, LayerwiseError
-from layerwise._tool.backends.model.structure import WeightRef
+from layerwise._tool.backends.model.structure import TensorRecord, WeightRef
 from layerwise._tool.backends.tensors import DType, dtype_name, dtype_row
 from layerwise._tool.backends.text import shown
 
@@ -77,6 +77,15 @@ def raw_array(model: Path, ref: WeightRef, data: bytes | mmap.mmap, start: int =
         packed = np.frombuffer(data, np.uint8, ref.nbytes, start)
         return _unpacked(packed, row, count).reshape(ref.dims)
     return np.frombuffer(data, row.numpy.newbyteorder("<"), count, start).reshape(ref.dims)
+
+
+def inline_array(model: Path, tensor: TensorRecord, structure: bytes) -> Array:
+    """Return the values of a tensor that a structure's bytes hold. BadFile, naming `model`, if they do not match it."""
+    if tensor.data is None:
+        return parsed_array(model, tensor.name, structure[tensor.start : tensor.end])
+    start, end = tensor.data
+    ref = WeightRef(tensor.name, tensor.dtype, tuple(tensor.dims), model, 0, end - start)
+    return raw_array(model, ref, structure[start:end])
 
 
 def parsed_array(model: Path, name: str, message: bytes) -> Array:

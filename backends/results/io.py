@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -126,24 +127,11 @@ def iteration_files(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class DumpedArray:
-    """One tensor of a safetensors file."""
+    """One tensor of a safetensors file. array: returns it, memory-mapped."""
 
-    reader: DumpReader
-    name: str
-
-    @property
-    def dtype(self) -> str:
-        """The type's name."""
-        return self.reader.dtype(self.name)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The tensor's shape."""
-        return self.reader.shape(self.name)
-
-    def array(self) -> Array:
-        """Return the tensor, memory-mapped."""
-        return self.reader.array(self.name)
+    dtype: str
+    shape: tuple[int, ...]
+    array: Callable[[], Array]
 
 
 def load_results(path: str | os.PathLike[str]) -> RunResults:
@@ -201,7 +189,10 @@ def _load_folder(folder: Path) -> Any:
 
 
 def _load_dump(reader: DumpReader) -> Any:
-    arrays = {name: DumpedArray(reader, name) for name in reader.names()}
+    arrays = {
+        name: DumpedArray(reader.dtype(name), reader.shape(name), partial(reader.array, name))
+        for name in reader.names()
+    }
     kind = reader.metadata.get("format")
     if kind not in (RESULTS_FORMAT, FEEDS_FORMAT):
         return [arrays]

@@ -217,18 +217,22 @@ def open_results_writer(path: str | os.PathLike[str], runners: Sequence[str]) ->
     UsageError if the folder is not empty or not a folder, or its parent does not exist.
     """
     target = Path(path)
-    if not target.absolute().parent.is_dir():
-        raise UsageError(f"cannot write {shown(str(path))}: its folder does not exist")
+    check_target(target)
     if target.suffix == ".safetensors":
         return ResultsWriter(DumpSink(target, runners))
     if target.suffix:  # Polygraphy's rule: without an extension it is a folder of iterations
         return ResultsWriter(JsonSink(target, runners))
-    check_empty_folder(target)
     return ResultsWriter(FolderSink(target, runners))
 
 
-def check_empty_folder(target: Path) -> None:
-    """Raise UsageError unless `target` is an empty folder, absent, or from an earlier attempt of this job."""
+def check_target(target: Path) -> None:
+    """Raise UsageError unless a file can come there, or, without an extension, a folder: an empty one may be there, or
+    one from an earlier attempt of this job.
+    """
+    if not target.absolute().parent.is_dir():
+        raise UsageError(f"cannot write {shown(str(target))}: its folder does not exist")
+    if target.suffix:
+        return
     if target.exists() and not target.is_dir():
         raise UsageError(f"{shown(str(target))}: a path without extension is a folder, but a file is there")
     if not is_free(target):

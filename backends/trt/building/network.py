@@ -39,7 +39,7 @@ def parse_onnx(
 ) -> Network:
     """Parse an ONNX model to a network. LayerwiseError names node, operator and reason if the parser rejects it."""
     made = with_parser(trt, logger, options, strongly_typed=strongly_typed)
-    if not made.parser.parse(model.read(), path=str((model.data_folder() or Path()) / "model.onnx")):
+    if not made.parser.parse(model.read(), path=model.beside()):
         raise LayerwiseError(f"TensorRT's parser refuses the model: {parser_reasons(made.parser, messages)}")
     return made
 

@@ -36,7 +36,7 @@ class Support:
         """Return why the parser rejects a model; empty if it accepts it."""
         made = self._network()
         parser = made.parser
-        if parser.parse(model.read(), path=_beside(model)):
+        if parser.parse(model.read(), path=model.beside()):
             return []
         return [_refusal(parser.get_error(at)) for at in range(parser.num_errors)] or [
             Refusal(-1, "", "", self._messages.reason("TensorRT does not say why"))
@@ -50,7 +50,7 @@ class Support:
         """
         made = self._network()
         parser = made.parser
-        parser.supports_model_v2(model.read(), path=_beside(model))
+        parser.supports_model_v2(model.read(), path=model.beside())
         refused = {refusal.node for refusal in self.refusals(model) if not refusal.stack}
         found = []
         for at in range(parser.num_subgraphs):
@@ -62,11 +62,6 @@ class Support:
     def _network(self) -> Network:
         """Return an empty network with its parser; keep it as long as the parser."""
         return with_parser(self._trt, self._logger, self._options, strongly_typed=self._options.strongly_typed)
-
-
-def _beside(model: Loadable) -> str | None:
-    folder = model.data_folder()
-    return None if folder is None else str(folder / "model.onnx")
 
 
 def _refusal(error: Any) -> Refusal:
