@@ -200,7 +200,8 @@ def _script_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> F
         if number < 0:
             raise UsageError(f"{shown(where)}: no inputs in there")
 
-    return Feeds(spec.iterations if spec.iterations is not None else _length(loaded), make)
+    count = len(loaded) if isinstance(loaded, Sequence) else None
+    return Feeds(count if spec.iterations is None else spec.iterations, make)
 
 
 def _guarded(items: Iterator[Any], path: Path, where: str) -> Iterator[Any]:
@@ -211,7 +212,3 @@ def _guarded(items: Iterator[Any], path: Path, where: str) -> Iterator[Any]:
             except StopIteration:
                 return
         yield item
-
-
-def _length(loaded: Any) -> int | None:
-    return len(loaded) if isinstance(loaded, Sequence) else None

@@ -18,7 +18,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.limits.memory import limit, remedy
 from layerwise._tool.backends.sizes import binary_size
 from layerwise._tool.backends.specs import FeedSpec
-from layerwise._tool.backends.tensors import Dim, TensorInfo, dtype_row, is_floating, is_integral, packed_nbytes
+from layerwise._tool.backends.tensors import TensorInfo, dtype_row, is_floating, is_integral, packed_nbytes
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.torch_bridge import import_torch, to_array
 
@@ -131,10 +131,6 @@ def _match(shapes: Mapping[str, Any], names: Sequence[str], option: str) -> dict
     return matched
 
 
-def _is_static(dim: Dim) -> bool:
-    return isinstance(dim, int) and dim >= 0
-
-
 def _check_shape(info: TensorInfo, given: Sequence[int]) -> None:
     if any(dim < 0 for dim in given):
         raise UsageError(f"input {shown(info.name, 80)}: shape {list(given)} needs numbers of 0 and more")
@@ -145,13 +141,7 @@ def _check_shape(info: TensorInfo, given: Sequence[int]) -> None:
 
 def _is_shape_tensor(info: TensorInfo, given: Sequence[int]) -> bool:
     """Return whether `given` are values, not a shape: the input is 1-D, integer, and has as many elements."""
-    return (
-        is_integral(info.dtype)
-        and info.shape is not None
-        and len(info.shape) == 1
-        and _is_static(info.shape[0])
-        and len(given) == info.shape[0]
-    )
+    return is_integral(info.dtype) and info.shape == (len(given),)
 
 
 class _Sampler(Protocol):

@@ -148,7 +148,7 @@ class ModelFile:
             raise BadFile(self.path, f"there is no initializer {shown(name, 200)!r}")
         ref = self._ref(tensor)
         if ref.offset < 0:
-            return parsed_array(self.path, name, self._read(tensor.start, tensor.end))
+            return parsed_array(self.path, name, pread_all(self._fd, tensor.start, tensor.end - tensor.start))
         return mapped_array(self.path, ref)
 
     def _ref(self, tensor: TensorRecord) -> WeightRef:
@@ -159,9 +159,6 @@ class ModelFile:
             file, nbytes = self._external_file(tensor)
             offset = tensor.external.offset
         return WeightRef(tensor.name, tensor.dtype, tuple(tensor.dims), file, offset, nbytes)
-
-    def _read(self, start: int, end: int) -> bytes:
-        return pread_all(self._fd, start, end - start)
 
     def content_hash(self) -> str:
         """Return a hash (hex) of the whole model file and of all external bytes that it refers to."""

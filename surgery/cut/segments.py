@@ -172,19 +172,14 @@ class GraphCut:
 
     def _made_bytes(self, i: int, wanted: set[str], known: Mapping[str, Estimate], sizes: dict[str, int]) -> int:
         """Return the bytes of a node's requested outputs. An unknown size is taken to be that of its largest input."""
-        guess = max(
-            (self._size(name, known, sizes) for name in self.reads[i] if name not in self.initializers),
-            default=0,
-        )
+        read = (name for name in self.reads[i] if name not in self.initializers)
+        guess = max((sizes.get(name) or known.get(name, _UNKNOWN).nbytes or 0 for name in read), default=0)
         made = 0
         for name in self.nodes[i].output:
             nbytes = known.get(name, _UNKNOWN).nbytes
             sizes[name] = guess if nbytes is None else nbytes
             made += sizes[name] if name in wanted else 0
         return made
-
-    def _size(self, name: str, known: Mapping[str, Estimate], sizes: Mapping[str, int]) -> int:
-        return sizes.get(name) or known.get(name, _UNKNOWN).nbytes or 0
 
 
 _UNKNOWN = Estimate()

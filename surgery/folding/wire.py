@@ -204,7 +204,8 @@ def _built(graph: WireGraph, constants: _Constants, infer: bool) -> Folded:
     made = {name for i in nodes for name in graph.nodes[i][1].outputs}
     read = {name for i in nodes for name in graph.nodes[i][1].inputs if name} | graph.outputs.keys()
     ir_version = _LEAST_IR if constants.is_old else None
-    ends = [*_nodes(graph, nodes), *_inputs(graph, read, constants.is_old)]
+    ends: list[Field] = [(NODE, [graph.bytes_at(graph.nodes[i][0])]) for i in nodes]
+    ends += _inputs(graph, read, constants.is_old)
     weights = _weights(graph, constants, read)
     declared, warnings = _declared(graph.data, made), list[str]()
     if infer:
@@ -214,10 +215,6 @@ def _built(graph: WireGraph, constants: _Constants, infer: bool) -> Folded:
         declared = declared if warnings else _declared(inferred, made)
     whole: list[Field] = [(INITIALIZER, weight.whole) for weight in weights]
     return Folded(graph.model([*ends, *whole, *declared], ir_version), len(graph.nodes), len(nodes), warnings)
-
-
-def _nodes(graph: WireGraph, chosen: Sequence[int]) -> list[Field]:
-    return [(NODE, [graph.bytes_at(graph.nodes[i][0])]) for i in chosen]
 
 
 def _inputs(graph: WireGraph, read: set[str], is_old: bool) -> list[Field]:

@@ -126,7 +126,7 @@ class Collector:
         for value in inputs:
             if value.name not in scope.names:
                 self._define(scope, value.name, Kind.INPUT)
-        scope.inputs = [v.name for v in inputs if self._kind(scope, v.name) == Kind.INPUT]
+        scope.inputs = [v.name for v in inputs if self.tensors[scope.names[v.name]].kind == Kind.INPUT]
         self._body(graph, scope, [v.name for v in outputs], depth)
         self._types(scope, [*inputs, *outputs])
 
@@ -171,9 +171,6 @@ class Collector:
         elif kind != Kind.NODE:
             self.problem(f"two {kind.name.lower()}s are named {name!r}")
         return number
-
-    def _kind(self, scope: ScopeEntry, name: str) -> Kind:
-        return self.tensors[scope.names[name]].kind
 
     def _produce(self, scope: ScopeEntry, name: str, node: NodeEntry) -> int:
         if not name:

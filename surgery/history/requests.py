@@ -48,7 +48,7 @@ def answer_result(context: "JobContext", params: dict[str, Any]) -> dict[str, An
     Answer: misfits, [index, reason] of the edits that do not fit and were skipped. Without `skip_misfits` one that
     does not fit is an EditError.
     """
-    structure, misfits = _state(params), []
+    structure, misfits = _history(params)[1].structure_at(int(params["at"])), []
     for place, edit in enumerate(map(edit_from, params["edits"])):
         try:
             structure = edit.apply(structure)
@@ -131,10 +131,6 @@ def changed_types(before: Structure, after: Structure) -> list[tuple[str, str, s
 def _text(value: onnx.ValueInfoProto) -> str:
     kind, shape = _typed(value)
     return f"{kind or 'untyped'} {format_shape(shape)}"
-
-
-def _state(params: dict[str, Any]) -> Structure:
-    return _history(params)[1].structure_at(int(params["at"]))
 
 
 def _history(params: dict[str, Any]) -> tuple[Structure, History]:

@@ -97,7 +97,8 @@ def plugin_names(plugins: Path, include: Sequence[str] = (), exclude: Sequence[s
         raise UsageError(f"{shown(str(plugins))} holds no plugins: there is no */{PATTERN} in it")
     for name in (*include, *exclude):
         if name not in there:
-            raise UsageError(f"there is no plugin {shown(name, 80)!r} in {shown(str(plugins))}: {_listed(there)}")
+            known = shown(", ".join(there), 300)
+            raise UsageError(f"there is no plugin {shown(name, 80)!r} in {shown(str(plugins))}: it has {known}")
     return [name for name in there if (not include or name in include) and name not in exclude]
 
 
@@ -188,7 +189,3 @@ def _tensors(tensors: Mapping[str, Any], names: Sequence[str], match: Match) -> 
         if name not in tensors:
             raise LayerwiseError(f"plugin {shown(match.folder, 80)}: the model has no tensor {shown(name, 120)!r}")
     return [tensors[name] for name in names]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return "it has " + shown(", ".join(names), 300)

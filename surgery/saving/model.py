@@ -34,7 +34,8 @@ def save(
     """
     model = structure.with_(initializers={}).proto()
     weights = list(structure.initializers.values())
-    if external is None and (_keeps_weights_outside(structure, weights) or _size(model, weights) > ONE_FILE_LIMIT):
+    size = model.ByteSize() + sum(map(nbytes, weights))
+    if external is None and (_keeps_weights_outside(structure, weights) or size > ONE_FILE_LIMIT):
         external = Path(f"{path.name}.data")
     own = [] if external is None else [tensor for tensor in weights if nbytes(tensor) >= max(threshold, 1)]
     data = path.parent / external if external and own else None
@@ -53,10 +54,6 @@ def _keeps_weights_outside(structure: Structure, weights: list[onnx.TensorProto]
         return False
     base = structure.base.relative_to(structure.folder).as_posix()
     return any(place(tensor)[0] != base for tensor in weights if is_external(tensor))
-
-
-def _size(model: onnx.ModelProto, weights: list[onnx.TensorProto]) -> int:
-    return int(model.ByteSize()) + sum(map(nbytes, weights))
 
 
 def _write(
