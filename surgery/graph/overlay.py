@@ -6,7 +6,7 @@ state of the graph. A state costs time proportional to the changes, plus one pas
 
 from collections.abc import Iterable, Iterator
 from copy import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,12 +153,6 @@ class Overlay(OverlayTensors):
         made = [tensor for tensor in self.node_outputs(node) if tensor >= 0]
         return sorted({int(reader) for tensor in made for reader in self.consumers(tensor)})
 
-    def ancestors(self, node: int) -> Numbers:
-        return self._reached(node, self.parents)
-
-    def descendants(self, node: int) -> Numbers:
-        return np.flatnonzero(self.reach(self.children(node))).astype(np.int32)
-
     def reach(self, nodes: Iterable[int]) -> NDArray[np.bool_]:
         """Return a mask over node numbers: `nodes`, and all that depend on them."""
         at, below = self.numbering.below
@@ -179,16 +173,6 @@ class Overlay(OverlayTensors):
             else:
                 waiting += self.children(node)
         return np.frombuffer(seen, np.uint8).astype(np.bool_)
-
-    def _reached(self, node: int, step: Any) -> Numbers:
-        seen: set[int] = set()
-        waiting = step(node)
-        while waiting:
-            number = waiting.pop()
-            if number not in seen:
-                seen.add(number)
-                waiting += step(number)
-        return np.array(sorted(seen), np.int32)
 
     # Finding
 
