@@ -30,11 +30,10 @@ def making(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     return copy
 
 
-def reread(graph: AnyGraph, names: Mapping[str, str], nodes: Iterable[onnx.NodeProto] | None = None) -> AnyGraph:
-    """Return the graph with nodes (all, or `nodes`) reading other tensors. Graph outputs stay."""
-    if nodes is None:
-        nodes = {id(node): node for name in names for node in graph.lookups.readers.get(name, ())}.values()
-    return graph.replaced({id(node): [reading(node, names)] for node in nodes})
+def reread(graph: AnyGraph, names: Mapping[str, str]) -> AnyGraph:
+    """Return the graph with nodes reading other tensors. Graph outputs stay."""
+    readers = {id(node): node for name in names for node in graph.lookups.readers.get(name, ())}
+    return graph.replaced({key: [reading(node, names)] for key, node in readers.items()})
 
 
 def renamed(graph: AnyGraph, old: str, new: str) -> AnyGraph:
