@@ -110,8 +110,12 @@ def _address(program: str) -> str:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("LAYERWISE_", "TEXTUAL"))}
     environment["LC_ALL"] = "C.UTF-8"
     server = subprocess.Popen(
-        [sys.executable, __file__, address, program], stdin=subprocess.PIPE, env=environment, cwd=ROOT, start_new_session=True
-    )
+        [sys.executable, __file__, address, program],
+        stdin=subprocess.PIPE,
+        env=environment,
+        cwd=ROOT,
+        start_new_session=True,
+    )  # fmt: skip
     atexit.register(_leave, server, folder)
     while not Path(address).exists():
         assert server.poll() is None, "the server of forks ended"
