@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -34,6 +34,8 @@ from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.locate.tensor_error import error_of
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from layerwise._tool.backends.jobs.context import JobContext
 
 Feed = Mapping[str, NDArray[Any]]
@@ -95,7 +97,7 @@ class LocateRun:
         self._plan: LocatePlan | None = None
         self.findings = Findings(self.suspect, self.reference)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         self._stack = ExitStack()
         self._stack.callback(self.setup.close)
         for pool in self._pools:

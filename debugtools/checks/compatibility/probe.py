@@ -7,13 +7,13 @@ load, the nodes run one by one until those that fail are found.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency
+from layerwise._tool.backends.older_python import StrEnum
 from layerwise._tool.backends.runner import Loadable, Placed, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.checks.compatibility.operators import Group, Operators, Signature

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from layerwise._tool.debugtools.compare.arithmetic.kinds import arithmetic
 from layerwise._tool.debugtools.compare.arithmetic.order_statistics import errors
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _POINTS = 200_000  # more are thinned out evenly: they would only cover each other
 PANELS = 49
@@ -143,7 +146,7 @@ class Plots:
         if spec.save_heatmaps or spec.save_error_plots:
             need_matplotlib()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         self._heatmaps, self._scatter = map(self._folder, (self._spec.save_heatmaps, self._spec.save_error_plots))
         return self
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError, placing
@@ -28,6 +28,9 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, wo
 from layerwise._tool.debugtools.compare.rows import Average
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Savers:
@@ -77,7 +80,7 @@ class Savers:
         for side, iteration in list(self._open.items()):
             self.finish(iteration, side, None, observed(side))
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(

@@ -1,0 +1,55 @@
+"""What Python 3.10 lacks."""
+
+import hashlib
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from enum import Enum
+from typing import BinaryIO
+
+if sys.version_info >= (3, 11):
+    from enum import StrEnum
+else:
+
+    class StrEnum(str, Enum):
+        """Members are strings, and are formatted as such."""
+
+        __str__ = str.__str__
+        __format__ = str.__format__
+
+
+def file_digest(stream: BinaryIO) -> "hashlib.blake2b":
+    """`hashlib.file_digest` by BLAKE2b, of what is left of a stream."""
+    digest = hashlib.blake2b()
+    while block := stream.read(1 << 20):
+        digest.update(block)
+    return digest
+
+
+@asynccontextmanager
+async def timeout(seconds: float | None) -> AsyncIterator[None]:
+    """`asyncio.timeout`: TimeoutError if the block takes longer; None: it may take any time."""
+    import asyncio
+
+    if sys.version_info >= (3, 11):
+        async with asyncio.timeout(seconds):
+            yield
+        return
+    task, over = asyncio.current_task(), False
+
+    def end() -> None:
+        nonlocal over
+        over = True
+        assert task is not None
+        task.cancel()
+
+    waiting = None if seconds is None else asyncio.get_running_loop().call_later(seconds, end)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if over:
+            raise TimeoutError from None
+        raise
+    finally:
+        if waiting is not None:
+            waiting.cancel()
