@@ -17,10 +17,6 @@ INSTALLED = str(ROOT / ".editable")  # what an editable install puts on the path
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # for tests that import onnxruntime before ours
 sys.path[:0] = [str(ROOT / "tests"), INSTALLED]
 
-from support.named_nodes import teach_names  # noqa: E402
-
-teach_names()
-
 
 class _OneName(MetaPathFinder):
     """The floors can be imported from this folder too, then a second time: nothing here may."""

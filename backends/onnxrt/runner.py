@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.file import ModelFile
@@ -92,8 +94,9 @@ class OnnxrtRunner(RunnerBase):
         return str(self._in_types.get(name) or self._overridable[name])
 
     def _run_plain(self, names: list[str], feed: Mapping[str, Array]) -> list[Any]:
+        """Outputs that are inputs too are copied: before 1.24 onnxruntime returns the caller's own array."""
         values: list[Any] = self._session.run(names, dict(feed))
-        return values
+        return [np.copy(value) if name in feed else value for name, value in zip(names, values, strict=True)]
 
     def _run_values(self, names: list[str], feed: Mapping[str, Array]) -> list[Any]:
         """Values that are not tensors come from a separate run, since their OrtValues cannot be read."""

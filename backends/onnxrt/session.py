@@ -168,8 +168,7 @@ def _options(spec: RunnerSpec, wanted: Sequence[str], folder: Path | None) -> An
     if spec.inter_threads and spec.inter_threads > 1:
         options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
     if spec.graph_optimization_level is not None:
-        level = _LEVELS[spec.graph_optimization_level]
-        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+        options.graph_optimization_level = _level(spec.graph_optimization_level)
     if "profile" in spec.options:  # where the profile is written
         options.enable_profiling = True
         options.profile_file_prefix = str(spec.options["profile"])
@@ -196,6 +195,13 @@ def _register(options: Any, library: Path) -> None:
         raise_scarce(error)
         reason = plain_reason(error)
         raise BadFile(library, f"not a custom-op library for this onnxruntime: {reason}") from None
+
+
+def _level(name: str) -> Any:
+    level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[name], None)
+    if level is None:
+        raise UsageError(f"onnxruntime {onnxruntime.__version__} has no optimisation level {name!r}")
+    return level
 
 
 def _provider_options(spec: RunnerSpec, provider: str) -> dict[str, str]:
