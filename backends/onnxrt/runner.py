@@ -9,6 +9,7 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.installed import doubled
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.onnxrt.session import (
@@ -79,13 +80,13 @@ class OnnxrtRunner(RunnerBase):
         ]
 
     def notes(self) -> list[str]:
-        """Warn if FP16 nodes run in FP32 here. Parses the model's structure without its weights."""
-        if provider_names(self.spec.providers)[0] != CPU:
-            return []
-        from layerwise._tool.backends.onnxrt.notes import half_on_cpu
+        """Warn if FP16 nodes run in FP32 here, and of two onnxruntimes. Parses the model's structure, no weights."""
+        notes = [doubled()]
+        if provider_names(self.spec.providers)[0] == CPU:
+            from layerwise._tool.backends.onnxrt.notes import half_on_cpu
 
-        note = half_on_cpu(_structure(self._model))
-        return [note] if note else []
+            notes.append(half_on_cpu(_structure(self._model)) or "")
+        return [note for note in notes if note]
 
     def close(self) -> None:
         self._session = None

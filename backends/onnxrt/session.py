@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import onnxruntime
-
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError, raise_scarce
 from layerwise._tool.backends.filesystem.files import open_regular
+from layerwise._tool.backends.installed import doubled, too_new
+from layerwise._tool.backends.onnxrt.engine import onnxruntime
 from layerwise._tool.backends.onnxrt.memory import opening_room
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import RunnerSpec
@@ -115,7 +115,8 @@ def _provider_name(text: str) -> str:
 def _not_built(name: str) -> str:
     package = "onnxruntime-gpu" if name in (CUDA, TENSORRT) else f"a build of onnxruntime with {name}"
     here = ", ".join(onnxruntime.get_available_providers())
-    return f"this onnxruntime is built without {name} (it has {here}); install {package}"
+    told = f"this onnxruntime is built without {name} (it has {here})"
+    return f"{told}; {doubled() or f'install {package}'}"
 
 
 def check_providers(session: Any, wanted: Sequence[str]) -> None:
@@ -146,6 +147,8 @@ def _load_error(provider: str) -> str:
 
 
 def _install_hint(provider: str) -> str:
+    if provider in (CUDA, TENSORRT) and (wrong := too_new()):
+        return wrong
     needs = _NEEDS.get(provider, f"what onnxruntime's page on execution providers lists for {provider}")
     return f"It needs {needs.format(cuda=onnxruntime.cuda_version or '12 or later')}"
 

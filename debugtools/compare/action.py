@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.installed import doubled
 from layerwise._tool.debugtools.compare.rows import CompareResult
 from layerwise._tool.debugtools.compare.spec import CompareSpec, resumed_tables
 
@@ -42,6 +43,8 @@ def _compare(context: "JobContext", spec: CompareSpec) -> CompareResult:
         save_model(spec)
     from layerwise._tool.debugtools.compare.sides.setup import Setup
 
+    if any(runner.kind == "onnxrt" for runner in spec.runners) and (wrong := doubled()):
+        context.warn(wrong)
     setup = Setup(spec)
     setup.start()
     from layerwise._tool.debugtools.compare.run import run_comparison  # while the sessions open

@@ -6,7 +6,7 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
-from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import LayerwiseError, MissingPackage
 from layerwise._tool.backends.model.reads import reads
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import RunnerSpec
@@ -81,6 +81,8 @@ class Attempts:
             return {}
         try:
             found = dict(self._evaluator.values(names))
+        except MissingPackage:
+            raise
         except LayerwiseError as error:
             if len(names) == 1:
                 self.failed.add(names[0])

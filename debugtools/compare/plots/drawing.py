@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -13,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import MissingDependency, placing
+from layerwise._tool.backends.errors import placing
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.filesystem.folders import whole_folder
 from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.installed import require
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.kinds import arithmetic
 from layerwise._tool.debugtools.compare.arithmetic.order_statistics import errors
@@ -34,8 +34,7 @@ _DPI = 150
 
 def need_matplotlib() -> None:
     """MissingDependency if matplotlib is not installed."""
-    if find_spec("matplotlib") is None:
-        raise MissingDependency("plots need matplotlib: pip install 'layerwise[plots]'")
+    require("matplotlib", "a plot")
 
 
 def figure(title: str, width: float = 6.4) -> Any:
