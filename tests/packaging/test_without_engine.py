@@ -24,6 +24,8 @@ WORKS = {  # exit code
     "surgeon prune m.onnx -o pruned.onnx": 0,
     "surgeon weight-strip m.onnx -o stripped.onnx": 0,
     "convert m.onnx --fp-to-fp16 -o half.onnx": 0,
+    "convert m.onnx --opset 18 -o older.onnx": 0,
+    "surgeon edit m.onnx --rename-tensor m0 q -o edited.onnx": 0,
     "run m.onnx --onnx --onnx": 0,
 }
 ASKS = (
