@@ -27,7 +27,8 @@ def main(folder: str, extras: str = "cpu", python: str = "") -> None:
     pip("wheel", "--no-deps", "--wheel-dir", str(wheels), str(ROOT / "packaging" / "core"))
     (own,) = wheels.glob("*.whl")
     version = ["--python-version", python] if python else []
-    pip("download", "--only-binary", ":all:", *version, "--dest", str(wheels), f"{own}[{extras}]" if extras else str(own))
+    wanted = f"{own}[{extras}]" if extras else str(own)
+    pip("download", "--only-binary", ":all:", *version, "--dest", str(wheels), wanted)
     lines = [pinned(wheel) for wheel in sorted(wheels.iterdir())]
     (place / "requirements.txt").write_text("".join(lines), encoding="utf-8")
     (place / "install.sh").write_text(INSTALL, encoding="utf-8")

@@ -13,7 +13,7 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.model.packing import pack, unpack
+from layerwise._tool.backends.model.weight_arrays import pack, unpack
 from layerwise._tool.backends.onnxrt.engine import onnxruntime
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
 

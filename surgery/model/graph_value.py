@@ -5,17 +5,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import onnx
-from google.protobuf.message import Message
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.lookups import Lookups
-from layerwise._tool.surgery.model.proto import remainder
+from layerwise._tool.surgery.model.proto import Proto, remainder
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Proto = TypeVar("Proto", bound=Message)
+AnyGraph = TypeVar("AnyGraph", bound="Graph")
+"""A graph alone, or a whole model: what changes one gives back the same."""
 Nodes = tuple[onnx.NodeProto, ...]
 Values = tuple[onnx.ValueInfoProto, ...]
 OUTPUT = "output:"

@@ -1,20 +1,94 @@
-"""The smallest failing model so far, on disk while the search goes on; and the nearest one that passes."""
+"""What a search keeps on disk: the smallest failing model so far, and the nearest one that passes; files of commands.
 
+What commands leave is sorted into good and bad as Polygraphy names it.
+"""
+
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import writing
 from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.backends.filesystem.folders import move_whole
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.search.judges.protocol import Artifact
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.debugtools.search.rows import BestRow, Numbers
+from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+
+
+_LONGEST = 16 << 10
+
+
+class Sorter:
+    """names: the files to sort, as the user typed them; target: the folder that holds good, bad and skip."""
+
+    def __init__(self, context: "JobContext", names: list[str], target: Path) -> None:
+        self._context, self._names, self._target = context, names, target
+        self._stamp = f"{time.strftime('%x').replace('/', '-')}_{time.strftime('%X').replace(':', '-')}"
+
+    def sort(self, folder: Path, verdict: Verdict, suffix: str) -> None:
+        """Move what a run left in `folder`; nothing is overwritten."""
+        for name in self._names:
+            source = folder / name
+            base = Path(name)
+            target = self._target / verdict.value / f"{base.stem}_{self._stamp}{suffix}{base.suffix}"
+            if not source.exists():
+                self._context.log(f"Artifact: {shown(name)} does not exist, skipping.", "error")
+            elif target.exists():
+                self._context.log(f"{shown(str(target))} already exists and stays; {shown(name)} is skipped.", "error")
+            else:
+                self._context.log(f"Moving {shown(name)} to {shown(str(target))}")
+                make_folder(target.parent)
+                move_whole(source, target)
+
+
+def captured(path: Path) -> str:
+    """What a command printed, its last 16 KB, safe to show."""
+    data = path.read_bytes()
+    text = data[-_LONGEST:].decode("utf-8", "replace")
+    cut = f"… ({len(data)} bytes, all of them in {shown(str(path))})\n" if len(data) > _LONGEST else ""
+    return cut + "\n".join(shown(line) for line in text.splitlines())
+
+
+class Files:
+    """What commands leave: output that is shown, artifacts that are sorted, the candidate if it is to stay."""
+
+    def __init__(self, context: "JobContext", spec: DebugSpec, home: Path) -> None:
+        self._context, self._spec, self._home = context, spec, home
+        self._sorter = Sorter(context, spec.artifacts, home / spec.artifacts_dir)
+
+    def take(self, judgement: Judgement, suffix: str) -> None:
+        """Show, sort and keep what a run left; the rest is removed. suffix: "" where nothing is to be sorted."""
+        if judgement.folder is None:
+            return
+        self._show(judgement, judgement.folder)
+        run = judgement.folder / "run"
+        if suffix:
+            self._sorter.sort(run, judgement.verdict, suffix)
+        kept, candidate = self._home / self._spec.artifact, run / self._spec.artifact
+        if self._spec.keep_intermediate and suffix and candidate.is_file() and candidate.resolve() != kept.resolve():
+            shutil.move(candidate, kept)
+        elif not self._spec.keep_intermediate and len(Path(self._spec.artifact).parts) > 1:
+            kept.unlink(missing_ok=True)
+        shutil.rmtree(run, ignore_errors=True)
+
+    def _show(self, judgement: Judgement, folder: Path) -> None:
+        check = self._spec.check
+        assert check is not None
+        bad = judgement.verdict is Verdict.BAD
+        if check.show_output or not bad or check.hide_fail_output:
+            return  # shown while it ran, or not at all
+        self._context.log(f"========== CAPTURED STDOUT ==========\n{captured(folder / 'stdout.txt')}")
+        self._context.log(f"========== CAPTURED STDERR ==========\n{captured(folder / 'stderr.txt')}", "error")
+
 
 _PATIENCE = 10.0  # the next model is written once this many times as long has passed as the last one took
 
@@ -39,10 +113,8 @@ class Smallest:
         if self.found is None or self.found == self._written or (not now and time.monotonic() < self._next):
             return
         started = time.monotonic()
-        try:
+        with writing(shown(str(self.path))):
             self._write(self.found)
-        except OSError as error:
-            raise LayerwiseError(f"{shown(str(self.path))} cannot be written: {error.strerror or error}") from error
         self._next = time.monotonic() + _PATIENCE * (time.monotonic() - started)
         self._written = self.found
         nodes, labels = self._told(self.found)
@@ -94,8 +166,6 @@ class Best(Smallest):
 
 def write_model(artifact: Artifact, path: Path) -> None:
     """Write a candidate to where a user keeps it, whole or not at all."""
-    try:
+    with writing(shown(str(path))):
         make_folder(path.parent)
         artifact.write(path, atomic_writer)
-    except OSError as error:
-        raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror or error}") from error
