@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from enum import Enum
 from typing import BinaryIO
 
+__all__ = ["StrEnum", "file_digest", "timeout"]
+
 if sys.version_info >= (3, 11):
     from enum import StrEnum
 else:
@@ -34,22 +36,20 @@ async def timeout(seconds: float | None) -> AsyncIterator[None]:
     if sys.version_info >= (3, 11):
         async with asyncio.timeout(seconds):
             yield
-        return
-    task, over = asyncio.current_task(), False
+    else:
+        task, over = asyncio.current_task(), []
 
-    def end() -> None:
-        nonlocal over
-        over = True
-        assert task is not None
-        task.cancel()
+        def end() -> None:
+            over.append(True)
+            task.cancel()
 
-    waiting = None if seconds is None else asyncio.get_running_loop().call_later(seconds, end)
-    try:
-        yield
-    except asyncio.CancelledError:
-        if over:
-            raise TimeoutError from None
-        raise
-    finally:
-        if waiting is not None:
-            waiting.cancel()
+        waiting = None if seconds is None else asyncio.get_running_loop().call_later(seconds, end)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if over:
+                raise TimeoutError from None
+            raise
+        finally:
+            if waiting is not None:
+                waiting.cancel()
