@@ -8,6 +8,7 @@ import onnx
 import pytest
 from support import models
 from support.cli import fresh_layerwise as layerwise
+from support.terminal import app
 
 INSTALLED = str(Path(__file__).parents[2] / ".editable")
 ABSENT = 'raise ModuleNotFoundError("No module named \'onnxruntime\'", name="onnxruntime")\n'
@@ -78,3 +79,8 @@ def test_a_bad_structure_is_found_without_an_engine(folder: Path) -> None:
     assert done.returncode == 1
     entries = json.loads(done.stdout)["lint_entries"]
     assert any("'nowhere'" in entry["message"] for entry in entries if entry["level"] == "exception")
+
+
+def test_the_app_opens_without_an_engine(folder: Path) -> None:
+    with app(folder / "m.onnx", env={"PYTHONPATH": f"{folder / 'without'}:{INSTALLED}"}, fresh=True) as terminal:
+        terminal.wait_for("/fc0/MatMul")
