@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from enum import Enum
 from typing import BinaryIO
 
-__all__ = ["StrEnum", "file_digest", "timeout"]
+__all__ = ["StrEnum", "file_digest", "running", "timeout"]
+
+_RUN = "import sys; del sys.path[0], sys.argv[0]; import runpy; runpy.run_module(sys.argv[0], None, '__main__', True)"
 
 if sys.version_info >= (3, 11):
     from enum import StrEnum
@@ -18,6 +20,14 @@ else:
 
         __str__ = str.__str__
         __format__ = str.__format__
+
+
+def running(module: str) -> list[str]:
+    """`python -P -m MODULE`: without the current folder on the module's path."""
+    if sys.version_info >= (3, 11):
+        return [sys.executable, "-P", "-m", module]
+    else:
+        return [sys.executable, "-c", _RUN, module]
 
 
 def file_digest(stream: BinaryIO) -> "hashlib.blake2b":

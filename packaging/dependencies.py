@@ -1,6 +1,6 @@
-"""Run the fast tests on the oldest, or the newest, dependencies that are declared: `dependencies.py oldest [PYTHON]`.
+"""Run tests on the oldest, or the newest, dependencies that are declared: `dependencies.py oldest [PYTHON]`.
 
-In a new environment, with `uv`, which resolves to the lowest versions that have wheels. PYTHON: a version or a path.
+The fast tests and some that start processes, in a new environment, with `uv`, which resolves to the lowest versions that have wheels. PYTHON: a version or a path.
 Exit code: the tests'.
 """
 
@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 CORE = ROOT / "packaging" / "core" / "pyproject.toml"
 RESOLUTIONS = {"oldest": "lowest-direct", "newest": "highest"}
 NOT_FOR_TESTS = ("import-linter", "mypy", "ruff", "types-psutil", "uv", "ziglang")
+PROCESSES = ("tests/backends/jobs/test_control.py", "tests/tui/cli/test_run.py", "tests/tui/cli/test_surgeon.py")
 QUICK = "not process and not terminal and not parity and not slow"
 
 
@@ -27,9 +28,10 @@ def main(which: str, python: str = sys.executable) -> int:
         uv("pip", "compile", "--no-build", *chosen, "--python", str(interpreter), str(CORE), "-o", str(pins))
         print(pins.read_text(), flush=True)
         uv("pip", "install", "--python", str(interpreter), "-r", str(pins), *tools())
-        command = [str(interpreter), "-m", "pytest", "-n", os.environ.get("QUICK_JOBS", "2"), "-m", QUICK]
+        command = [str(interpreter), "-m", "pytest", "-n", os.environ.get("QUICK_JOBS", "2")]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / ".editable")}
-        return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        runs = [(*command, "-m", QUICK), (*command, *PROCESSES)]
+        return max(subprocess.run(run, cwd=ROOT, env=environment, check=False).returncode for run in runs)
 
 
 def uv(*words: str) -> None:
