@@ -1,6 +1,6 @@
 """Run tests on the oldest, or the newest, dependencies that are declared: `dependencies.py oldest [PYTHON]`.
 
-The fast tests and some that start processes, in a new environment, made with `uv`, which resolves to the lowest versions
+The fast tests and some that start processes, in a new environment made with `uv`, which resolves to the lowest versions
 that have wheels. PYTHON: a version or a path.
 Exit code: the tests'.
 """
