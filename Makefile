@@ -5,7 +5,7 @@ JOBS ?= 6
 QUICK_JOBS ?= 2
 QUICK := not process and not terminal and not parity and not slow
 
-.PHONY: help install demo test quick lint check docs bench clean
+.PHONY: help install demo test quick lint check docs bench dist oldest newest environments bundle clean
 
 help:
 	@echo "make demo     set up, build the embedded model pair and compare its layers (app on a terminal, table otherwise)"
@@ -13,10 +13,14 @@ help:
 	@echo "make quick    ruff, mypy, import contracts and the fast tests: for every change"
 	@echo "make docs     the documentation as a web site in site/"
 	@echo "make install  leave the command in $(BIN)/layerwise"
+	@echo "make dist     wheels and source archives of layerwise and layerwise-core in dist/"
+	@echo "make bundle   all wheels to install offline, with hashes, in bundle/ (EXTRAS=cpu)"
+	@echo "make oldest   the fast tests on the oldest dependencies that are declared (PYTHON=3.10); make newest: on the newest"
+	@echo "make environments  each distribution and extra in an environment of its own: what works there (needs network)"
 	@echo "make bench    benchmarks beside the real Polygraphy (minutes)"
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or later is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 10) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
@@ -57,5 +61,20 @@ docs: $(VENV)/.installed-docs
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks
 
+dist: $(VENV)/.installed-dev
+	rm -rf dist
+	$(BIN)/hatchling build -d dist
+	cd packaging/core && $(abspath $(BIN))/hatchling build -d $(abspath dist)
+
+EXTRAS ?= cpu
+bundle: | $(BIN)/python
+	$(BIN)/python packaging/bundle.py bundle "$(EXTRAS)"
+
+oldest newest: $(VENV)/.installed-dev
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python packaging/dependencies.py $@ $(PYTHON)
+
+environments: $(VENV)/.installed-dev
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python packaging/environments.py
+
 clean:
-	rm -rf $(VENV) build dist site *.egg-info
+	rm -rf $(VENV) build bundle dist site *.egg-info

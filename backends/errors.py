@@ -47,6 +47,10 @@ class MissingDependency(LayerwiseError):
     """A requested package, provider or native library is missing; the message says what to install."""
 
 
+class MissingPackage(MissingDependency):
+    """An optional Python package is missing; the message names the extra that installs it."""
+
+
 class BadFile(LayerwiseError):
     """A file is not what it should be. The message names the file and the reason."""
 

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import DTYPES, TensorInfo, dtype_name
 from layerwise._tool.backends.text import shown
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _PREFIXES = {
     "onnxrt": "onnxrt-runner",
@@ -109,7 +112,7 @@ class Runner(Protocol):
         """Release memory and devices. May be called twice."""
         ...
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> "Self": ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -136,7 +139,7 @@ class RunnerBase:
     def close(self) -> None:
         pass
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(

@@ -7,17 +7,14 @@ import numpy as np
 import pybase64
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.installed import require
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, to_numpy
 
 
 def import_torch(purpose: str) -> Any:
     """Import torch. MissingDependency says what it is needed for."""
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingDependency(f"{purpose} needs torch, not installed here: pip install torch") from error
-    return torch
+    return require("torch", purpose)
 
 
 def is_tensor(value: object) -> bool:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.trt.inference.memory import Buffer
 from layerwise._tool.backends.trt.inference.memory import Stream as Inner
 from layerwise._tool.backends.trt.library import check, cudart
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class MemcpyKind:
@@ -78,7 +81,7 @@ class Stream:
         self._inner.close()
         self.ptr = 0
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(
@@ -156,7 +159,7 @@ class DeviceArray(DeviceView):
         self._buffer.close()
         self.ptr, self.shape = 0, (0,)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(

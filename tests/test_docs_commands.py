@@ -20,8 +20,8 @@ from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
 NO_COMMANDS = {"text", "python", "diff"}  # what a fenced block may say that it is, other than commands
-OF_OTHERS = {".", "cd", "docker", "export", "git", "pip"}  # commands of the shell and of other programs
-OPTIONS_OF_OTHERS = {"--gpus", "--user"}  # of docker and pip
+OF_OTHERS = {".", "cd", "docker", "export", "git", "pip", "pipx", "uv"}  # commands of the shell and of other programs
+OPTIONS_OF_OTHERS = {"--build-arg", "--gpus", "--user"}  # of docker and pip
 EXAMPLE = "--pause"  # the option that CONTRIBUTING.md adds
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"(?<=\n\n)(?:(?: {4,}.*)?\n)+")

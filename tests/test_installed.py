@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -45,6 +46,13 @@ def build(what: str, source: Path, folder: Path) -> Path:
         [sys.executable, "-c", code, str(folder)], cwd=source, capture_output=True, text=True, check=True
     )
     return folder / done.stdout.split()[-1]
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    """The files that a wheel installs, and its command, without what describes the distribution."""
+    with zipfile.ZipFile(wheel) as packed:
+        told = [name for name in packed.namelist() if ".dist-info/" not in name or name.endswith("entry_points.txt")]
+        return {name.split(".dist-info/")[-1]: packed.read(name) for name in told}
 
 
 def names_in(wheel: Path) -> list[str]:
@@ -96,7 +104,22 @@ def test_a_wheel_of_the_source_archive_is_the_same(built: Path, tmp_path: Path) 
     (source,) = (built / "sdist").iterdir()
     assert {path.name for path in source.iterdir() if path.is_dir()} == {"layerwise"}
     (wheel,) = (built / "whl").iterdir()
-    assert names_in(build("wheel", source, tmp_path / "again")) == names_in(wheel)
+    assert build("wheel", source, tmp_path / "again").read_bytes() == wheel.read_bytes()
+
+
+def test_the_distribution_without_an_engine_holds_the_same_files(built: Path, tmp_path: Path) -> None:
+    wheel = build("wheel", ROOT / "packaging" / "core", tmp_path / "whl")
+    with tarfile.open(build("sdist", ROOT / "packaging" / "core", tmp_path / "tar")) as packed:
+        assert all(entry.isfile() for entry in packed.getmembers())
+        packed.extractall(tmp_path / "sdist", filter="data")
+    (source,) = (tmp_path / "sdist").iterdir()
+    assert build("wheel", source, tmp_path / "again").read_bytes() == wheel.read_bytes()
+    (complete,) = (built / "whl").iterdir()
+    assert contents(wheel) == contents(complete)
+    with zipfile.ZipFile(wheel) as packed:
+        (metadata,) = [packed.read(name).decode() for name in packed.namelist() if name.endswith("/METADATA")]
+    required = re.findall(r"^Requires-Dist: (onnxruntime\S*)(.*)$", metadata, re.MULTILINE)
+    assert required and all("extra ==" in condition for _, condition in required)
 
 
 @pytest.mark.parametrize("name", [*FLOORS, "tests", "benchmarks", "docs"])

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import numpy as np
 import onnx
-import onnxruntime
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.bench.timed import Feed, Setup, Timing
 from layerwise._tool.backends.cuda.bound import device_of
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.onnxrt.engine import onnxruntime
 from layerwise._tool.backends.onnxrt.runner import OnnxrtRunner
 from layerwise._tool.backends.onnxrt.session import CPU, CUDA, TENSORRT, in_words, open_session, provider_names
 from layerwise._tool.backends.onnxrt.values import from_ort, is_plain, to_ort, type_name

@@ -1,7 +1,6 @@
 """cuda-python's driver and compiler modules, and selecting the current device."""
 
 import ctypes
-import importlib
 import sys
 from contextlib import suppress
 from functools import cache
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.installed import require
 from layerwise._tool.backends.trt.library import check, cudart
 
 
@@ -40,12 +40,7 @@ def _load_from_path(pattern: str) -> None:
 
 
 def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(f"cuda.bindings.{name}")
-    except ImportError as error:
-        raise MissingDependency(
-            f"cuda-python cannot be imported ({error}); install it: pip install cuda-python"
-        ) from None
+    return require("cuda", "a GPU", f"bindings.{name}")
 
 
 def use_device(number: int = 0) -> None:

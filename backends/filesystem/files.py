@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, placing
 from layerwise._tool.backends.filesystem import regular
@@ -17,6 +17,9 @@ from layerwise._tool.backends.filesystem.temporary import open_named
 from layerwise._tool.backends.filesystem.unnamed_files import give_name, scratch_file, unnamed_file
 from layerwise._tool.backends.limits.memory import limit
 from layerwise._tool.backends.sizes import binary_size
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _MOST_LINKS = 40
 _STEP = 1 << 20
@@ -215,7 +218,7 @@ class WholeOrNothing:
         """Discard what is incomplete."""
         raise NotImplementedError
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(

@@ -21,6 +21,7 @@ from layerwise._tool.backends.jobs.processes.warm_pair import Prestarted, WarmPa
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.waiting.hub import Hub
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.older_python import timeout as ends_within
 
 T = TypeVar("T")
 Views = list[JobView]
@@ -146,7 +147,7 @@ class JobClient:
         name = uuid.uuid4().hex
         view = self._known(job).copy()
         await self._send(view, {"type": "request", "id": name, "request": request, "params": params})
-        async with asyncio.timeout(timeout):
+        async with ends_within(timeout):
             async for event in self._follow(view):
                 row = event.get("row", {}) if event["type"] == "row" and event["table"] == "answers" else {}
                 if row.get("id") == name:

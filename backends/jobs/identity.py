@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from layerwise._tool.backends.older_python import file_digest
 from layerwise._tool.backends.text import shown
 
 READ_WHOLE = 2 << 20  # bytes
@@ -74,7 +75,7 @@ def content(params: Mapping[str, Any]) -> str:
     made = hashlib.blake2b(digest_size=20)
     for name in identity(params).files:
         with Path(name).open("rb") as stream:
-            made.update(hashlib.file_digest(stream, "blake2b").digest())
+            made.update(file_digest(stream).digest())
     return made.hexdigest()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import open_regular
@@ -18,6 +18,7 @@ from layerwise._tool.backends.text import shown
 if TYPE_CHECKING:
     import onnx
     from numpy.typing import NDArray
+    from typing_extensions import Self
 
 _PROTOBUF_LIMIT = (1 << 31) - 1
 
@@ -60,7 +61,7 @@ class ModelFile:
             os.close(self._fd)
             self._fd = -1
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

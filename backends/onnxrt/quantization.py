@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.filesystem.permissions import usual_mode
 from layerwise._tool.backends.formats.json_text import read_json
+from layerwise._tool.backends.installed import require
 from layerwise._tool.backends.onnxrt.quantize_spec import QuantizeSpec
-from layerwise._tool.backends.onnxrt.session import in_words
 from layerwise._tool.backends.text import shown
 
 Feed = Mapping[str, NDArray[Any]]
@@ -36,8 +36,9 @@ def quantize(
     feeds: calibration data, one feed dict per run; `progress` gets the number processed. external: store weights
     externally. BadFile for a cache that does not match; LayerwiseError if onnxruntime cannot do it.
     """
-    from onnxruntime import quantization as ort
+    from layerwise._tool.backends.onnxrt.session import in_words
 
+    ort = _quantization()
     _check_types(spec.op_types, ort.registry)
     activation = ort.QuantType.QUInt8 if spec.asymmetric else ort.QuantType.QInt8
     extra: dict[str, Any] = {"ActivationSymmetric": not spec.asymmetric, "WeightSymmetric": True}
@@ -72,17 +73,19 @@ def _check_types(op_types: Collection[str], registry: Any) -> None:
             raise UsageError(f"onnxruntime does not quantise {shown(op_type, 60)!r}; it does {there}")
 
 
+def _quantization() -> Any:
+    return require("onnxruntime", "INT8 quantisation", "quantization")
+
+
 def quantised_types() -> frozenset[str]:
     """Return the operators that onnxruntime inserts quantisation nodes around."""
-    from onnxruntime import quantization as ort
-
+    ort = _quantization()
     return frozenset({*ort.registry.QLinearOpsRegistry, *ort.registry.QDQRegistry})
 
 
 def takes_caches() -> bool:
     """Return whether the installed onnxruntime can read and write calibration caches."""
-    from onnxruntime import quantization as ort
-
+    ort = _quantization()
     return "calibration_cache_path" in inspect.signature(ort.quantize_static).parameters
 
 

@@ -5,8 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.installed import doubled
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.onnxrt.session import (
@@ -76,20 +79,21 @@ class OnnxrtRunner(RunnerBase):
         ]
 
     def notes(self) -> list[str]:
-        """Warn if FP16 nodes run in FP32 here. Parses the model's structure without its weights."""
-        if provider_names(self.spec.providers)[0] != CPU:
-            return []
-        from layerwise._tool.backends.onnxrt.notes import half_on_cpu
+        """Warn if FP16 nodes run in FP32 here, and of two onnxruntimes. Parses the model's structure, no weights."""
+        notes = [doubled()]
+        if provider_names(self.spec.providers)[0] == CPU:
+            from layerwise._tool.backends.onnxrt.notes import half_on_cpu
 
-        note = half_on_cpu(_structure(self._model))
-        return [note] if note else []
+            notes.append(half_on_cpu(_structure(self._model)) or "")
+        return [note for note in notes if note]
 
     def close(self) -> None:
         self._session = None
 
     def _run_plain(self, names: list[str], feed: Mapping[str, Array]) -> list[Any]:
+        """Outputs that are inputs too are copied: before 1.24 onnxruntime returns the caller's own array."""
         values: list[Any] = self._session.run(names, dict(feed))
-        return values
+        return [np.copy(value) if name in feed else value for name, value in zip(names, values, strict=True)]
 
     def _run_values(self, names: list[str], feed: Mapping[str, Array]) -> list[Any]:
         """Values that are not tensors come from a separate run, since their OrtValues cannot be read."""

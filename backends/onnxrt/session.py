@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import onnxruntime
-
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError, raise_scarce
 from layerwise._tool.backends.filesystem.files import open_regular
+from layerwise._tool.backends.installed import doubled, too_new
+from layerwise._tool.backends.onnxrt.engine import onnxruntime
 from layerwise._tool.backends.onnxrt.memory import opening_room
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import RunnerSpec
@@ -115,7 +115,8 @@ def _provider_name(text: str) -> str:
 def _not_built(name: str) -> str:
     package = "onnxruntime-gpu" if name in (CUDA, TENSORRT) else f"a build of onnxruntime with {name}"
     here = ", ".join(onnxruntime.get_available_providers())
-    return f"this onnxruntime is built without {name} (it has {here}); install {package}"
+    told = f"this onnxruntime is built without {name} (it has {here})"
+    return f"{told}; {doubled() or f'install {package}'}"
 
 
 def check_providers(session: Any, wanted: Sequence[str]) -> None:
@@ -146,6 +147,8 @@ def _load_error(provider: str) -> str:
 
 
 def _install_hint(provider: str) -> str:
+    if provider in (CUDA, TENSORRT) and (wrong := too_new()):
+        return wrong
     needs = _NEEDS.get(provider, f"what onnxruntime's page on execution providers lists for {provider}")
     return f"It needs {needs.format(cuda=onnxruntime.cuda_version or '12 or later')}"
 
@@ -168,8 +171,7 @@ def _options(spec: RunnerSpec, wanted: Sequence[str], folder: Path | None) -> An
     if spec.inter_threads and spec.inter_threads > 1:
         options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
     if spec.graph_optimization_level is not None:
-        level = _LEVELS[spec.graph_optimization_level]
-        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+        options.graph_optimization_level = _level(spec.graph_optimization_level)
     if "profile" in spec.options:  # where the profile is written
         options.enable_profiling = True
         options.profile_file_prefix = str(spec.options["profile"])
@@ -196,6 +198,13 @@ def _register(options: Any, library: Path) -> None:
         raise_scarce(error)
         reason = plain_reason(error)
         raise BadFile(library, f"not a custom-op library for this onnxruntime: {reason}") from None
+
+
+def _level(name: str) -> Any:
+    level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[name], None)
+    if level is None:
+        raise UsageError(f"onnxruntime {onnxruntime.__version__} has no optimisation level {name!r}")
+    return level
 
 
 def _provider_options(spec: RunnerSpec, provider: str) -> dict[str, str]:

@@ -10,11 +10,11 @@ import re
 from typing import Any
 
 import numpy as np
-from onnxruntime import OrtValue
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.weight_arrays import pack, unpack
+from layerwise._tool.backends.onnxrt.engine import onnxruntime
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
 
 _TENSOR = re.compile(r"tensor\((\w+)\)")
@@ -57,10 +57,10 @@ def to_ort(array: Array) -> Any:
         raise UsageError("onnxruntime cannot be fed strings together with types that NumPy lacks")
     array = np.asarray(array, order="C")
     if row.name not in EXTENDED_NAMES:
-        return OrtValue.ortvalue_from_numpy(array)
+        return onnxruntime.OrtValue.ortvalue_from_numpy(array)
     if row.bits in _BITS:
-        return OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(_BITS[row.bits]), row.onnx)
-    value = OrtValue.ortvalue_from_shape_and_type(list(array.shape), row.onnx)
+        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(_BITS[row.bits]), row.onnx)
+    value = onnxruntime.OrtValue.ortvalue_from_shape_and_type(list(array.shape), row.onnx)
     packed = pack(array.reshape(-1).view(np.uint8), row.bits)
     ctypes.memmove(value.data_ptr(), packed.ctypes.data, packed.nbytes)
     return value

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency
+from layerwise._tool.backends.installed import driver_cuda, install_line, require
 from layerwise._tool.backends.text import shown
-
-_INSTALL = "pip install 'layerwise[trt]'"
 
 
 def tensorrt() -> Any:
@@ -22,38 +21,21 @@ def tensorrt() -> Any:
 
 def cudart() -> Any:
     """Return cuda-python's runtime module. MissingDependency if it is not installed."""
-    try:
-        return importlib.import_module("cuda.bindings.runtime")
-    except ImportError as error:
-        raise MissingDependency(f"cuda-python cannot be imported ({error}); install it: {_INSTALL}") from None
+    return require("cuda", "a GPU", "bindings.runtime")
 
 
 def advice() -> str:
     """Return how to install TensorRT here, by the newest CUDA version that the driver supports."""
-    newest = driver_cuda()
+    newest, install = driver_cuda(), install_line("tensorrt")
     if newest is None:
-        return f"Install it with {_INSTALL}; it needs an NVIDIA GPU, and no NVIDIA driver was found here."
+        return f"Install it with {install}; it needs an NVIDIA GPU, and no NVIDIA driver was found here."
     major, minor = newest
     told = f"The driver here knows CUDA up to {major}.{minor}"
     if major >= 13:
-        return f"Install it with {_INSTALL}. {told}: TensorRT 11 (tensorrt-cu13) and 10 (tensorrt-cu12) fit."
+        return f"Install it with {install}. {told}: TensorRT 11 (tensorrt-cu13) and 10 (tensorrt-cu12) fit."
     if major == 12:
-        return f"{told}: TensorRT 10 for CUDA 12 fits: pip install 'layerwise[trt]' 'tensorrt-cu12>=10,<11'."
-    return f"{told}, too old for TensorRT 10 and 11: update the driver to one for CUDA 12 or 13, then {_INSTALL}."
-
-
-def driver_cuda() -> tuple[int, int] | None:
-    """Return the newest CUDA version that the driver supports, as (major, minor); None without a driver."""
-    import ctypes
-
-    version = ctypes.c_int()
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-        if driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
-            return None
-    except (OSError, AttributeError):
-        return None
-    return version.value // 1000, version.value % 1000 // 10
+        return f"{told}: TensorRT 10 for CUDA 12 fits: {install} 'tensorrt-cu12>=10,<11'."
+    return f"{told}, too old for TensorRT 10 and 11: update the driver to one for CUDA 12 or 13, then {install}."
 
 
 def check(answer: Any, what: str) -> Any:

@@ -15,6 +15,7 @@ from layerwise._tool import VERSION
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.older_python import file_digest
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.trt.options import TrtOptions
 
@@ -48,7 +49,7 @@ class Store:
         for path in [*_external(data, model.data_folder()), *_named(options)]:
             if path.is_file():
                 with path.open("rb") as stream:
-                    kept[f"file {path}"] = hashlib.file_digest(stream, "blake2b").hexdigest()
+                    kept[f"file {path}"] = file_digest(stream).hexdigest()
         digest.update(json.dumps([self._device, VERSION, kept], sort_keys=True).encode())
         return digest.hexdigest()
 

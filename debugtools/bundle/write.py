@@ -91,7 +91,8 @@ def try_bundle(folder: Path, kind: str = "onnxrt") -> tuple[int, str]:
 
     kind: of the runner; for TensorRT, which is often found through PYTHONPATH, that variable is passed on.
     """
-    command = [sys.executable, "-B", "-P" if kind == "trt" else "-I", str(folder / "repro.py")]
+    alone = ["-I"] if kind != "trt" else ["-P"] if sys.version_info >= (3, 11) else []
+    command = [sys.executable, "-B", *alone, str(folder / "repro.py")]
     try:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, timeout=_TIMEOUT, check=False, encoding="utf-8", errors="replace"

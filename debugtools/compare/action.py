@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from layerwise._tool.backends.installed import doubled
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.debugtools.compare.rows import CompareResult
 from layerwise._tool.debugtools.compare.spec import CompareSpec, resumed_tables
@@ -37,6 +38,8 @@ def _compare(context: "JobContext", spec: CompareSpec) -> CompareResult:
         save_model(spec)
     from layerwise._tool.debugtools.compare.sides.setup import Setup
 
+    if any(runner.kind == "onnxrt" for runner in spec.runners) and (wrong := doubled()):
+        context.warn(wrong)
     setup = Setup(spec)
     setup.start()
     from layerwise._tool.debugtools.compare.run import run_comparison  # while the sessions open

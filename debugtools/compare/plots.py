@@ -4,23 +4,26 @@ import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import MissingDependency, placing
+from layerwise._tool.backends.errors import placing
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.filesystem.folders import whole_folder
 from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.installed import require
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.kinds import arithmetic
 from layerwise._tool.debugtools.compare.arithmetic.order_statistics import errors
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _POINTS = 200_000  # more are thinned out evenly: they would only cover each other
 PANELS = 49
@@ -30,8 +33,7 @@ _DPI = 150
 
 def need_matplotlib() -> None:
     """MissingDependency if matplotlib is not installed."""
-    if find_spec("matplotlib") is None:
-        raise MissingDependency("plots need matplotlib: pip install 'layerwise[plots]'")
+    require("matplotlib", "a plot")
 
 
 def figure(title: str, width: float = 6.4) -> Any:
@@ -143,7 +145,7 @@ class Plots(ExitStack):
         if spec.save_heatmaps or spec.save_error_plots:
             need_matplotlib()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         folders = (name and Path(name) for name in (self._spec.save_heatmaps, self._spec.save_error_plots))
         self._heatmaps, self._scatter = (self.enter_context(merged_folder(path)) if path else None for path in folders)
         return self

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -40,6 +40,8 @@ from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.locate.tensor_error import error_of
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from layerwise._tool.backends.jobs.context import JobContext
 
 Feed = Mapping[str, NDArray[Any]]
@@ -102,7 +104,7 @@ class LocateRun(ExitStack):
         self._plan: LocatePlan | None = None
         self.findings = Findings(self.suspect, self.reference)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         self.callback(self.setup.close)
         for pool in self._pools:
             self.callback(pool.close)

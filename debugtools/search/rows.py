@@ -5,7 +5,7 @@ or shows it. A field that older files lack has a default; one that is not known 
 fits a journal. Errors are those of the layer table: absolute in the tensor's unit, relative as a fraction.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType, convert
 
@@ -87,7 +87,7 @@ class UndoRow(Struct):
     """A row of the table verdicts that takes back the one of number `n`."""
 
     n: Count
-    undo: Literal[True] = True
+    undo: bool = True
 
 
 def read_verdict(row: object) -> VerdictRow | UndoRow:

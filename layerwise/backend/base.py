@@ -6,11 +6,14 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeAlias, TypeVar
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise.common import TensorMetadata
 from layerwise.logger import G_LOGGER
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -54,7 +57,7 @@ class BaseRunner:
         self.inference_time: float | None = None
         self.is_active = False
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         self.activate()
         return self
 

@@ -7,7 +7,7 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
-from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import LayerwiseError, MissingPackage
 from layerwise._tool.backends.model.reads import reads
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import RunnerSpec
@@ -39,6 +39,8 @@ class Evaluator:
             return {}
         try:
             found = self._run(names)
+        except MissingPackage:
+            raise
         except LayerwiseError as error:
             if len(names) == 1:
                 self.errors.append(f"{names[0]}: {error}")

@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from layerwise._tool.surgery.graph.columns import Strings, read_columns
 from layerwise._tool.surgery.graph.kinds import INDEX_FILE, Kind
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from layerwise._tool.surgery.graph.repeats import Repeat
 
 Dim = int | str | None
@@ -35,7 +37,7 @@ class GraphIndex:
         self.n_tensors: int = self._c["tensor_name"].size
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
+    def open(cls, folder: Path) -> "Self":
         """Map the index in `folder`. BadFile if there is none, or it is damaged or from another version."""
         index = cls(folder)
         with suppress(OSError):  # a read-only cache is not pruned

@@ -6,7 +6,7 @@ state of the graph. A state costs time proportional to the changes, plus one pas
 
 from collections.abc import Iterable, Iterator
 from copy import copy
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from layerwise._tool.surgery.graph.repeats import Repeat, find_repeats
 from layerwise._tool.surgery.graph.search import terms
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from layerwise._tool.surgery.model.graph_value import Graph
 
 
@@ -122,7 +124,7 @@ class OverlayTensors(OverlayNodes):
 class Overlay(OverlayTensors):
     """One state of the graph, with the interface of an index."""
 
-    def with_removed(self, before: Self, removed: Iterable[int]) -> Self:
+    def with_removed(self, before: "Self", removed: Iterable[int]) -> "Self":
         """The same with the nodes `removed` of another state between the others, to look at."""
         gone = list(removed)
         shown = copy(self)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import onnx
 
@@ -10,6 +10,9 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.lookups import Lookups
 from layerwise._tool.surgery.model.proto import Proto, remainder
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 AnyGraph = TypeVar("AnyGraph", bound="Graph")
 """A graph alone, or a whole model: what changes one gives back the same."""
@@ -61,7 +64,7 @@ class Graph:
             self._known[0] = self._known[0].carried(self.nodes)
         return self._known[0]
 
-    def with_(self, **fields: Any) -> Self:
+    def with_(self, **fields: Any) -> "Self":
         """Return the graph with other fields. Lookups are carried over."""
         return replace(self, _known=list(self._known), carried=list(self.carried), **fields)
 
@@ -77,7 +80,7 @@ class Graph:
         if not self.carried:
             self.carried.extend(other.carried)
 
-    def replaced(self, nodes: Mapping[int, Iterable[onnx.NodeProto]]) -> Self:
+    def replaced(self, nodes: Mapping[int, Iterable[onnx.NodeProto]]) -> "Self":
         """Return the graph with some nodes replaced; `nodes`: id(node) -> its replacements."""
         kept, at, ids = list[onnx.NodeProto](), 0, list(map(id, self.nodes))
         for place in sorted(map(ids.index, nodes)) if len(nodes) < _FEW else range(len(ids)):

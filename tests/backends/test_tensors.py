@@ -29,13 +29,17 @@ def test_every_type_is_found_by_all_its_names(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_types_agree_with_onnx(name: str) -> None:
+    if to_onnx(name) not in onnx.TensorProto.DataType.values():
+        pytest.skip("this onnx does not have the type")
     theirs = onnx.helper.tensor_dtype_to_np_dtype(to_onnx(name))
     assert theirs == to_numpy(name)
 
 
 def test_every_onnx_type_is_covered() -> None:
     numbers = set(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
-    assert {dtype_name(number) for number in numbers} - {"unknown"} == set(NAMES)
+    assert {dtype_name(number) for number in numbers} - {"unknown"} == {
+        name for name in NAMES if to_onnx(name) in numbers
+    }
 
 
 def test_numpy_text_types_are_strings() -> None:

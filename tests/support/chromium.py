@@ -8,9 +8,10 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
+from typing_extensions import Self
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",

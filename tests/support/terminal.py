@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 import psutil
 import pyte
 from support import forkserver
 from support.told import unfinished
+from typing_extensions import Self
 
 ROOT = Path(__file__).parent.parent.parent
 APP = (sys.executable, "-m", "layerwise")

@@ -53,6 +53,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
                 "which backends take a model, operator by operator",
                 timed=True,
             ),
+            "install": Leaf(".check.install", "install", "what is installed, and which extra brings the rest"),
             "accuracy": Leaf(
                 ".check.accuracy",
                 "accuracy",

@@ -1,7 +1,7 @@
 """Widgets drawn line by line from (text, role) runs; only lines that changed are painted again."""
 
 from collections.abc import Callable
-from typing import Self
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -16,6 +16,9 @@ from layerwise._tool.tui.commands import Commanded, command
 from layerwise._tool.tui.lifetime import stays
 from layerwise._tool.tui.presenters.text import Line, clip, merge
 from layerwise._tool.tui.themes import role_style
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class LineWidget(Widget):
@@ -35,7 +38,7 @@ class LineWidget(Widget):
     def on_mount(self) -> None:
         self._painted_theme = self.app.theme
 
-    def focus(self, scroll_visible: bool = True) -> Self:
+    def focus(self, scroll_visible: bool = True) -> "Self":
         """Take the focus at once, not after the keys that are already waiting."""
         if stays(self):
             self.screen.set_focus(self, scroll_visible)
@@ -48,7 +51,7 @@ class LineWidget(Widget):
         line = self._painted[y] = self.line(y)
         return self.strip_of(line, self.size.width)
 
-    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> "Self":
         if regions or layout or recompose or not repaint or self._painted_theme != self.app.theme:
             self._painted_theme = self.app.theme
             return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)

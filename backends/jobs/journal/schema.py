@@ -1,7 +1,7 @@
 """What the fields of events may be. A line of a journal that has others is broken, and skipped like one."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Required, TypedDict, TypeGuard
+from typing import Any, TypedDict, TypeGuard
 
 VERSION = 1
 TOLD = frozenset({"queued", "running", "waiting", "done", "failed", "cancelled", "lost"})
@@ -51,16 +51,19 @@ def or_none(check: Check) -> Check:
     return lambda value: value is None or check(value)
 
 
-class Event(TypedDict, total=False):
+class _Stamp(TypedDict):
+    v: int
+    n: int
+    t: float
+    type: str
+
+
+class Event(_Stamp, total=False):
     """One line of a journal, as `well_formed` lets it through. n: its number; t: unix seconds; type: state, progress,
     log, … (see backends.jobs.journal.events), which says what other fields there are. A dict, since the supervisor
     reads and writes events and imports no msgspec; who reads rows, questions and results converts them to their types.
     """
 
-    v: Required[int]
-    n: Required[int]
-    t: Required[float]
-    type: Required[str]
     attempt: int
     state: str
     reason: str | None

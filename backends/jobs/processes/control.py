@@ -3,13 +3,13 @@
 import os
 import resource
 import signal
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.folder import LOG, tags_of
+from layerwise._tool.backends.older_python import running
 
 TAG = "LAYERWISE_JOB"
 _ATTEMPT = "LAYERWISE_ATTEMPT"
@@ -23,7 +23,7 @@ _DEFAULT_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIP
 
 def python(process: str, *arguments: str) -> list[str]:
     """The command that runs a module of this folder, without the current folder on its path."""
-    return [sys.executable, "-P", "-m", f"{__package__}.{process}", *arguments]
+    return [*running(f"{__package__}.{process}"), *arguments]
 
 
 def environment(**changes: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.folder import LOG
 from layerwise._tool.backends.jobs.processes.worker import die_with, work
 
@@ -25,7 +26,7 @@ def main(arguments: list[str]) -> NoReturn:
     with socket.socket(fileno=int(number)) as waiting:
         waiting.set_inheritable(False)
         for module in importlib.import_module(actions).AHEAD:
-            with suppress(ImportError):
+            with suppress(ImportError, LayerwiseError):
                 importlib.import_module(module)
         message, kept, *_ = socket.recv_fds(waiting, 1 << 16, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
     if not message:

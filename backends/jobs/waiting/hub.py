@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from layerwise._tool.backends.jobs.waiting.watch import CLOSE_WRITE, CREATE, DELETE, MODIFY, MOVED_FROM, MOVED_TO, Watch
+from layerwise._tool.backends.older_python import timeout
 
 _FILE = MODIFY | CLOSE_WRITE
 FOLDER = CLOSE_WRITE | CREATE | DELETE | MOVED_FROM | MOVED_TO
@@ -35,7 +36,7 @@ class Change:
 
     async def wait(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_POLL if self._unwatched else self._look_again):
+            async with timeout(_POLL if self._unwatched else self._look_again):
                 await self._event.wait()
         self._event.clear()
 

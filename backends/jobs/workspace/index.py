@@ -17,9 +17,12 @@ _SCHEMA = "CREATE TABLE jobs (id INTEGER PRIMARY KEY, view TEXT NOT NULL)"
 _BESIDE = ("", "-journal", "-wal", "-shm")
 _LONGEST = 1 << 20
 _BUSY = 0.3  # seconds
-_NOT_DAMAGED = frozenset({
-    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
-})  # fmt: skip
+_NOT_DAMAGED = (
+    "is locked",
+    "readonly database",
+    "is full",
+    "unable to open",
+)  # Python 3.10 has no codes
 
 
 class Index:
@@ -70,7 +73,7 @@ def _views(database: sqlite3.Connection, jobs: Path) -> Iterator[tuple[int, JobV
 
 
 def _is_busy(error: Exception) -> bool:
-    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in _NOT_DAMAGED
+    return isinstance(error, sqlite3.OperationalError) and any(words in str(error) for words in _NOT_DAMAGED)
 
 
 class _Connection:

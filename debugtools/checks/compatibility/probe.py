@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from onnx import TensorProto, defs
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency
 from layerwise._tool.backends.model.reads import subgraphs
+from layerwise._tool.backends.older_python import StrEnum
 from layerwise._tool.backends.runner import Loadable, Placed, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layerwise._tool.backends.errors import BadFile, writing
+from layerwise._tool.backends.errors import BadFile, MissingPackage, writing
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import read_spec
@@ -41,7 +41,8 @@ class Linter:
 
     The model is valid for onnxruntime if it loads and runs as it is; single nodes are tested only if it does not.
     `warn` gets what was assumed about the inputs. Raises UsageError, MissingDependency and BadFile for an impossible
-    request, including a missing file; a damaged file is a finding.
+    request, including a missing file; a damaged file is a finding. Without onnxruntime only the structure is linted,
+    unless a provider is asked for.
     """
 
     def __init__(self, spec: LintSpec, report: Report, warn: Callable[[str], None], progress: Progress) -> None:
@@ -83,8 +84,14 @@ class Linter:
             self.report.add(Level.INFO, Origin.LOADER, "neither loaded nor run: its external data was left out")
             return
         feed = first_feed(self.spec.feeds, pieces, self._warn, self._not_run)
-        with warnings_of() as warnings:
-            refusal = trial.whole(file.structure_bytes(), feed)
+        try:
+            with warnings_of() as warnings:
+                refusal = trial.whole(file.structure_bytes(), feed)
+        except MissingPackage as error:
+            if self.spec.runner.providers:
+                raise
+            self._structure_alone(pieces, names, error)
+            return
         if refusal is None:
             for text in warnings:
                 self.report.add(Level.WARNING, Origin.ONNXRUNTIME, text)
@@ -97,6 +104,10 @@ class Linter:
             Isolation(pieces, names, trial, self.report, feed, progress=self._progress).run()
         if len(self.report.entries) == before and self.report.passed:
             self.report.add(Level.EXCEPTION, Origin.ONNXRUNTIME, refusal.reason)
+
+    def _structure_alone(self, pieces: Pieces, names: list[str], error: MissingPackage) -> None:
+        self._not_run(f"only its structure was checked: {error}")
+        broken_references(pieces, names, self.report)
 
     def _not_run(self, text: str) -> None:
         self.report.add(Level.WARNING, Origin.LOADER, text)

@@ -1,10 +1,11 @@
 """The lint report, in Polygraphy's JSON: which nodes pass, which fail, and every finding."""
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
+
+from layerwise._tool.backends.older_python import StrEnum
 
 
 class Level(StrEnum):

@@ -6,6 +6,7 @@ The sums: bounds with their places, mean, deviation, non-finite counts.
 import math
 import threading
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,7 @@ _DOT = 8192  # BLAS starts threads for longer ones, which on a busy machine cost
 EPSILON = 2.220446049250313e-16
 _ZERO = np.zeros(1)
 _local = threading.local()
+_dot_rows = getattr(np, "vecdot", partial(np.einsum, "ij,ij->i"))  # NumPy 1 has no vecdot
 
 
 class _Scratch:
@@ -138,7 +140,7 @@ def dot(x: Array, y: Array) -> float:
     whole = x.size - x.size % _DOT
     total = float(x[whole:].dot(y[whole:])) if whole < x.size else 0.0
     if whole:
-        total += float(np.vecdot(x[:whole].reshape(-1, _DOT), y[:whole].reshape(-1, _DOT)).sum())
+        total += float(_dot_rows(x[:whole].reshape(-1, _DOT), y[:whole].reshape(-1, _DOT)).sum())
     return total
 
 

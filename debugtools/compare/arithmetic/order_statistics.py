@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.installed import require
 from layerwise._tool.debugtools.compare.arithmetic.fused import (
     wide_difference,
     wide_magnitude,
@@ -125,12 +126,7 @@ def _mismatches(left: Array, right: Array, tolerance: int) -> int:
 
 @lru_cache(maxsize=1)
 def _model() -> Any:
-    try:
-        import lpips
-    except ImportError as error:
-        raise MissingDependency(
-            f"the perceptual metric needs torch and lpips: pip install 'layerwise[perceptual]' ({error})"
-        ) from None
+    lpips = require("lpips", "the perceptual metric")
     try:
         return lpips.LPIPS(net="alex", verbose=False).eval()
     except Exception as error:  # its weights are downloaded: anything may go wrong

@@ -6,9 +6,10 @@ again replays it, and an undo is a new search told all but the last.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import groupby
 from typing import Literal, Protocol, TypeVar
+
+from layerwise._tool.backends.older_python import StrEnum
 
 BandState = Literal["good", "bad", "unknown", "skipped", "asked"]
 Band = list[tuple[BandState, int]]

@@ -303,7 +303,7 @@ def test_a_generator_is_read_once(tmp_path: Path) -> None:
 def test_a_missing_torch_is_named_in_the_error() -> None:
     if importlib.util.find_spec("torch") is not None:
         pytest.skip("torch is installed")
-    with pytest.raises(LayerwiseError, match="pip install torch"):
+    with pytest.raises(LayerwiseError, match=r"pip install 'layerwise\[torch\]'"):
         feeds(FeedSpec(backend_module="torch"))
 
 

@@ -22,6 +22,7 @@ from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.leases import cpu_slots
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.older_python import timeout
 
 __all__ = ["jobs_home"]
 
@@ -171,7 +172,7 @@ def test_watch_reports_new_and_ended_jobs(jobs_home: Workspace) -> None:
         client = JobClient(jobs_home)
         seen = []
         submitted = False
-        async with asyncio.timeout(20):
+        async with timeout(20):
             async for views in client.watch(0.01):
                 seen.append([view.state for view in views])
                 if not submitted:

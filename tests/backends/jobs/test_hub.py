@@ -51,7 +51,7 @@ def test_polling_stops_once_everything_is_watched(tmp_path: Path) -> None:
                 await asyncio.wait_for(change.wait(), 5)
             try:
                 await asyncio.wait_for(change.wait(), 1)
-            except TimeoutError:
+            except asyncio.TimeoutError:
                 return True
             finally:
                 hub.close()

@@ -12,6 +12,7 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.older_python import timeout
 
 __all__ = ["jobs_home"]
 
@@ -27,7 +28,7 @@ def _spec(idle: float = 60.0) -> JobSpec:
 
 async def _with(home: Workspace, client: JobClient, work: Coroutine[Any, Any, None]) -> None:
     try:
-        async with asyncio.timeout(30):
+        async with timeout(30):
             await work
     finally:
         client.close()

@@ -14,6 +14,7 @@ from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.older_python import timeout
 from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.edits.effect import effect_of
 from layerwise._tool.surgery.edits import edit_from
@@ -39,7 +40,7 @@ def asked(home: Workspace, *requests: tuple[str, dict[str, Any]]) -> list[dict[s
     async def main() -> list[dict[str, Any] | LayerwiseError]:
         client = JobClient(home, ACTIONS)
         try:
-            async with asyncio.timeout(60):
+            async with timeout(60):
                 return await answers(client)
         finally:
             client.close()

@@ -102,7 +102,7 @@ def play(zygote: Zygote, version: int | None, line: str, folder: Path) -> None:
 
 def told_what_is_missing(code: int, said: str) -> bool:
     """Whether an error is about TensorRT, or torch, or what a line before would have written had it been there."""
-    reasons = ("pip install 'layerwise[trt]'", "pip install torch", "No such file or directory")
+    reasons = ("pip install 'layerwise[trt]'", "pip install 'layerwise[torch]'", "No such file or directory")
     return code == 2 or (code == 1 and any(reason in said for reason in reasons))
 
 

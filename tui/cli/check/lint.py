@@ -84,7 +84,8 @@ class LintReport:
             self.log.warning(f"LINT | … and {self._printed - _PRINTED} more findings: all of them with -v or -o FILE")
         text = f"{result.passing} nodes pass, {result.failing} fail"
         if result.unjudged:
-            text += f", {result.unjudged} were not reached (they depend on what fails)"
+            why = " (they depend on what fails)" if result.failing else ""
+            text += f", {result.unjudged} were not reached{why}"
         self.log.verdict(result.passed, text)
 
 

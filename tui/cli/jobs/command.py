@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.folder import LOG, job_id
 from layerwise._tool.backends.log import Log, put
+from layerwise._tool.backends.older_python import timeout
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli import values
@@ -115,7 +116,7 @@ def _cancel(job: int) -> str:
 async def _has_ended(client: "JobClient", job: int) -> bool:
     """Whether it ended within what a worker has to stop, and its supervisor to say so."""
     try:
-        async with asyncio.timeout(_ENDS_WITHIN):
+        async with timeout(_ENDS_WITHIN):
             await client.wait(job)
     except TimeoutError:
         return False

@@ -1,0 +1,86 @@
+"""Without onnxruntime: which commands work, and that each other one says in one sentence what to install."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from support import models
+from support.cli import fresh_layerwise as layerwise
+from support.terminal import app
+
+INSTALLED = str(Path(__file__).parents[2] / ".editable")
+ABSENT = 'raise ModuleNotFoundError("No module named \'onnxruntime\'", name="onnxruntime")\n'
+SENTENCE = "needs onnxruntime, not installed here: pip install "
+WORKS = {  # exit code
+    "--version": 0,
+    "--help": 0,
+    "inspect model m.onnx --show layers attrs weights": 0,
+    "inspect diff m.onnx other.onnx": 1,
+    "inspect sparsity m.onnx": 0,
+    "check lint m.onnx": 0,
+    "surgeon extract m.onnx --inputs x:auto:auto --outputs m0 -o part.onnx": 0,
+    "surgeon sanitize m.onnx -o clean.onnx": 0,
+    "surgeon prune m.onnx -o pruned.onnx": 0,
+    "surgeon weight-strip m.onnx -o stripped.onnx": 0,
+    "convert m.onnx --fp-to-fp16 -o half.onnx": 0,
+    "convert m.onnx --opset 18 -o older.onnx": 0,
+    "surgeon edit m.onnx --rename-tensor m0 q -o edited.onnx": 0,
+    "run m.onnx --onnx --onnx": 0,
+}
+ASKS = (
+    "run m.onnx --onnxrt --onnxrt",
+    "check lint m.onnx --providers cpu",
+    "surgeon sanitize constant.onnx --fold-constants -o folded.onnx",
+    "convert m.onnx --int8 -o int8.onnx",
+    "bench m.onnx --onnxrt",
+    "debug locate m.onnx --onnxrt --reference-model other.onnx",
+    "demo --plain",
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Models, where onnxruntime cannot be found."""
+    package = tmp_path / "without" / "onnxruntime"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(ABSENT)
+    monkeypatch.setenv("PYTHONPATH", f"{package.parent}:{INSTALLED}")
+    model = models.mlp()
+    onnx.save(model, tmp_path / "m.onnx")
+    array = onnx.numpy_helper.to_array(model.graph.initializer[0])
+    model.graph.initializer[0].raw_data = np.zeros_like(array).tobytes()
+    onnx.save(model, tmp_path / "other.onnx")
+    text = "g (float[2] x) => (float[2] y) <float[2] a = {1,2}> { c = Add(a, a) y = Mul(x, c) }"
+    onnx.save(models.from_text(text), tmp_path / "constant.onnx")
+    return tmp_path
+
+
+@pytest.mark.parametrize("line", WORKS)
+def test_what_needs_no_engine_works(line: str, folder: Path) -> None:
+    done = layerwise(*line.split(), cwd=folder)
+    assert done.returncode == WORKS[line], done.stdout + done.stderr
+    assert (SENTENCE in done.stdout + done.stderr) == (line == "check lint m.onnx")
+
+
+@pytest.mark.parametrize("line", ASKS)
+def test_what_needs_one_says_what_to_install(line: str, folder: Path) -> None:
+    done = layerwise(*line.split(), cwd=folder)
+    assert done.returncode == 1
+    assert done.stderr.count(SENTENCE) == 1 and "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_bad_structure_is_found_without_an_engine(folder: Path) -> None:
+    model = onnx.load(folder / "m.onnx")
+    model.graph.node[0].input[0] = "nowhere"
+    onnx.save(model, folder / "bad.onnx")
+    done = layerwise("check", "lint", "bad.onnx", "--json", cwd=folder)
+    assert done.returncode == 1
+    entries = json.loads(done.stdout)["lint_entries"]
+    assert any("'nowhere'" in entry["message"] for entry in entries if entry["level"] == "exception")
+
+
+def test_the_app_opens_without_an_engine(folder: Path) -> None:
+    with app(folder / "m.onnx", env={"PYTHONPATH": f"{folder / 'without'}:{INSTALLED}"}, fresh=True) as terminal:
+        terminal.wait_for("/fc0/MatMul")

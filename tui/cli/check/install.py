@@ -1,0 +1,68 @@
+"""`layerwise check install`: what is installed here, what fits together, and which extra brings what is missing."""
+
+import platform
+from argparse import Namespace
+from typing import Any
+
+from layerwise._tool import VERSION
+from layerwise._tool.backends.log import Log
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.json_output import print_json
+from layerwise._tool.tui.cli.parser import Parser
+
+
+def fill_install(parser: Parser) -> None:
+    parser.epilog = "Exit code: 0 all that is installed fits together, 1 something does not. Nothing is required."
+    parser.own(parser, "--json", action="store_true", help="print one JSON document instead of the text")
+
+
+def run_install(args: Namespace, log: Log) -> int:
+    """Say what is installed; 1 if two onnxruntimes are, or one that this driver is too old for."""
+    from layerwise._tool.backends import installed
+
+    engine, driver = installed.onnxruntime(), installed.driver_cuda()
+    wrong = [text for text in (installed.both(), installed.doubled(), _broken(), installed.too_new()) if text]
+    if args.json:
+        return _document(args, wrong)
+    log.info(f"{installed.distribution()} {VERSION}, Python {platform.python_version()}")
+    missing = f"not installed: {installed.install_line('onnxruntime')}"
+    log.info(f"onnxruntime: {_engine(engine.names, engine.cuda) if engine else missing}")
+    log.info(f"NVIDIA driver: {f'supports CUDA up to {_dotted(driver)}' if driver else 'none found'}")
+    for package in installed.packages():
+        log.info(f"{package.name}: {package.version or f'not installed: {package.install}'}")
+    for text in wrong:
+        log.error(shown(text, 1000))
+    return 1 if wrong else 0
+
+
+def _broken() -> str:
+    from layerwise._tool.backends import installed
+
+    engine = installed.onnxruntime()
+    if engine is None or engine.whole:
+        return ""
+    return f"files of onnxruntime are missing, install it again: {installed.install_line('onnxruntime')}"
+
+
+def _engine(names: tuple[str, ...], cuda: tuple[int, int] | None) -> str:
+    kind = f"for CUDA {_dotted(cuda)}" if cuda else "without CUDA"
+    return f"{' and '.join(names) or 'of no distribution'}, {kind}"
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
+
+
+def _document(args: Namespace, wrong: list[str]) -> int:
+    from layerwise._tool.backends import installed
+
+    engine, driver = installed.onnxruntime(), installed.driver_cuda()
+    found: dict[str, Any] = {
+        "command": args.command, "exit_code": 1 if wrong else 0, "distribution": installed.distribution(),
+        "version": VERSION, "python": platform.python_version(),
+        "onnxruntime": {"names": engine.names, "cuda": engine.cuda and _dotted(engine.cuda)} if engine else None,
+        "driver_cuda": driver and _dotted(driver),
+        "packages": {package.name: package.version or None for package in installed.packages()}, "wrong": wrong,
+    }  # fmt: skip
+    print_json(found)
+    return int(found["exit_code"])
