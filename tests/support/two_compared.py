@@ -35,15 +35,18 @@ def _rounded(text: str) -> str:
     return "0" if abs(float(text)) < 1e-6 else f"{float(text):.3g}"
 
 
-def differences(theirs: Ran, ours: Ran, files: Mapping[str, bytes]) -> dict[str, str]:
-    """Kind of difference ("code", "files", "said") → what is different, in words."""
+def differences(theirs: Ran, ours: Ran, files: Mapping[str, bytes], search: bool = False) -> dict[str, str]:
+    """Kind of difference ("code", "files", "said") → what is different, in words.
+
+    search: the two may take other steps: the forms of their lines are compared, and which files they leave.
+    """
     found = {}
     if bool(theirs.code) != bool(ours.code):  # ours tells wrong usage, 2, from failures, 1
         found["code"] = f"{theirs.code} and {ours.code}"
-    said = _said_difference(theirs.said, ours.said)
+    said = _said_difference(*(_forms(ran.said) if search else Counter(read_lines(ran.said)) for ran in (theirs, ours)))
     if said:
         found["said"] = said
-    left = _files_difference(written(theirs, files), written(ours, files))
+    left = _files_difference(written(theirs, files), written(ours, files), search)
     if left:
         found["files"] = left
     return found
@@ -61,23 +64,34 @@ def read_lines(said: str) -> list[str]:
     return lines
 
 
-def _said_difference(theirs: str, ours: str) -> str:
-    a, b = Counter(read_lines(theirs)), Counter(read_lines(ours))
+def _forms(said: str) -> Counter[str]:
+    """The forms of lines of a search: which there are, not how many, without models and numbers."""
+    return Counter({re.sub(r"\d+", "N", line) for line in read_lines(said) if " | " in line or "====" in line})
+
+
+def _said_difference(a: Counter[str], b: Counter[str]) -> str:
     return "\n".join([*(f"- {line}" for line in (a - b).elements()), *(f"+ {line}" for line in (b - a).elements())])
 
 
-def _files_difference(theirs: Mapping[str, Path], ours: Mapping[str, Path]) -> str:
-    a, b = ({_plain(name): path for name, path in side.items()} for side in (theirs, ours))
+def _files_difference(theirs: Mapping[str, Path], ours: Mapping[str, Path], search: bool) -> str:
+    a, b = ({_plain(name, search): path for name, path in side.items()} for side in (theirs, ours))
     told = [f"- {name}" for name in sorted(a.keys() - b.keys())] + [f"+ {name}" for name in sorted(b.keys() - a.keys())]
     for name in sorted(a.keys() & b.keys()):
-        first, second = _content(a[name]), _content(b[name])
+        first, second = (_found(side[name]) if search else _content(side[name]) for side in (a, b))
         if first != second:
             told.append(f"{name}: {_where(first, second)}")
     return "\n".join(told)
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"\d\d-\d\d-\d\d_\d\d-\d\d-\d\d", "TIME", name)
+def _plain(name: str, search: bool) -> str:
+    name = re.sub(r"\d\d-\d\d-\d\d_\d\d-\d\d-\d\d", "TIME", name)
+    name = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+\.data", "DATA", name)
+    return re.sub(r"_N\d+", "_N", name) if search else name
+
+
+def _found(path: Path) -> Any:
+    """The operators of a model that a search left; nothing of other files: their states are of other steps."""
+    return sorted(node.op_type for node in onnx.load(str(path)).graph.node) if path.suffix == ".onnx" else ""
 
 
 def _where(first: Any, second: Any, path: str = "") -> str:

@@ -1,6 +1,6 @@
 """The command lines that both programs are given, by the words before them."""
 
-from parity.lines import change, look, run, search
+from parity.lines import build, change, look, run, search
 
 TABLE = {
     "run": run.RUN + run.RUN_TRT,
@@ -37,6 +37,30 @@ TABLE = {
 }
 
 
+TRT_TABLE = {
+    "convert": build.given("m.onnx -o e.engine {}") + build.ENGINE_ONLY,
+    "debug build": build.given("m.onnx --until 1 {} --check true", build.SEARCH),
+    "debug precision": build.given("m.onnx --mode bisect {} --check true", build.SEARCH + build.REPLAY),
+    "inspect model": build.given("m.onnx --display-as trt {}", build.SHOWN),
+}
+
+
 def lines() -> list[str]:
     """Every line whole."""
-    return [f"{words} {line}" for words, text in TABLE.items() for line in text.strip().splitlines()]
+    tables = (TABLE, TRT_TABLE)
+    return [f"{words} {line}" for table in tables for words, text in table.items() for line in text.strip().splitlines()]
+
+
+def logged(only: str = "") -> list[str]:
+    """The first line of every command with the options that each has: help, and those of logging."""
+    found = []
+    for words, text in TABLE.items():
+        first = text.strip().splitlines()[0]
+        if only in ("", words):
+            found += [
+                f"{words} --help",
+                f"{words} {first.partition(' --check ')[0]} -v -q --verbosity info --log-format no-colors --log-file l.log"
+                f" {' '.join(first.partition(' --check ')[1:])}".strip(),
+                f"{words} --silent {first}",
+            ]
+    return found

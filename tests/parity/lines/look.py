@@ -23,6 +23,7 @@ ext.onnx --ignore-external-data --show layers weights
 apart.onnx --ext weights --show weights
 apart.onnx --external-data-dir weights
 m.onnx --save-visual v.html
+missing.onnx --visual --visual-port 9
 m.onnx --convert-to trt
 m.onnx --display-as trt --show layers
 m.onnx --combine-tensor-info t.json
@@ -174,7 +175,7 @@ m.onnx --output s.py --model-type onnx --input-shapes x:[1,8]
 -o s.py --use-dla --allow-gpu-fallback --pool-limit workspace:1G --preview-features profile_sharing_0806
 -o s.py --builder-optimization-level 3 --hardware-compatibility-level ampere_plus --max-aux-streams 2
 -o s.py --quantization-flags calibrate_before_fusion --profiling-verbosity detailed --weight-streaming
--o s.py --runtime-platform same_as_build --engine-capability standard --direct-io --tiling-optimization-level full
+-o s.py --runtime-platform same_as_build --direct-io --tiling-optimization-level full
 """
 
 ONNX_GS = """

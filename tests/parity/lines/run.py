@@ -171,7 +171,7 @@ m.onnx --trt --preview-features profile_sharing_0806 --gen-script s.py
 m.onnx --trt --builder-optimization-level 3 --hardware-compatibility-level ampere_plus --max-aux-streams 2 --gen-script s.py
 m.onnx --trt --quantization-flags CALIBRATE_BEFORE_FUSION --profiling-verbosity detailed --gen-script s.py
 m.onnx --trt --strongly-typed --weight-streaming --weight-streaming-budget 50% --gen-script s.py
-m.onnx --trt --runtime-platform windows_amd64 --engine-capability safety --direct-io --tiling-optimization-level full --gen-script s.py
+m.onnx --trt --runtime-platform windows_amd64 --direct-io --tiling-optimization-level full --gen-script s.py
 m.onnx --trt --plugins p.so --plugin-instancenorm --onnx-flags native_instancenorm --enable-uint8-asymmetric-quantization-dla --gen-script s.py
 m.onnx --trt --trt-outputs mark all --trt-exclude-outputs y --trt-outputs-by-type relu --gen-script s.py
 m.onnx --trt --tensor-dtypes x:float16 --tensor-formats x:[linear,chw4] --gen-script s.py
