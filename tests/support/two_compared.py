@@ -26,7 +26,10 @@ VARIES = (
     (re.compile(r"(Runtime:? |Duration |Average inference time: |iteration\(s\) in )[\d.e-]+"), r"\1TIME"),
     (re.compile(r"Command: .*"), "Command"),  # ours is quoted, to be copied
     (re.compile(r"/tmp/\S*/files"), "FOLDER"),
-    (re.compile(r"(?<![\w:])\d+\.\d{3,}(?:e[-+]\d+)?|\d+e-\d\d|(?<=std-dev=)[\d.e-]+|(?<=var=)[\d.e-]+"), lambda m: _rounded(m[0])),
+    (
+        re.compile(r"(?<![\w:])\d+\.\d{3,}(?:e[-+]\d+)?|\d+e-\d\d|(?<=std-dev=)[\d.e-]+|(?<=var=)[\d.e-]+"),
+        lambda m: _rounded(m[0]),
+    ),
 )
 
 
@@ -136,7 +139,9 @@ def _value(value: Any) -> Any:
     if hasattr(value, "numpy"):
         return _value(value.numpy())
     if type(value).__module__.startswith("polygraphy"):
-        runtime_left_out = {key: item for key, item in vars(value).items() if key.strip("_") not in ("runtime", "runner_name")}
+        runtime_left_out = {
+            key: item for key, item in vars(value).items() if key.strip("_") not in ("runtime", "runner_name")
+        }
         return {type(value).__name__: _value({key.strip("_"): item for key, item in runtime_left_out.items()})}
     if isinstance(value, (np.floating, float)):
         return repr(round(float(value), 4))
@@ -162,13 +167,20 @@ def _tensor(value: onnx.ValueInfoProto) -> list[Any]:
 
 
 def _node(node: onnx.NodeProto) -> list[Any]:
-    attributes = {a.name: _graph(a.g) if a.HasField("g") else str(onnx.helper.get_attribute_value(a)) for a in node.attribute}
+    attributes = {
+        a.name: _graph(a.g) if a.HasField("g") else str(onnx.helper.get_attribute_value(a)) for a in node.attribute
+    }
     return [node.op_type, list(node.input), list(node.output), {name: attributes[name] for name in sorted(attributes)}]
 
 
 def _weight(weight: onnx.TensorProto) -> list[Any]:
     try:
         array = numpy_helper.to_array(weight)
-        return [str(array.dtype), list(array.shape), np.round(array.astype(float), 5).tolist().__repr__(), weight.doc_string]
+        return [
+            str(array.dtype),
+            list(array.shape),
+            np.round(array.astype(float), 5).tolist().__repr__(),
+            weight.doc_string,
+        ]
     except Exception:
         return [weight.data_type, list(weight.dims), "no values", weight.doc_string]

@@ -10,6 +10,7 @@ from support.two_files_more import make_data, odd_models, stripped
 
 FLOAT = TensorProto.FLOAT
 
+
 def make_files(folder: Path) -> None:
     """Write all into `folder`; a test uses what it names."""
     models = {
@@ -22,7 +23,9 @@ def make_files(folder: Path) -> None:
         onnx.save(proto, folder / f"{name}.onnx")
     onnx.save(chain(0), folder / "ext.onnx", save_as_external_data=True, location="ext.data", size_threshold=0)
     (folder / "weights").mkdir()
-    onnx.save(chain(0), folder / "weights" / "apart.onnx", save_as_external_data=True, location="a.data", size_threshold=0)
+    onnx.save(
+        chain(0), folder / "weights" / "apart.onnx", save_as_external_data=True, location="a.data", size_threshold=0
+    )
     (folder / "weights" / "apart.onnx").rename(folder / "apart.onnx")
     make_data(folder)
 
@@ -66,7 +69,10 @@ def folded() -> onnx.ModelProto:
 
 def failing(op: str) -> onnx.ModelProto:
     """x [1, 8] → y of NaN (Log) or Inf (Div)."""
-    weights = [numpy_helper.from_array(np.full(1, -2, np.float32), "low"), numpy_helper.from_array(np.zeros(1, np.float32), "zero")]
+    weights = [
+        numpy_helper.from_array(np.full(1, -2, np.float32), "low"),
+        numpy_helper.from_array(np.zeros(1, np.float32), "zero"),
+    ]
     nodes = [helper.make_node("Add", ["x", "low"], ["negative"], name="add")]
     inputs = ["negative"] if op == "Log" else ["negative", "zero"]
     nodes.append(helper.make_node(op, inputs, ["y"], name="fails"))
@@ -94,7 +100,9 @@ def conv() -> onnx.ModelProto:
 def conditional() -> onnx.ModelProto:
     """x [4] → If with a branch each for small and large sums."""
     out = [helper.make_tensor_value_info("branch", FLOAT, [4])]
-    then, other = (helper.make_graph([helper.make_node(op, ["x"], ["branch"], name=op)], op, [], out) for op in ("Abs", "Neg"))
+    then, other = (
+        helper.make_graph([helper.make_node(op, ["x"], ["branch"], name=op)], op, [], out) for op in ("Abs", "Neg")
+    )
     nodes = [
         helper.make_node("ReduceSum", ["x"], ["total"], name="sum", keepdims=0),
         helper.make_node("Greater", ["total", "zero"], ["test"], name="greater"),

@@ -29,7 +29,7 @@ SCRIPTS = {
     "empty.onnx": "",
     "matched.yaml": "name: PLUGIN\nop: PLUGIN\ninstances:\n- inputs: [g0]\n  outputs: [r0]\n  attributes: {n: 1}\n",
 }
-PLUGIN = '''import onnx_graphsurgeon as gs
+PLUGIN = """import onnx_graphsurgeon as gs
 
 
 def get_plugin_pattern():
@@ -48,7 +48,7 @@ def get_matching_subgraphs(graph):
 
 def get_plugin_metadata():
     return {"name": "PLUGIN", "op": "PLUGIN", "io_type": 0}
-'''
+"""
 # in 1024ths, so that sums are exact in float32
 FEEDS = [{"x": np.random.default_rng(n).integers(1, 1024, (1, 8)).astype(np.float32) / 1024} for n in range(2)]
 
@@ -74,7 +74,10 @@ def _shuffled() -> onnx.ModelProto:
 
 def _unbounded() -> onnx.ModelProto:
     """x [8] → the indices of what is not zero: as many as the data say."""
-    nodes = [helper.make_node("NonZero", ["x"], ["size"], name="find"), helper.make_node("Abs", ["size"], ["y"], name="abs")]
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["size"], name="find"),
+        helper.make_node("Abs", ["size"], ["y"], name="abs"),
+    ]
     values = helper.make_tensor_value_info("x", TensorProto.FLOAT, [8])
     out = helper.make_tensor_value_info("y", TensorProto.INT64, [1, None])
     graph = helper.make_graph(nodes, "unbounded", [values], [out])
@@ -142,7 +145,13 @@ def _replays(folder: Path) -> None:
     tensor["polygraphy_class"] = "TensorInfo"
     for place, tactic in (("good", 1), ("bad", 2)):
         (folder / "replays" / place).mkdir(parents=True)
-        layer = {"implementation": 5, "tactic": tactic, "inputs": [tensor], "outputs": [tensor], "polygraphy_class": "Algorithm"}
+        layer = {
+            "implementation": 5,
+            "tactic": tactic,
+            "inputs": [tensor],
+            "outputs": [tensor],
+            "polygraphy_class": "Algorithm",
+        }
         replay = {"replay": {"layer": layer}, "polygraphy_class": "TacticReplayData"}
         (folder / "replays" / place / "r.json").write_text(json.dumps(replay))
     judged = {"iteration_info": {"iteration": 0}, "success": False, "polygraphy_class": "IterationContext"}

@@ -9,6 +9,7 @@ from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.options import model as options
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.output import replaces
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.to_spec import NO_TENSORRT
 from layerwise._tool.tui.cli.submit import job_spec, run_here, say_message
@@ -87,7 +88,9 @@ def run_autotune(args: Namespace, log: Log) -> int:
 
 def _run(what: str, args: Namespace, log: Log, **more: Any) -> int:
     given = {"model": args.model_file, "plugins": args.plugin_dir, "external_data_dir": args.external_data_dir}
-    params = {"what": what, **given, "overwrite": args.overwrite, **more}
+    read = [args.model_file, more.get("config") if what == "replace" else None]
+    written = more.get("output") if what == "replace" else more.get("config")
+    params = {"what": what, **given, "overwrite": replaces(written, read, args.overwrite), **more}
     job = job_spec("plugins", params, args.words)
     collector = Collector()
     if not args.json:

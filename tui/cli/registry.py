@@ -26,6 +26,7 @@ class Branch:
         self.summary, self.leaves, self.default = summary, leaves, default
 
 
+CHECK = ("--check", "--check-inference")  # the options that all words after them belong to
 COMMANDS: dict[str, Leaf | Branch] = {
     "run": Leaf(".run.command", "run", "run a model on several backends and compare their outputs", timed=True),
     "convert": Leaf(".convert.command", "convert", "a model in FP16, bfloat16, INT8 or another opset"),
@@ -140,6 +141,12 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "attach": Leaf(".jobs.attach", "attach", "follow a job, from its start"),
     "demo": Leaf(".demo", "demo", "compare a small transformer with its FP16 form, layer by layer"),
 }
+
+
+def moved(options: list[str], words: list[str]) -> list[str]:
+    """The words with options behind them, but before a check's command, which takes all that follows."""
+    end = next((number for number, word in enumerate(words) if word in CHECK), len(words))
+    return [*words[:end], *options, *words[end:]]
 
 
 def overview() -> str:

@@ -48,7 +48,9 @@ TRT_TABLE = {
 def lines() -> list[str]:
     """Every line whole."""
     tables = (TABLE, TRT_TABLE)
-    return [f"{words} {line}" for table in tables for words, text in table.items() for line in text.strip().splitlines()]
+    return [
+        f"{words} {line}" for table in tables for words, text in table.items() for line in text.strip().splitlines()
+    ]
 
 
 def logged(only: str = "") -> list[str]:

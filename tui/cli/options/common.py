@@ -4,7 +4,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.tui.cli import values
-from layerwise._tool.tui.cli.options.model import EXTERNAL, MODEL_TYPE, PATH, READING
+from layerwise._tool.tui.cli.options.model import EXTERNAL, HALF, MODEL_TYPE, PATH, READING
 from layerwise._tool.tui.cli.options.option import (
     WRITTEN,
     Group,
@@ -73,7 +73,7 @@ ONNX = Group(
     Option("--skip-shape-inference", own=True, field="model_options.shape_inference", dest="shape_inference",
            action="store_false", script=WRITTEN),
     flag("--no-onnxruntime-shape-inference", help="accepted; shapes are inferred by onnx alone"),
-    flag("--fp-to-fp16", field="model_options.fp16", script=WRITTEN, help="convert it to FP16 first"),
+    *HALF.items,
     plain=compared,
 )  # fmt: skip
 

@@ -36,17 +36,12 @@ class Request:
         self.spec, self.notes = spec, notes
 
 
-def to_request(args: Namespace, *, converts: bool = False) -> Request:
+def to_request(args: Namespace) -> Request:
     """The comparison that parsed options of `run`, or of a command that has some of them, describe.
 
-    converts: --fp-to-fp16 is for this command. Raises UsageError for what does not fit together.
+    Raises UsageError for what does not fit together.
     """
     args = completed(args)
-    if args.fp_to_fp16 and not converts:
-        raise UsageError(
-            "--fp-to-fp16: convert the model first (`layerwise convert MODEL --fp-to-fp16 -o FP16.onnx`) "
-            "and give FP16.onnx to this command"
-        )
     refuse_other_frameworks(args)
     if args.data_loader_script and args.load_inputs:
         raise UsageError("--load-inputs and --data-loader-script exclude each other: choose one source of inputs.")

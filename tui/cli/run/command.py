@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 
 def fill_run(parser: Parser) -> None:
+    parser.halves = True
     fill(parser)
 
 
 def run_run(args: Namespace, log: Log) -> int:
     """Run the comparison that `args` describes; the exit code."""
-    request = to_request(args, converts=True)
+    request = to_request(args)
     for note in request.notes:
         log.warning(note)
     if args.gen_script:

@@ -10,6 +10,7 @@ from layerwise._tool.tui.cli.options import model as options
 from layerwise._tool.tui.cli.options.common import MARKING, MODEL, NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
+from layerwise._tool.tui.cli.output import replaces
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.to_spec import NO_TENSORRT, given
 from layerwise._tool.tui.cli.script.generate import model_loader, write_script
@@ -41,6 +42,7 @@ onnx.save(gs.export_onnx(graph), {output!r})
 
 
 def fill_onnx_gs(parser: Parser) -> None:
+    parser.halves = True
     parser.usage = "%(prog)s MODEL.onnx -o SCRIPT.py [OPTIONS]"
     parser.epilog = "The script needs onnx, onnx-graphsurgeon and layerwise. '-o -' prints it."
     add(parser, NEEDED_MODEL)
@@ -77,8 +79,7 @@ def save_script(args: Namespace, text: str) -> None:
     if args.output == "-":
         put(text)
         return
-    if Path(args.output).exists() and not args.overwrite:
-        raise UsageError(f"{shown(args.output)} is there already: choose another name, or say --overwrite")
+    replaces(args.output, [args.model_file], args.overwrite)
     write_script(text, args.output)
 
 
