@@ -6,15 +6,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import UsageError, placing
 from layerwise._tool.backends.filesystem.files import WholeOrNothing, atomic_writer
 from layerwise._tool.backends.filesystem.folders import whole_folder
+from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.formats.dumps import FEEDS_FORMAT, DumpWriter
 from layerwise._tool.backends.formats.json_arrays import as_array
 from layerwise._tool.backends.formats.json_format import save, write_value
 from layerwise._tool.backends.results.inference import Stored
 from layerwise._tool.backends.results.writer import check_empty_folder
-from layerwise._tool.backends.text import shown
 
 
 class FeedsWriter(WholeOrNothing):
@@ -31,8 +31,8 @@ class FeedsWriter(WholeOrNothing):
         self._stream: BinaryIO | None = None
         self._dump: DumpWriter | None = None
         self._folder: Path | None = None
-        if not self._target.absolute().parent.is_dir():
-            raise UsageError(f"cannot write {shown(str(path))}: its folder does not exist")
+        with placing(self._target):
+            make_folder(self._target.absolute().parent)
         if self._target.suffix == ".safetensors":
             self._dump = DumpWriter(self._target)
         elif self._target.suffix:

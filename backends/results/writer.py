@@ -7,9 +7,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import UsageError, placing
 from layerwise._tool.backends.filesystem.files import WholeOrNothing
 from layerwise._tool.backends.filesystem.folders import is_free
+from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.results.sinks import DumpSink, FolderSink, JsonSink, Sink
 from layerwise._tool.backends.text import shown
 
@@ -60,11 +61,11 @@ class ResultsWriter(WholeOrNothing):
 def open_results_writer(path: str | os.PathLike[str], runners: Sequence[str]) -> ResultsWriter:
     """Open a writer for these runners: .safetensors, JSON for any other extension, a folder for none.
 
-    UsageError if the folder is not empty or not a folder, or its parent does not exist.
+    UsageError if the folder is not empty or not a folder; LayerwiseError if its parents cannot be made.
     """
     target = Path(path)
-    if not target.absolute().parent.is_dir():
-        raise UsageError(f"cannot write {shown(str(path))}: its folder does not exist")
+    with placing(target):
+        make_folder(target.absolute().parent)
     if target.suffix == ".safetensors":
         return ResultsWriter(DumpSink(target, runners))
     if target.suffix:  # Polygraphy's rule: without an extension it is a folder of iterations

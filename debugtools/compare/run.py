@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
@@ -17,6 +19,7 @@ from layerwise._tool.debugtools.compare.observing.iteration import Observer
 from layerwise._tool.debugtools.compare.observing.sequence import in_sequence
 from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs
 from layerwise._tool.debugtools.compare.plots.drawing import Plots
+from layerwise._tool.debugtools.compare.plots.figures import FIGURES, figures
 from layerwise._tool.debugtools.compare.rows import (
     CompareResult,
     EngineFileRow,
@@ -64,7 +67,7 @@ class ComparisonRun:
         check_average(spec)
         self.sides, self.model_sides, self.pairs = setup.sides, setup.model_sides, setup.pairs
         metrics = ["script"] if spec.compare_script else list(spec.metrics)
-        self.outcome = Outcome([side.name for side in self.sides], self.pairs, metrics)
+        self.outcome = Outcome([side.name for side in self.sides], self.pairs, metrics, spec.feeds.iterations == 0)
         self.accuracy = Accuracy(metrics, spec.check_average)
         self.plots = stack.enter_context(Plots(spec))
         savers = stack.enter_context(Savers(spec, self.sides))
@@ -128,7 +131,9 @@ class ComparisonRun:
         own = next((side for side in self.model_sides if not side.own_model), next(iter(self.model_sides), None))
         feeds = None
         if own is not None:
-            made = iter(make_feeds(self.spec.feeds, own.runner.inputs, self.context.warn))
+            made = iter(
+                make_feeds(self.spec.feeds, own.runner.inputs, self.context.warn, similar=not self.spec.strict_names)
+            )
             feeds = same_feeds(self.context, self.spec.feeds, made)
         return common_feeds(self.sides, feeds, self._uneven)
 
@@ -194,7 +199,7 @@ class ComparisonRun:
             self.context.warn(text)
 
     def _emit(self, row: LayerRow, result: Comparison, a: Array, b: Array) -> None:
-        self.context.row("layers", row)
+        self.context.row("layers", self._pictured(row, result, a, b))
         self._count(row)
         first, second = (self.sides[i].name for i in row.pair)
         if self.spec.save_accuracy or self.spec.check_average:
@@ -202,6 +207,12 @@ class ComparisonRun:
         self.plots.draw(row, (first, second), a, b)
         if self.spec.fail_fast and result.passed is False:
             raise Enough
+
+    def _pictured(self, row: LayerRow, result: Comparison, a: Array, b: Array) -> LayerRow:
+        """The row with its figures, where they are asked for and not too many."""
+        if not self.spec.figures or row.passed is not False or self.outcome.failed >= FIGURES:
+            return row
+        return msgspec.structs.replace(row, figures=figures(a, b, self.spec.shape_check))
 
     def _resume(self) -> None:
         """Rows that an earlier attempt of the job finished are not made again, unless files are made with them."""

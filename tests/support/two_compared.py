@@ -38,6 +38,13 @@ def _rounded(text: str) -> str:
     return "0" if abs(float(text)) < 1e-6 else f"{float(text):.3g}"
 
 
+# what ours says besides, for which the page has a heading: "A verdict more", "Counts of NaN and Inf"
+MORE = re.compile(
+    r"^(?:PASSED|FAILED) \| Output Validation|^FAILED \| Runtime|^script \| |^(?:PASSED|FAILED) \| Output: '[^']*'$"
+)
+COUNTED = re.compile(r", (?:nan|inf)=\d+")
+
+
 def differences(theirs: Ran, ours: Ran, files: Mapping[str, bytes], search: bool = False) -> dict[str, str]:
     """Kind of difference ("code", "files", "said") → what is different, in words.
 
@@ -47,6 +54,7 @@ def differences(theirs: Ran, ours: Ran, files: Mapping[str, bytes], search: bool
     if bool(theirs.code) != bool(ours.code):  # ours tells wrong usage, 2, from failures, 1
         found["code"] = f"{theirs.code} and {ours.code}"
     said = _said_difference(*(_forms(ran.said) if search else Counter(read_lines(ran.said)) for ran in (theirs, ours)))
+    said = "\n".join(line for line in said.splitlines() if not (line[0] == "+" and MORE.search(line[2:])))
     if said:
         found["said"] = said
     left = _files_difference(written(theirs, files), written(ours, files), search)
@@ -61,7 +69,7 @@ def read_lines(said: str) -> list[str]:
     for line in said.splitlines():
         for pattern, plain in VARIES:
             line = pattern.sub(plain, line)
-        line = " ".join(line.split())
+        line = COUNTED.sub("", " ".join(line.split()))
         if READ.search(line):
             lines.append(line)
     return lines

@@ -54,7 +54,9 @@ RUNNERS = Group(
            help="another model (yesterday's export, the FP32 original) as the second side, on the last runner"),
     many("--rename", own=True, field="rename", metavar="NAME=OTHER", default=None, script=WRITTEN,
          parse=values.parse_names_map, show=values.format_names_map,
-         help="tensor NAME of the first side is OTHER on the second; names must match exactly otherwise"),
+         help="tensor NAME of the first side is OTHER on the second; of others see --strict-names"),
+    flag("--strict-names", own=True, field="strict_names", script=WRITTEN,
+         help="inputs and outputs belong together by their exact names alone, not by similar names or places"),
     description="Compared in the order given; each may be repeated.",
     plain=compared,
 )  # fmt: skip
