@@ -40,7 +40,7 @@ def _rounded(text: str) -> str:
 
 # what ours says besides, for which the page has a heading: "A verdict more", "Counts of NaN and Inf"
 MORE = re.compile(
-    r"^(?:PASSED|FAILED) \| Output Validation|^FAILED \| Runtime|^script \| |^(?:PASSED|FAILED) \| Output: '[^']*'$"
+    r"^(?:PASSED|FAILED) \| Output Validation|^FAILED \| Runtime|^script \| |^PASSED \| script|^(?:PASSED|FAILED) \| Output: '[^']*'$"
 )
 COUNTED = re.compile(r", (?:nan|inf)=\d+")
 
@@ -127,7 +127,7 @@ def _content(path: Path) -> Any:
     if path.suffix in (".png", ".html", ".log", ".svg", ".data"):
         return path.suffix
     data = path.read_bytes()
-    if path.suffix == ".json" and b"polygraphy_class" in data:
+    if b'"polygraphy_class"' in data:
         return _value(load_json(str(path)))
     if path.suffix == ".json":
         return json.loads(data)
