@@ -40,8 +40,10 @@ class Feeds:
 def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn, *, similar: bool = False) -> Feeds:
     """Return the feed dicts that `spec` asks for, checked against the model's `inputs`.
 
+    similar: an input may get data of a similar name, or else of its place.
+
     `warn` gets what was assumed, cast or dropped, each message once. Raises UsageError or BadFile here or during
-    iteration (similar: an input may get data of a similar name, or else of its place): a name, shape or type that does not match, an unreadable file; LayerwiseError for a script that fails.
+    iteration: a name, shape or type that does not match, an unreadable file; LayerwiseError for a script that fails.
     """
     if spec.iterations is not None and spec.iterations < 0:
         raise UsageError(f"--iterations is {spec.iterations}: give 0 or more")

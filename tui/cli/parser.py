@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
         return group.add_argument(*flags, **options)
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """Parse, words of another program translated first; what follows an option that takes all is never looked at."""
+        """Parse, words of another program translated first. What follows --check is its own."""
         words = self.translate(sys.argv[1:] if args is None else args)
         greedy = [action for action in self._actions if action.nargs == argparse.REMAINDER and action.option_strings]
         flags = {flag: action.dest for action in greedy for flag in action.option_strings}

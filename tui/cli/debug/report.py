@@ -108,7 +108,8 @@ class SearchReport:
         numbers = self._numbers.setdefault(phase, {})
         if key not in numbers:
             numbers[key] = len(numbers) + 1
-            left = "" if self._left is None else f" | Approximately {self._left} iteration(s) remaining"
+            counted = self._left is not None and self._what not in ("repeat", "build")
+            left = "" if not counted else f" | Approximately {self._left} iteration(s) remaining"
             with self.log.indent():
                 self.log.start(f"RUNNING | Iteration {numbers[key]}{left}", source="tools")
         return numbers[key]
