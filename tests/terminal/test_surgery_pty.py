@@ -186,6 +186,15 @@ def test_what_does_not_fit_is_said_and_nothing_changes(terminal: Terminal) -> No
         at_rest(terminal, "as the file")
 
 
+def test_an_edit_by_name_is_shown_while_the_filter_leaves_no_row(terminal: Terminal) -> None:
+    terminal.press("/", "nosuch", "enter")
+    terminal.wait_for(" 0 of ")
+    change(terminal, ":delete /embeddings/LayerNorm/Sub", "enter", seen="-1  Sub /embeddings/LayerNorm/Sub")
+    assert "2 of 2 outputs" in terminal.text and " 0 of " in terminal.text
+    terminal.press("escape")
+    at_rest(terminal, "as the file")
+
+
 def test_a_broken_result_is_said_and_can_be_kept(terminal: Terminal) -> None:
     change(terminal, "d", seen="delete /embeddings/word/Gather")
     assert "broken:" in terminal.text

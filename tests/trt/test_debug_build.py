@@ -14,7 +14,7 @@ from trt.zygote import Zygote
 
 from layerwise._tool.tui.cli.debug.build import fill_build, to_builds
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.controllers.debug_start import search_request
+from layerwise._tool.tui.controllers.debugging import search_request
 
 RunIn = Callable[..., str]
 ROOT = Path(__file__).parents[2]

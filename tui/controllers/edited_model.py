@@ -29,8 +29,7 @@ from layerwise._tool.surgery.types.incremental import learn
 from layerwise._tool.tui.controllers.edit_complete import Completions
 from layerwise._tool.tui.controllers.edit_target import find_node, target
 from layerwise._tool.tui.controllers.edit_words import FAMILIES, VERBS, fields, words
-from layerwise._tool.tui.state.changes import Pair, Sides
-from layerwise._tool.tui.state.surgery import Preview, Step
+from layerwise._tool.tui.state.surgery import Pair, Preview, Sides, Step
 
 _OVERLAYS = 8
 

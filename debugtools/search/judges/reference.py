@@ -9,8 +9,8 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.reads import MissingTensor
 from layerwise._tool.backends.tensors import dtype_name, dtype_row, to_numpy
-from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.memory import limits, resident
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
@@ -106,7 +106,7 @@ class ReferenceTensors(Mapping[str, Array]):
         if name in self._feed:
             return self._feed[name]
         if name not in self._names:
-            raise LayerwiseError(f"{shown(name, 200)!r} is read, but nothing makes it: see `layerwise check lint`")
+            raise MissingTensor(name)
         return fit(self._raw(self._names[name]), self._types.get(name))
 
     def raw(self, name: str) -> Array:
