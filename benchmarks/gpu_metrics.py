@@ -41,8 +41,8 @@ from layerwise._tool.debugtools.compare.action import compare
 from layerwise._tool.debugtools.compare.arithmetic.device import compare_outputs, compare_tensors
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.observing.iteration import markable
 from layerwise._tool.debugtools.compare.run import ComparisonRun
-from layerwise._tool.debugtools.compare.sides.marked import markable
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 

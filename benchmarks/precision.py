@@ -36,8 +36,7 @@ from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.reference.evaluate import Evaluation
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec
-from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
-from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec, PrecisionSpec
 from layerwise._tool.surgery.demo import demo_feed, demo_model
 from layerwise._tool.surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
 

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.errors import UsageError, writing
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
-from layerwise._tool.debugtools.convert.quantise import quantised
+from layerwise._tool.debugtools.convert.engine_precision import quantised
 from layerwise._tool.debugtools.convert.spec import ConvertSpec
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.history.soundness import edit_problems
@@ -123,10 +123,8 @@ def _save_model(structure: Structure, spec: ConvertSpec, path: Path, context: "J
 
 def _save_weights(structure: Structure, spec: ConvertSpec, path: Path, context: "JobContext") -> None:
     names = chosen_weights(structure, spec.only_weights)
-    try:
+    with writing(shown(str(path))):
         save_weights(structure, names, path)
-    except OSError as error:
-        raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None
     context.log(f"Saving {len(names)} weight(s) to: {shown(str(path))}")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.bench import Bench, chain_pair, with_bench
 
@@ -179,6 +179,7 @@ FORMS = st.builds(
 
 
 @given(FORMS)
+@example(RunForm(memory="0" * 80))
 @settings(max_examples=50, deadline=None)
 def test_any_form_is_checked_drawn_and_kept(form: RunForm) -> None:
     kept = load_form(msgspec.json.decode(msgspec.json.encode(save_form(form))))

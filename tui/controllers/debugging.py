@@ -15,10 +15,8 @@ from layerwise._tool.backends.shell import TITLE, shell_line
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
-from layerwise._tool.debugtools.search.builds.spec import ENGINE, BuildsSpec
-from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 from layerwise._tool.debugtools.search.rows import Node
-from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.spec import ENGINE, BuildsSpec, DebugSpec, PrecisionSpec
 from layerwise._tool.debugtools.triage.spec import TriageSpec
 from layerwise._tool.tui.cli.debug.locate import locate_line
 from layerwise._tool.tui.cli.request.line import command_line

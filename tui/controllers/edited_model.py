@@ -13,9 +13,8 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.diff.matching import Matching
+from layerwise._tool.debugtools.diff.matching import GraphSide, Matching
 from layerwise._tool.debugtools.diff.nodes import graph_side
-from layerwise._tool.debugtools.diff.sides import GraphSide
 from layerwise._tool.surgery.edits import Edit
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.delta import affected, delta

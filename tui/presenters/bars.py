@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layerwise._tool.tui.presenters.glyphs import Glyphs
-
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.text import Line, fit, spread
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, spread
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex

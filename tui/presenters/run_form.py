@@ -25,10 +25,10 @@ def field_line(form: RunForm, field: Field, problems: Mapping[str, str], cells: 
     problem = problems.get(field.key, "")
     note, note_role = (f"{glyphs.bad} {problem}", "bad") if problem else (_hint(form, field), "dim")
     label = fit(field.label, LABEL_CELLS) if field.label else ""
-    room = max(8, cells - SECTION_CELLS - len(label))
+    room = max(8, cells - SECTION_CELLS - len(label) - 1)
     taken = min(room, max(VALUE_CELLS, cell_len(shown(value))))
     value = fit(value, taken, glyphs.ellipsis, keep="start")
-    left = max(0, room - taken - 1)
+    left = max(0, room - taken)
     return merge([
         (fit(field.section, SECTION_CELLS), "accent"), (label, ""), (value, "bad" if problem else role),
         (" ", ""), (fit(note, left, glyphs.ellipsis, keep="start"), note_role),

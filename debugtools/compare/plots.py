@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -130,34 +129,24 @@ def _norm(error: Array) -> Any:
     return Normalize(vmin=0.0, vmax=top or 1.0)
 
 
-class Plots:
+class Plots(ExitStack):
     """Draws what a spec asks for, one tensor at a time. MissingDependency at once if matplotlib is not there.
 
     A context manager: the folders appear when it is left, unless an error is why.
     """
 
     def __init__(self, spec: CompareSpec) -> None:
-        self._spec, self._stack = spec, ExitStack()
+        super().__init__()
+        self._spec = spec
         self._heatmaps: Path | None = None
         self._scatter: Path | None = None
         if spec.save_heatmaps or spec.save_error_plots:
             need_matplotlib()
 
     def __enter__(self) -> Self:
-        self._heatmaps, self._scatter = map(self._folder, (self._spec.save_heatmaps, self._spec.save_error_plots))
+        folders = (name and Path(name) for name in (self._spec.save_heatmaps, self._spec.save_error_plots))
+        self._heatmaps, self._scatter = (self.enter_context(merged_folder(path)) if path else None for path in folders)
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-
-    def _folder(self, name: str | None) -> Path | None:
-        if name is None:
-            return None
-        with placing(name):
-            Path(name).parent.mkdir(parents=True, exist_ok=True)
-        return self._stack.enter_context(whole_folder(Path(name), merge=True))
 
     def draw(self, row: LayerRow, runners: tuple[str, str], a: Array, b: Array) -> None:
         """Draw one pair of tensors, one heatmap and two plots; nothing for strings, empty ones and different shapes."""
@@ -166,7 +155,7 @@ class Plots:
         how = arithmetic(a.dtype, b.dtype)
         if a.shape != b.shape or not a.size or how.kind in ("string", "none"):
             return
-        stem = f"{_file_name(row.tensor)}_{row.iteration}_{row.pair[0]}"
+        stem = f"{file_name(row.tensor, 120)}_{row.iteration}_{row.pair[0]}"
         title = f"error of {shown(row.tensor, 80)}\n{shown(runners[0], 60)} against {shown(runners[1], 60)}"
         chosen, sheets = None, []
         for relative, word in ((False, "absolute"), (True, "relative")):
@@ -196,5 +185,13 @@ def scatter(magnitude: Array, error: Array, title: str, path: Path) -> None:
     save(made, path)
 
 
-def _file_name(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:120]
+def file_name(name: str, most: int) -> str:
+    """A tensor's name as one of a file, of at most so many characters."""
+    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:most]
+
+
+def merged_folder(path: Path) -> AbstractContextManager[Path]:
+    """A folder to fill, whose files are put among those at `path` in the end. Unwritable where there can be none."""
+    with placing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return whole_folder(path, merge=True)
