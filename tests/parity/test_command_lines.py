@@ -1,7 +1,7 @@
 """Polygraphy's command lines with its name changed: same exit code, same files, same lines that scripts read.
 
-The table is tests/parity/lines. What differs on purpose is in lines/differs.py with the heading of
-docs/coming-from-polygraphy.md that says why.
+The table is tests/parity/lines; a line there says if it differs on purpose, and which heading of
+docs/coming-from-polygraphy.md says why.
 """
 
 import argparse
@@ -11,8 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from parity.lines import TABLE, TRT_TABLE, lines, logged
-from parity.lines.differs import DIFFERS
+from parity.lines import TABLE, TRT_TABLE, Line, lines, logged
 from polygraphy.tools.registry import TOOL_REGISTRY
 from support.two_compared import differences
 from support.two_files import make_files
@@ -40,19 +39,21 @@ def programs(files: Path) -> Iterator[TwoPrograms]:
     both.close()
 
 
-@pytest.mark.parametrize("line", [*lines(), *logged()])
+LINES = [*lines(), *(line for command in TABLE for line in logged(command))]
+
+
+@pytest.mark.parametrize("line", LINES, ids=[line.words for line in LINES])
 def test_a_command_line_does_what_it_does_in_polygraphy(
-    line: str, programs: TwoPrograms, originals: dict[str, bytes]
+    line: Line, programs: TwoPrograms, originals: dict[str, bytes]
 ) -> None:
     with TemporaryDirectory(prefix="line") as place:  # short: sockets lie in it
         theirs, ours = (
-            programs.run(program, shlex.split(line.replace("{P}", program)), Path(place) / program)
+            programs.run(program, shlex.split(line.words.replace("{P}", program)), Path(place) / program)
             for program in PROGRAMS
         )
-        found = differences(theirs, ours, originals, search=line.startswith("debug"))
-    kinds, heading = DIFFERS.get(line, ("", ""))
-    assert set(found) == set(kinds.split()), "\n".join(f"{kind}: {told}" for kind, told in found.items())
-    assert not heading or f"\n### {heading}\n" in PAGE.read_text(encoding="utf-8")
+        found = differences(theirs, ours, originals, search=line.words.startswith("debug"))
+    assert set(found) == set(line.kinds.split()), "\n".join(f"{kind}: {told}" for kind, told in found.items())
+    assert not line.kinds or f"\n### {line.heading}\n" in PAGE.read_text(encoding="utf-8")
 
 
 def leaves(parser: argparse.ArgumentParser, words: tuple[str, ...]) -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -72,7 +73,8 @@ def test_every_option_of_the_installed_polygraphy_is_in_a_line() -> None:
         tool.setup_parser(tools)
     missing = []
     for words, leaf in leaves(parser, ()):
-        given = set(shlex.split(" ".join([TABLE.get(words, ""), TRT_TABLE.get(words, ""), *logged(words)])))
+        told = [*TABLE[words], *logged(words)]
+        given = set(shlex.split(" ".join([*(line.words for line in told), TRT_TABLE.get(words, "")])))
         options = [action.option_strings for action in leaf._actions if action.option_strings]
         missing += [f"{words} {option[0]}" for option in options if not given & set(option)]
     assert not missing

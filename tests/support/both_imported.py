@@ -1,5 +1,6 @@
 """Importing this imports Polygraphy's and Layerwise's command lines whole; `run` is one line of either in a fork."""
 
+import gc
 import importlib
 import pkgutil
 import sys
@@ -16,6 +17,8 @@ for package in ("tools", "backend.onnx", "backend.onnxrt", "backend.trt", "backe
         with suppress(Exception):  # whoever needs it is told
             importlib.import_module(module.name)
 assert everything
+gc.collect()
+gc.freeze()  # forks share it, then
 
 
 def polygraphy(words: list[str]) -> int:

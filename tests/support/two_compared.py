@@ -40,7 +40,8 @@ def _rounded(text: str) -> str:
 
 # what ours says besides, for which the page has a heading: "A verdict more", "Counts of NaN and Inf"
 MORE = re.compile(
-    r"^(?:PASSED|FAILED) \| Output Validation|^FAILED \| Runtime|^script \| |^PASSED \| script|^(?:PASSED|FAILED) \| Output: '[^']*'$"
+    r"^(?:PASSED|FAILED) \| Output Validation|^FAILED \| Runtime|^script \| |^PASSED \| script"
+    r"|^(?:PASSED|FAILED) \| Output: '[^']*'$"
 )
 COUNTED = re.compile(r", (?:nan|inf)=\d+")
 
@@ -67,11 +68,12 @@ def read_lines(said: str) -> list[str]:
     """The lines that scripts read, as they are in every run."""
     lines = []
     for line in said.splitlines():
-        for pattern, plain in VARIES:
-            line = pattern.sub(plain, line)
-        line = COUNTED.sub("", " ".join(line.split()))
-        if READ.search(line):
-            lines.append(line)
+        plain = line
+        for pattern, instead in VARIES:
+            plain = pattern.sub(instead, plain)
+        plain = COUNTED.sub("", " ".join(plain.split()))
+        if READ.search(plain) and not plain.startswith("Will generate"):
+            lines.append(plain)
     return lines
 
 
@@ -130,7 +132,10 @@ def _content(path: Path) -> Any:
     if b'"polygraphy_class"' in data:
         return _value(load_json(str(path)))
     if path.suffix == ".json":
-        return json.loads(data)
+        found = json.loads(data)
+        if "summary" in found:  # of a lint: sets
+            found["summary"] = {name: sorted(names) for name, names in found["summary"].items()}
+        return found
     try:
         return _model(onnx.load(str(path)))
     except Exception:

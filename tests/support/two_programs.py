@@ -12,6 +12,7 @@ from trt.zygote import Zygote
 
 _ROOT = Path(__file__).parents[2]
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
+NEEDED = ("ext.data", "list.txt")
 PROGRAMS = ("polygraphy", "layerwise")
 
 
@@ -46,7 +47,7 @@ class TwoPrograms:
         place.mkdir()
         if tools is not None:
             tools.mkdir()
-        shutil.copytree(self._files, folder)
+        self._copy(" ".join(words), folder)
         source = (
             "import sys\nfrom support.both_imported import run\n"
             f"sys.exit(run({program!r}, {words!r}, {str(tools or '')!r}))"
@@ -54,6 +55,16 @@ class TwoPrograms:
         home = str(place / "home")
         done = self._zygote.run(source, str(folder), {"LAYERWISE_HOME": home, "LAYERWISE_LEASES": f"{home}/leases"})
         return Ran(int(done["code"]), _ANSI.sub("", f"{done['out']}{done['err']}"), folder)
+
+    def _copy(self, line: str, folder: Path) -> None:
+        """The files that a line names, and those that they name."""
+        folder.mkdir()
+        for path in self._files.iterdir():
+            named = path.name in line or path.name in NEEDED
+            if named and path.is_dir():
+                shutil.copytree(path, folder / path.name)
+            elif named:
+                shutil.copyfile(path, folder / path.name)
 
     def script(self, ran: Ran, path: str) -> Ran:
         """Run the Python script that a command line wrote."""

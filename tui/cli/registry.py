@@ -114,8 +114,12 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "onnx-gs": Leaf(".template.command", "onnx_gs", "edit a model with onnx-graphsurgeon"),
             "trt-network": Leaf(".template.trt", "trt_network", "make or change a network by TensorRT's API"),
             "trt-config": Leaf(".template.trt", "trt_config", "configure a build by TensorRT's API"),
-            "shard-hints": Leaf(".template.command", "shard_hints", "split a model over GPUs: needs TensorRT"),
+            "shard-hints": Leaf(".sharding", "shard_hints", "split a model over GPUs: not offered"),
         },
+    ),
+    "multi-device": Branch(
+        "models on several GPUs",
+        {"shard": Leaf(".sharding", "shard", "split a model over GPUs: not offered")},
     ),
     "bench": Leaf(".bench.command", "bench", "how fast a model runs, layer by layer; trtexec's options", True),
     "triage": Leaf(".triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),

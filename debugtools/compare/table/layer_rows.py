@@ -6,6 +6,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.names import similar_name
 from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.runner import element_of
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.memory import give_back, limits, resident
 from layerwise._tool.debugtools.compare.observing.canary import Canary
@@ -46,7 +47,11 @@ def plain_rows(shared: RowContext, comparer: Comparer, number: int, results: Seq
 def _similar(shared: RowContext, pair: Pair, first: Outputs, second: Outputs) -> Outputs:
     """The second run's outputs by the names of the first's; a warning for each that is another name."""
     side, names = shared.sides[pair[1]], list(second)
-    taken = {name: similar_name(name, names, place) for place, name in enumerate(first)}
+    taken = {
+        name: similar_name(name, names, place)
+        for place, name in enumerate(first)
+        if name not in side.declared and not element_of(name)
+    }
     others = {name: own for name, own in taken.items() if own is not None and own != name}
     for name, own in others.items():
         shared.warn_once(

@@ -1,42 +1,39 @@
-"""The command lines that both programs are given, by the words before them."""
+"""The command lines that both programs are given, by the command: *.txt beside this.
 
-from parity.lines import build, change, look, run, search
+A line that differs on purpose ends in `  ## KINDS: HEADING`: in what (code, files, said), and the heading of
+docs/coming-from-polygraphy.md that says why. {P} is the program's own name.
+"""
 
-TABLE = {
-    "run": run.RUN + run.RUN_TRT,
-    "check accuracy": run.ACCURACY,
-    "inspect model": look.MODEL,
-    "inspect data": look.DATA,
-    "inspect tactics": look.TACTICS,
-    "inspect diff-tactics": look.DIFF_TACTICS,
-    "inspect sparsity": look.SPARSITY,
-    "inspect capability": look.CAPABILITY,
-    "check lint": look.LINT,
-    "data concat": look.CONCAT,
-    "data merge": look.MERGE,
-    "template trt-network": look.TRT_NETWORK,
-    "template trt-config": look.TRT_CONFIG,
-    "template onnx-gs": look.ONNX_GS,
-    "template shard-hints": look.SHARD_HINTS,
-    "multi-device shard": look.SHARD,
-    "surgeon extract": change.EXTRACT,
-    "surgeon sanitize": change.SANITIZE,
-    "surgeon insert": change.INSERT,
-    "surgeon prune": change.PRUNE,
-    "surgeon weight-strip": change.STRIP,
-    "surgeon weight-reconstruct": change.RECONSTRUCT,
-    "convert": change.CONVERT,
-    "plugin match": change.MATCH,
-    "plugin list": change.LIST,
-    "plugin replace": change.REPLACE,
-    "plugin autotune": change.AUTOTUNE,
-    "debug reduce": search.REDUCE,
-    "debug repeat": search.REPEAT,
-    "debug build": search.BUILD,
-    "debug precision": search.PRECISION,
-}
+from pathlib import Path
+from typing import NamedTuple
+
+from parity.lines import build
 
 
+class Line(NamedTuple):
+    """words: the whole line. kinds, heading: in what it differs, and where it is told why."""
+
+    words: str
+    kinds: str = ""
+    heading: str = ""
+
+
+def _read() -> dict[str, list[Line]]:
+    table: dict[str, list[Line]] = {}
+    for path in sorted(Path(__file__).parent.glob("*.txt")):
+        command = ""
+        for text in filter(None, path.read_text(encoding="utf-8").splitlines()):
+            if text.startswith("["):
+                command = text.strip("[]")
+                continue
+            words, _, differs = text.partition("  ## ")
+            kinds, _, heading = differs.partition(": ")
+            table.setdefault(command, []).append(Line(f"{command} {words}", kinds, heading))
+    return table
+
+
+TABLE = _read()
+# needing TensorRT, which neither finds; tests/trt/test_build_lines.py sees what they do on the fake one
 TRT_TABLE = {
     "convert": build.given("m.onnx -o e.engine {}") + build.ENGINE_ONLY,
     "debug build": build.given("m.onnx --until 1 {} --check true", build.SEARCH),
@@ -45,24 +42,19 @@ TRT_TABLE = {
 }
 
 
-def lines() -> list[str]:
-    """Every line whole."""
-    tables = (TABLE, TRT_TABLE)
+def lines() -> list[Line]:
+    """Every line of the table."""
+    return [line for found in TABLE.values() for line in found]
+
+
+def logged(command: str) -> list[Line]:
+    """The command's first line with the options that every command has, and its help."""
+    first = TABLE[command][0]
+    words, check, judge = first.words.partition(" --check ")
+    log = "-v -q --verbosity info --log-format no-colors --log-file l.log"
+    silent = f"{command} --silent{first.words.removeprefix(command)}"
     return [
-        f"{words} {line}" for table in tables for words, text in table.items() for line in text.strip().splitlines()
+        Line(f"{command} --help"),
+        Line(f"{words} {log}{check}{judge}", first.kinds, first.heading),
+        Line(silent, first.kinds.replace("said", "").strip(), first.heading),
     ]
-
-
-def logged(only: str = "") -> list[str]:
-    """The first line of every command with the options that each has: help, and those of logging."""
-    found = []
-    for words, text in TABLE.items():
-        first = text.strip().splitlines()[0]
-        if only in ("", words):
-            found += [
-                f"{words} --help",
-                f"{words} {first.partition(' --check ')[0]} -v -q --verbosity info --log-format no-colors --log-file l.log"
-                f" {' '.join(first.partition(' --check ')[1:])}".strip(),
-                f"{words} --silent {first}",
-            ]
-    return found

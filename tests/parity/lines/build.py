@@ -60,5 +60,5 @@ m.onnx -o e
 
 
 def given(line: str, more: list[str] | None = None) -> str:
-    """The line with every entry of options; `more` alone where the command has a table that covers OPTIONS."""
+    """The line with every entry of OPTIONS and `more`, one a line; SHOWN alone where the table has the others."""
     return "\n".join(line.format(options) for options in (more if more is SHOWN else OPTIONS + (more or []))) + "\n"
