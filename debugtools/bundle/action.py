@@ -18,11 +18,10 @@ from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.specs import RunnerSpec, read_spec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.building.precision import by_flags, in_graph
-from layerwise._tool.backends.trt.inference.parts import fixed
+from layerwise._tool.backends.trt.building.config import by_flags, in_graph
+from layerwise._tool.backends.trt.inference.late import fixed
 from layerwise._tool.backends.trt.library import tensorrt
-from layerwise._tool.backends.trt.options import trt_options
-from layerwise._tool.backends.trt.variants import part_options
+from layerwise._tool.backends.trt.options import part_options, trt_options
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.bundle.write import Fault, try_bundle, write_bundle
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule

@@ -13,11 +13,10 @@ from layerwise._tool.debugtools.convert.spec import ConvertSpec
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.history.soundness import edit_problems
 from layerwise._tool.surgery.model.structure import Structure
-from layerwise._tool.surgery.precision.bodies import every_node
-from layerwise._tool.surgery.precision.conversion import labels, to_low_precision
+from layerwise._tool.surgery.precision.conversion import every_node, labels, to_low_precision
+from layerwise._tool.surgery.rewrite.ends import with_outputs
 from layerwise._tool.surgery.rewrite.inlining import inlined
 from layerwise._tool.surgery.rewrite.opset import convert_opset, opset_of
-from layerwise._tool.surgery.rewrite.outputs import with_outputs
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.weights.arrays import chosen_weights, read_weights, save_weights, with_weights
 from layerwise._tool.surgery.wire.pieces import THRESHOLD

@@ -15,6 +15,7 @@ from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.filesystem.temporary import temporary_folder
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.model.reads import every_node
 from layerwise._tool.backends.onnxrt.quantization import quantize, takes_caches
 from layerwise._tool.backends.onnxrt.quantize_spec import CALIBRATORS, QuantizeSpec
 from layerwise._tool.backends.reference.evaluate import tensor_infos
@@ -23,11 +24,10 @@ from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.calibration import without_effect
 from layerwise._tool.backends.trt.options import ConfigOptions, TrtOptions
-from layerwise._tool.surgery.model.structure import Structure, changed
-from layerwise._tool.surgery.precision.bodies import every_node
+from layerwise._tool.surgery.model.structure import Structure, changed, node_label
 from layerwise._tool.surgery.precision.conversion import labels, to_low_precision
-from layerwise._tool.surgery.precision.plan import LowType, node_label
-from layerwise._tool.surgery.rewrite.end_types import with_end_types
+from layerwise._tool.surgery.precision.plan import LowType
+from layerwise._tool.surgery.rewrite.ends import with_end_types
 from layerwise._tool.surgery.rewrite.inlining import inlined
 from layerwise._tool.surgery.rewrite.tidy import in_order
 from layerwise._tool.surgery.saving.model import save
@@ -66,7 +66,6 @@ def quantised(
     quantize(spec, model, output, feeds, exclude=keep, external=True, progress=progress)
     with ModelFile(output) as file:
         result = in_order(Structure.open(file))
-    assert isinstance(result, Structure)
     result = result.with_(base=None)  # what lies outside here need not do so in the end
     made = {name for node in result.nodes if node.op_type == "DequantizeLinear" for name in node.output}
     reading = sum(not made.isdisjoint(node.input) for node in result.nodes if node.op_type != "QuantizeLinear")

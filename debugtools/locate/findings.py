@@ -20,8 +20,8 @@ from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, suspect_row
 from layerwise._tool.debugtools.locate.tensor_error import error_of
-from layerwise._tool.surgery.cut.regions import Regions
-from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.cut.explode import Regions
+from layerwise._tool.surgery.model.structure import node_label
 
 _LISTED = 4
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)

@@ -20,8 +20,8 @@ from layerwise._tool.debugtools.locate.rows import Inside, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import Suspect, Suspects, diagnose, evidence, suspect_row
 from layerwise._tool.debugtools.locate.tensor_error import error_of
 from layerwise._tool.debugtools.locate.walk import Met, Point, Reference, Walk
-from layerwise._tool.surgery.cut.bodies import CONTROL_FLOW, bodies, body_graph
 from layerwise._tool.surgery.cut.explode import Exploder
+from layerwise._tool.surgery.cut.segments import CONTROL_FLOW, bodies, body_graph
 from layerwise._tool.surgery.cut.sizes import estimates
 
 Values = Mapping[str, Array]

@@ -13,7 +13,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.variants import loads_engine
+from layerwise._tool.backends.trt.options import loads_engine
 from layerwise._tool.debugtools.compare.memory import (
     Limits,
     keep_for_reuse,

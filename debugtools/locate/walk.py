@@ -20,8 +20,8 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import Blocked
 from layerwise._tool.debugtools.locate.part import LocalRuns, Result, fit, fits, nudged
 from layerwise._tool.debugtools.locate.tensor_error import relative_l2
+from layerwise._tool.surgery.cut.explode import Regions
 from layerwise._tool.surgery.cut.randomness import Randomness
-from layerwise._tool.surgery.cut.regions import Regions
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment

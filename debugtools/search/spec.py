@@ -79,7 +79,7 @@ class DebugSpec(Spec, frozen=True):
 
         anew: the suspect is built anew each time it is opened, for what changes from build to build.
         """
-        from layerwise._tool.backends.trt.variants import built_anew
+        from layerwise._tool.backends.trt.options import built_anew
 
         assert self.compare is not None
         suspect, *others = self.compare.runners or [RunnerSpec(kind="onnxrt")]

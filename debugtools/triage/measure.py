@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from layerwise._tool.backends.specs import FeedSpec
-from layerwise._tool.backends.trt.variants import built_anew, loads_engine
+from layerwise._tool.backends.trt.options import built_anew, loads_engine
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.rows import CompareResult
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
@@ -25,8 +25,7 @@ from layerwise._tool.debugtools.triage.finding import (
     failed,
     outputs_told,
 )
-from layerwise._tool.surgery.sanitize.action import SanitizeJob
-from layerwise._tool.surgery.sanitize.steps import SanitizeSpec
+from layerwise._tool.surgery.sanitize.action import SanitizeJob, SanitizeSpec
 
 _SHOWN = 3
 

@@ -22,13 +22,13 @@ from support.terminal import Terminal, app
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.demo import make_demo
 from layerwise._tool.surgery.edits import apply_all
-from layerwise._tool.surgery.edits.names import RenameNode
+from layerwise._tool.surgery.edits.attributes import RenameNode
 from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
 from layerwise._tool.surgery.edits.whole import ConvertPrecision
 from layerwise._tool.surgery.history.tree import edits_to_json
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
-from layerwise._tool.surgery.types.declared import settled
+from layerwise._tool.surgery.types.incremental import settled
 
 SIZES = [(80, 24), (120, 40)]
 FIRST = "/embeddings/word/Gather"

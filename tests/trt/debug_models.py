@@ -5,7 +5,7 @@ LOADED = (
     "layerwise._tool.debugtools.search.driver.repeat", "layerwise._tool.debugtools.locate.action",
     "layerwise._tool.debugtools.locate.run", "layerwise._tool.debugtools.search.precision.run",
     "layerwise._tool.debugtools.search.precision.run", "layerwise._tool.debugtools.convert.engine_precision",
-    "layerwise._tool.backends.trt.inference.parts",
+    "layerwise._tool.backends.trt.inference.late",
 )  # fmt: skip
 """What searches import on their way: loaded once, before any of them."""
 SETUP = """

@@ -22,8 +22,8 @@ from layerwise._tool.surgery.graph.numbering import Numbering
 from layerwise._tool.surgery.graph.overlay import Overlay
 from layerwise._tool.surgery.history.tree import ROOT, History, Misfit, read_edits, replay
 from layerwise._tool.surgery.inspect.view import open_view
-from layerwise._tool.surgery.model.sharing import shared
 from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.model.versions import shared
 from layerwise._tool.surgery.types.incremental import learn
 from layerwise._tool.tui.controllers.edit_complete import Completions
 from layerwise._tool.tui.controllers.edit_target import find_node, target

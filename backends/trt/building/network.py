@@ -38,6 +38,14 @@ def parse_onnx(
     trt: Any, logger: Any, messages: Messages, model: Loadable, options: NetworkOptions, *, strongly_typed: bool
 ) -> Network:
     """Parse an ONNX model to a network. LayerwiseError names node, operator and reason if the parser rejects it."""
+    made = with_parser(trt, logger, options, strongly_typed=strongly_typed)
+    if not made.parser.parse(model.read(), path=model.beside()):
+        raise LayerwiseError(f"TensorRT's parser refuses the model: {parser_reasons(made.parser, messages)}")
+    return made
+
+
+def with_parser(trt: Any, logger: Any, options: NetworkOptions, *, strongly_typed: bool) -> Network:
+    """Return an empty network with a parser that has the options' flags. UsageError for an invalid one."""
     builder = trt.Builder(logger)
     network = builder.create_network(creation_flags(trt, strongly_typed=strongly_typed))
     parser = trt.OnnxParser(network, logger)
@@ -45,10 +53,6 @@ def parse_onnx(
         parser.set_flag(member(trt.OnnxParserFlag, name, "--onnx-flags"))
     if options.plugin_instancenorm or _UINT8 in options.onnx_flags:
         parser.clear_flag(trt.OnnxParserFlag.NATIVE_INSTANCENORM)
-    folder = model.data_folder()
-    beside = str((folder or Path()) / "model.onnx")
-    if not parser.parse(model.read(), path=beside):
-        raise LayerwiseError(f"TensorRT's parser refuses the model: {parser_reasons(parser, messages)}")
     return Network(builder, network, parser, logger)
 
 

@@ -39,7 +39,7 @@ class LazyArrays(Mapping[str, Array]):
 class ArrayStore:
     """Arrays by key. What goes over `limit` bytes is written to `folder`, raw, and mapped back when asked for.
 
-    What lies on a device (`backends.cuda.tensors.DeviceTensor`) stays there.
+    What lies on a device (`backends.cuda.devices.DeviceTensor`) stays there.
     """
 
     def __init__(self, limit: int, folder: Path) -> None:

@@ -102,7 +102,7 @@ def converted(spec: CompareSpec, folder: Path) -> Iterator[CompareSpec]:
 
     UsageError without a model; LayerwiseError where it cannot be converted.
     """
-    from layerwise._tool.surgery.precision.half import in_half
+    from layerwise._tool.surgery.precision.conversion import in_half
 
     options = spec.model_options
     if spec.model is None:

@@ -14,7 +14,7 @@ from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, to_onnx
-from layerwise._tool.backends.trt.variants import of_part
+from layerwise._tool.backends.trt.options import of_part
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.feeds.writer import FeedsWriter
+from layerwise._tool.backends.feeds.sources import FeedsWriter
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.results.accuracy import (
     METRICS,

@@ -31,7 +31,7 @@ from layerwise._tool.backends.trt.options import NetworkOptions, TrtOptions
 from layerwise._tool.debugtools.convert.engine import EngineSpec, loadable, message_log
 from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
 from layerwise._tool.debugtools.engines.inspect.text import engine_lines, engine_picture, network_lines, network_picture
-from layerwise._tool.surgery.inspect.action import joined_lines
+from layerwise._tool.surgery.inspect.document import joined_lines
 from layerwise._tool.surgery.inspect.text import TAB
 
 if TYPE_CHECKING:

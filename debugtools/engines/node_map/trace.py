@@ -17,7 +17,7 @@ from layerwise._tool.backends.trt.inference.late import LateRunner
 from layerwise._tool.backends.trt.inference.runner import TrtRunner
 from layerwise._tool.backends.trt.inspect.engine import engine_view
 from layerwise._tool.backends.trt.library import tensorrt
-from layerwise._tool.backends.trt.variants import watched
+from layerwise._tool.backends.trt.options import watched
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore, LazyArrays
 from layerwise._tool.debugtools.compare.sides.engine import full_side
 from layerwise._tool.debugtools.compare.sides.executed import Print, fingerprint, original_prints, print_distance

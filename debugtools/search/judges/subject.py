@@ -31,9 +31,9 @@ from layerwise._tool.debugtools.search.rows import Node
 from layerwise._tool.surgery.cut.file import Opener, write_cut
 from layerwise._tool.surgery.cut.live import LiveCut, LiveCuts
 from layerwise._tool.surgery.cut.sizes import Estimate, estimates
-from layerwise._tool.surgery.precision.plan import node_label
-from layerwise._tool.surgery.types.inferred import inferred_tensors
+from layerwise._tool.surgery.model.structure import node_label
 from layerwise._tool.surgery.types.node_types import tensor_types
+from layerwise._tool.surgery.types.shapes import inferred_tensors
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext

@@ -36,7 +36,7 @@ from layerwise._tool.debugtools.search.rows import (
 from layerwise._tool.debugtools.search.spec import PrecisionSpec
 from layerwise._tool.debugtools.search.strategies.precision import LayerSearch, PrecisionResult, PrecisionSearch, Scores
 from layerwise._tool.debugtools.search.strategies.protocol import Search, Verdict
-from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.model.structure import node_label
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext

@@ -17,7 +17,7 @@ from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup, ro
 from layerwise._tool.debugtools.search.rows import ScoreRow
 from layerwise._tool.debugtools.search.strategies.precision import Scores
 from layerwise._tool.surgery.cut.segments import GraphCut
-from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.model.structure import node_label
 
 _TABLE = "precision"
 

@@ -17,7 +17,7 @@ import numpy as np
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, dtype_row
-from layerwise._tool.backends.trt.building.precision import by_flags
+from layerwise._tool.backends.trt.building.config import by_flags
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import ConfigOptions, TrtOptions, to_dict, trt_options
 from layerwise._tool.debugtools.bench.profile_child import with_names
@@ -27,8 +27,8 @@ from layerwise._tool.debugtools.convert.engine_precision import reduced
 from layerwise._tool.debugtools.search.judges.protocol import Artifact
 from layerwise._tool.debugtools.search.spec import LowType
 from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.model.structure import node_label
 from layerwise._tool.surgery.precision.lowering import Lowering
-from layerwise._tool.surgery.precision.plan import node_label
 from layerwise._tool.surgery.types.node_types import tensor_types
 
 _FLAGS: dict[str, str] = {"float16": "fp16", "bfloat16": "bf16", "int8": "int8"}

@@ -7,7 +7,7 @@ from typing import Any
 
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.trt.building.network import creation_flags, parse_onnx
-from layerwise._tool.backends.trt.building.plugins import load_plugins as register
+from layerwise._tool.backends.trt.library import load_plugins as register
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import NetworkOptions
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of

@@ -11,8 +11,8 @@ from layerwise._tool.backends.torch_bridge import is_tensor, to_array
 from layerwise._tool.backends.trt.inference.engine import Engine, set_budget
 from layerwise._tool.backends.trt.inference.runner import runner_of
 from layerwise._tool.backends.trt.library import cudart, tensorrt
+from layerwise._tool.backends.trt.logger import make_recorder
 from layerwise._tool.backends.trt.options import RunOptions, TrtOptions
-from layerwise._tool.backends.trt.recorder import make_recorder
 from layerwise.backend.base import BaseRunner, Lazy, value_of
 from layerwise.backend.onnxrt import to_torch
 from layerwise.backend.trt.logger import MESSAGES, get_trt_logger

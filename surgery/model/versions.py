@@ -1,10 +1,11 @@
-"""The nodes that call functions that have changed."""
+"""What two versions of a model share: equal parts; what differs: functions, and the nodes that call them."""
 
 from collections.abc import Iterable
 
 import onnx
 
 from layerwise._tool.backends.model.reads import every_node
+from layerwise._tool.surgery.model.proto import Proto
 from layerwise._tool.surgery.model.structure import Structure, function_name
 
 Functions = tuple[onnx.FunctionProto, ...]
@@ -41,3 +42,21 @@ def callers(structure: Structure, names: Iterable[str]) -> list[onnx.NodeProto]:
 def called(node: onnx.NodeProto) -> str:
     """Return the name of the function that a node would call, in the form of `function_name`."""
     return f"{node.domain}:{node.op_type}" if node.domain else str(node.op_type)
+
+
+def shared(structure: Structure, known: Structure) -> Structure:
+    """Return `structure` with the nodes and weights of `known` wherever they are equal.
+
+    This shares memory, and lets derived data of a version be updated instead of rebuilt.
+    """
+    makers, weights = known.lookups.makers, known.initializers
+    result = structure.with_(
+        nodes=tuple(_same(node, makers.get(next(filter(None, node.output), ""))) for node in structure.nodes),
+        initializers={name: _same(tensor, weights.get(name)) for name, tensor in structure.initializers.items()},
+    )
+    result.learn_from(known)
+    return result
+
+
+def _same(part: Proto, known: Proto | None) -> Proto:
+    return known if known is not None and known == part else part
