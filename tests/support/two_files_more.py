@@ -15,8 +15,8 @@ SCRIPTS = {
     "loader.py": "import numpy as np\n\ndef load_data():\n    for n in range(2):\n"
     "        yield {'x': np.full((1, 8), n + 1, np.float32)}\n\ndef other():\n"
     "    yield {'x': np.full((1, 8), 3, np.float32)}\n",
-    "post.py": "def postprocess_outputs(result):\n    for name in list(result):\n        result[name] = result[name] * 0\n"
-    "    return result\n",
+    "post.py": "def postprocess_outputs(result):\n    for name in list(result):\n"
+    "        result[name] = result[name] * 0\n    return result\n",
     "judge.py": "def compare_outputs(first, second):\n    return {name: True for name in first}\n\n"
     "def never(first, second):\n    return {name: False for name in first}\n",
     "net.py": "def postprocess(network):\n    print('postprocessed', network.num_layers)\n\n\nother = postprocess\n",

@@ -13,7 +13,7 @@ def in_half(args: Namespace, log: Log) -> Iterator[Namespace]:
     """The options, their model in FP16 in a file that is gone afterwards. BadFile; LayerwiseError if it cannot be."""
     from layerwise._tool.backends.filesystem.temporary import temporary_folder
     from layerwise._tool.backends.model.file import ModelFile
-    from layerwise._tool.surgery.precision.half import in_half as converted
+    from layerwise._tool.surgery.precision.conversion import in_half as converted
 
     if getattr(args, "detach", False):
         raise UsageError("--fp-to-fp16 with --detach: convert the model first (layerwise convert --fp-to-fp16)")
