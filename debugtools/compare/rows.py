@@ -108,7 +108,7 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     p99_rel: Number = UNSET
     quantile_rel: Number = UNSET
     stats: Sequence[SideStats | None] = ()
-    figures: Sequence[str] = ()
+    figures: Sequence[str] | UnsetType = UNSET
     ampl: float | None = None
     rel_l2: float | None = None
     finding: str = ""

@@ -117,7 +117,7 @@ def side_stats(row: LayerRow, runners: tuple[str, str]) -> Iterator[ReportLine]:
 
 def _figure(row: LayerRow, place: int, depth: int) -> Iterator[ReportLine]:
     """The values and the histogram of one of the row's figures."""
-    if len(row.figures) > place and row.figures[place]:
+    if row.figures is not UNSET and len(row.figures) > place and row.figures[place]:
         yield ReportLine(INFO, depth, shown_lines(row.figures[place]))
 
 
