@@ -164,9 +164,9 @@ def histogram(array: Array, span: tuple[float, float] | None = None) -> tuple[li
     return counts.tolist(), edges.tolist()
 
 
-def histogram_text(array: Array) -> str:
-    """Return the histogram as Polygraphy writes it; empty if there is none."""
-    found = histogram(array)
+def histogram_text(array: Array, span: tuple[float, float] | None = None) -> str:
+    """Return the histogram (over `span`) as Polygraphy writes it; empty if there is none."""
+    found = histogram(array, span)
     if found is None or not max(found[0]):
         return ""
     counts, edges = found
@@ -177,6 +177,6 @@ def histogram_text(array: Array) -> str:
         bar = "#" * int(BAR * count / max(counts))
         lines.append(f"({start:<{first}}, {end:<{second}}) | {count:10} | {bar}")
     left_out = array.size - sum(counts)
-    if left_out:
+    if left_out and span is None:
         lines.append(f"{left_out} values are not finite")
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf, branch_overview, overview, unknown
+from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf, branch_overview, moved, overview, unknown
 from layerwise._tool.tui.cli.streams import forgiving_streams, lost_output, open_closed_streams
 
 
@@ -59,7 +59,7 @@ def _dispatch(words: list[str]) -> int:
     if first in ("-V", "-v", "--version"):
         from layerwise._tool import VERSION
 
-        return _print(f"layerwise {VERSION}")
+        return _print(f"Layerwise | Version: {VERSION} | Path: {[str(Path(__file__).parents[2])]}")
     entry = COMMANDS.get(first)
     if entry is None:
         return _open_path(first, rest)
@@ -71,8 +71,9 @@ def _dispatch(words: list[str]) -> int:
 def _branch(word: str, branch: Branch, rest: list[str]) -> int:
     if rest and rest[0] in ("-h", "--help"):
         return _print(branch_overview(word, branch))
-    if rest and rest[0] in branch.leaves:
-        return _leaf(f"{word} {rest[0]}", branch.leaves[rest[0]], rest[1:])
+    leaf = next((number for number, text in enumerate(rest) if text in branch.leaves), -1)
+    if leaf == 0 or (leaf > 0 and rest[0].startswith("-")):  # options before the word are put at the end
+        return _leaf(f"{word} {rest[leaf]}", branch.leaves[rest[leaf]], moved(rest[:leaf], rest[leaf + 1 :]))
     if branch.default and (not rest or rest[0].startswith("-")):
         return _leaf(f"{word} {branch.default}", branch.leaves[branch.default], rest)
     if not rest:

@@ -9,6 +9,7 @@ import numpy as np
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.formats.json_arrays import as_array
+from layerwise._tool.backends.names import similar_name
 from layerwise._tool.backends.results.inference import Stored
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, TensorInfo, dtype_name, dtype_row, is_floating, is_integral
 from layerwise._tool.backends.text import shown
@@ -16,11 +17,16 @@ from layerwise._tool.backends.text import shown
 Warn = Callable[[str], None]
 
 
-def fit_feed(feed: Mapping[str, Any], inputs: Sequence[TensorInfo], warn: Warn, where: str) -> dict[str, Array]:
+def fit_feed(
+    feed: Mapping[str, Any], inputs: Sequence[TensorInfo], warn: Warn, where: str, *, similar: bool = False
+) -> dict[str, Array]:
     """Return the arrays for `inputs`, in order. Inputs that the model does not have are dropped and reported.
 
+    similar: an input without data of its name gets that of a similar one, or else of its place, and that is reported.
     UsageError, naming both sides, if a name is missing, a shape does not match, or a cast would change values.
     """
+    if similar:
+        feed = _similar(feed, [info.name for info in inputs], warn)
     missing = [info.name for info in inputs if info.name not in feed]
     extra = [name for name in feed if name not in {info.name for info in inputs}]
     if missing:
@@ -31,6 +37,19 @@ def fit_feed(feed: Mapping[str, Any], inputs: Sequence[TensorInfo], warn: Warn, 
     if extra:
         warn(f"{where}: data that the model has no input for is not used: {_list(extra)}")
     return {info.name: fit_input(feed[info.name], info, warn, where) for info in inputs}
+
+
+def _similar(feed: Mapping[str, Any], names: Sequence[str], warn: Warn) -> Mapping[str, Any]:
+    taken = {name: similar_name(name, list(feed), place) for place, name in enumerate(names)}
+    for name, other in taken.items():
+        if other is not None and other != name:
+            warn(
+                f"Input name did not match exactly. Using data of {shown(other, 80)} for input {shown(name, 80)} "
+                "(--strict-names does not)"
+            )
+    others = {other for name, other in taken.items() if other != name}
+    kept = {name: value for name, value in feed.items() if name not in others}
+    return kept | {name: feed[other] for name, other in taken.items() if other is not None}
 
 
 def _list(names: Sequence[str]) -> str:

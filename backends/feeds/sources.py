@@ -99,21 +99,23 @@ class Feeds:
         return self.make()
 
 
-def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> Feeds:
+def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn, *, similar: bool = False) -> Feeds:
     """Return the feed dicts that `spec` asks for, checked against the model's `inputs`.
+
+    similar: an input may get data of a similar name, or else of its place.
 
     `warn` gets what was assumed, cast or dropped, each message once. Raises UsageError or BadFile here or during
     iteration: a name, shape or type that does not match, an unreadable file; LayerwiseError for a script that fails.
     """
-    if spec.iterations is not None and spec.iterations < 1:
-        raise UsageError(f"--iterations is {spec.iterations}: give 1 or more")
+    if spec.iterations is not None and spec.iterations < 0:
+        raise UsageError(f"--iterations is {spec.iterations}: give 0 or more")
     if not 0 <= spec.seed < 1 << 32:
         raise UsageError(f"--seed is {spec.seed}: give 0 to {(1 << 32) - 1}")
     warn_once = _once(warn)
     if spec.files:
-        return _file_feeds(spec, inputs, warn_once)
+        return _file_feeds(spec, inputs, warn_once, similar)
     if spec.script:
-        return _script_feeds(spec, inputs, warn_once)
+        return _script_feeds(spec, inputs, warn_once, similar)
     synthetic = Synthetic(spec, inputs, warn_once)
     return Feeds(synthetic.count, lambda: map(synthetic.feed, range(synthetic.count)))
 
@@ -129,7 +131,7 @@ def _once(warn: Warn) -> Warn:
     return say
 
 
-def _file_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> Feeds:
+def _file_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn, similar: bool) -> Feeds:
     sources = [source for path in spec.files for source in _sources(Path(path))]
 
     def make() -> Iterator[Feed]:
@@ -138,11 +140,11 @@ def _file_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> Fee
             for feed in _loaded(path):
                 if count == spec.iterations:
                     return
-                yield fit_feed(feed, inputs, warn, shown(str(path), 200))
+                yield fit_feed(feed, inputs, warn, shown(str(path), 200), similar=similar)
                 count += 1
         if spec.iterations is not None and count < spec.iterations:
             warn(f"--iterations asks for {spec.iterations}, the files hold {count}")
-        if not count:
+        if not count and spec.iterations != 0:
             raise UsageError(f"{shown(', '.join(spec.files), 200)}: no inputs in there")
 
     return Feeds(None, make)
@@ -174,7 +176,7 @@ def save_feeds(path: str | os.PathLike[str], feeds: Iterable[Mapping[str, Any]])
             writer.add(feed)
 
 
-def _script_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> Feeds:
+def _script_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn, similar: bool) -> Feeds:
     path = Path(spec.script or "").absolute()
     found = load_function(path, spec.function)
     where = f"{path.name}:{spec.function}"
@@ -196,8 +198,8 @@ def _script_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> F
             if not isinstance(feed, Mapping) or not all(isinstance(name, str) for name in feed):
                 kind = type(feed).__name__
                 raise UsageError(f"{shown(where)}, item {number}: {kind}, not a dict of input name -> array")
-            yield fit_feed(feed, inputs, warn, shown(where))
-        if number < 0:
+            yield fit_feed(feed, inputs, warn, shown(where), similar=similar)
+        if number < 0 and spec.iterations != 0:
             raise UsageError(f"{shown(where)}: no inputs in there")
 
     count = len(loaded) if isinstance(loaded, Sequence) else None

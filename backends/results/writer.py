@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Protocol
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import UsageError, placing
 from layerwise._tool.backends.filesystem.direct_io import PacedStream
 from layerwise._tool.backends.filesystem.files import WholeOrNothing
 from layerwise._tool.backends.filesystem.folders import is_free, whole_folder
+from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.formats.dumps import OBSERVED, RESULTS_FORMAT, DumpWriter
 from layerwise._tool.backends.formats.json_arrays import CLASS, write_array
 from layerwise._tool.backends.results.sections import open_parts
@@ -227,10 +228,10 @@ def open_results_writer(path: str | os.PathLike[str], runners: Sequence[str]) ->
 
 def check_target(target: Path) -> None:
     """Raise UsageError unless a file can come there, or, without an extension, a folder: an empty one may be there, or
-    one from an earlier attempt of this job.
+    one from an earlier attempt of this job. Missing parents are made; LayerwiseError if they cannot be.
     """
-    if not target.absolute().parent.is_dir():
-        raise UsageError(f"cannot write {shown(str(target))}: its folder does not exist")
+    with placing(target):
+        make_folder(target.absolute().parent)
     if target.suffix:
         return
     if target.exists() and not target.is_dir():

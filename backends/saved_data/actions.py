@@ -1,6 +1,8 @@
 """Job actions on saved data: `inspect data`, `data concat`, `data merge`."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -94,11 +96,28 @@ def action_data_concat(context: Context) -> dict[str, Any]:
     _warn_of_names(context, loaded)
     if runs:
         joined = RunResults.concat(runs)
-        joined.save(output)
+        with _one_file(output) as path:
+            joined.save(path)
         return {"output": str(output), "iterations": max((len(its) for _, its in joined.items()), default=0)}
     feeds = [feed for _, data in loaded for feed in data]
-    save_feeds(output, feeds)
+    with _one_file(output) as path:
+        save_feeds(path, feeds)
     return {"output": str(output), "iterations": len(feeds)}
+
+
+@contextmanager
+def _one_file(output: str) -> Iterator[str | Path]:
+    """Where to write what goes to `output`: JSON where it has no extension, unless it is, or ends as, a folder."""
+    target = Path(output)
+    if target.suffix or target.is_dir() or output.endswith(os.sep):
+        yield output
+        return
+    new = target.with_name(f".{target.name}.new.json")
+    try:
+        yield new
+        new.replace(target)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def _mergeable(path: str) -> Any:
@@ -144,7 +163,8 @@ def action_data_merge(context: Context) -> dict[str, Any]:
             "If you intended to concatenate iterations, consider using `data concat` instead."
         )
     output = context.params["output"]
-    save_feeds(output, merged)
+    with _one_file(output) as path:
+        save_feeds(path, merged)
     return {"output": str(output), "iterations": len(merged)}
 
 

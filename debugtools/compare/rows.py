@@ -54,7 +54,8 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     nan, inf: how many each side has; first_nan: the index of the first.
     *_abs, *_rel: statistics of |a - b| and of |a - b| / |b|, as are required's; unset where nothing can be subtracted.
     argmin_*, argmax_*: an index per dimension. rel_l2: ||a - b|| / ||b||. psnr, snr: in dB.
-    stats: of each side's values. ampl: rel_l2 over the largest one among the node's inputs. finding: overflow, nan,
+    stats: of each side's values. figures: values and histograms, as text, of |a - b|, of |a - b| / |b| and of each
+    side, where it failed. ampl: rel_l2 over the largest one among the node's inputs. finding: overflow, nan,
     leap, propagated, random, skip or "". metrics: the verdict of each; passed: all, None without one.
     local, local_abs, diagnosis: of a locate job: rel_l2 and largest error of the node on the reference's inputs.
     """
@@ -107,6 +108,7 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     p99_rel: Number = UNSET
     quantile_rel: Number = UNSET
     stats: Sequence[SideStats | None] = ()
+    figures: Sequence[str] | UnsetType = UNSET
     ampl: float | None = None
     rel_l2: float | None = None
     finding: str = ""

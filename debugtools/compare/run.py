@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
@@ -12,6 +14,7 @@ from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.figures import FIGURES, figures
 from layerwise._tool.debugtools.compare.memory import over_budget, peak
 from layerwise._tool.debugtools.compare.observing.iteration import Observer
 from layerwise._tool.debugtools.compare.observing.store import in_sequence
@@ -62,7 +65,7 @@ class ComparisonRun:
         check_average(spec)
         self.sides, self.model_sides, self.pairs = setup.sides, setup.model_sides, setup.pairs
         metrics = ["script"] if spec.compare_script else list(spec.metrics)
-        self.outcome = Outcome([side.name for side in self.sides], self.pairs, metrics)
+        self.outcome = Outcome([side.name for side in self.sides], self.pairs, metrics, spec.feeds.iterations == 0)
         self.accuracy = Accuracy(metrics, spec.check_average)
         self.plots = stack.enter_context(Plots(spec))
         savers = stack.enter_context(Savers(spec, self.sides))
@@ -126,7 +129,8 @@ class ComparisonRun:
         own = next((side for side in self.model_sides if not side.own_model), next(iter(self.model_sides), None))
         feeds = None
         if own is not None:
-            made = iter(make_feeds(self.spec.feeds, own.runner.inputs, self.context.warn))
+            similar = not self.spec.strict_names
+            made = iter(make_feeds(self.spec.feeds, own.runner.inputs, self.context.warn, similar=similar))
             feeds = same_feeds(self.context, self.spec.feeds, made)
         return common_feeds(self.sides, feeds, self._uneven)
 
@@ -192,7 +196,7 @@ class ComparisonRun:
             self.context.warn(text)
 
     def _emit(self, row: LayerRow, result: Comparison, a: Array, b: Array) -> None:
-        self.context.row("layers", row)
+        self.context.row("layers", self._pictured(row, a, b))
         self._count(row)
         first, second = (self.sides[i].name for i in row.pair)
         if self.spec.save_accuracy or self.spec.check_average:
@@ -200,6 +204,12 @@ class ComparisonRun:
         self.plots.draw(row, (first, second), a, b)
         if self.spec.fail_fast and result.passed is False:
             raise Enough
+
+    def _pictured(self, row: LayerRow, a: Array, b: Array) -> LayerRow:
+        """The row with its figures, where they are asked for and not too many."""
+        if not self.spec.figures or row.passed is not False or self.outcome.failed >= FIGURES:
+            return row
+        return msgspec.structs.replace(row, figures=figures(a, b, self.spec.shape_check))
 
     def _resume(self) -> None:
         """Rows that an earlier attempt of the job finished are not made again, unless files are made with them."""

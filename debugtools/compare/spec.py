@@ -58,6 +58,8 @@ class CompareSpec(Spec, frozen=True):
         Polygraphy does; all of them are held at once). 'auto' is what saved outputs say they were observed in, and
         'marked' if they say nothing and hold layers; else 'executed' where the runners differ in their optimisation
         alone, and 'every'.
+    strict_names: inputs and outputs belong together by name alone, not by similar names or places too.
+    figures: histograms of outputs that fail, and their values where they are few.
     statistics: exact median and quantiles for every row (several partial sorts a tensor).
     memory_budget: bytes the worker may use at its peak; None is no limit. 'marked' is refused where it cannot keep it.
     """
@@ -71,6 +73,8 @@ class CompareSpec(Spec, frozen=True):
     metrics: list[MetricName] = msgspec.field(default_factory=lambda: ["simple"])
     tolerance: ToleranceSpec = ToleranceSpec()
     rename: dict[str, str] = {}
+    strict_names: bool = False
+    figures: bool = False
     validate: bool = False
     fail_fast: bool = False
     shape_check: bool = True

@@ -62,7 +62,7 @@ def convert(context: "JobContext") -> dict[str, Any]:
 
 def _refuse(path: Path, spec: ConvertSpec) -> None:
     """Raise UsageError for an output that may not be written, before any work is done."""
-    if path.exists() and path.samefile(spec.model):
+    if path.exists() and path.samefile(spec.model) and not spec.overwrite:
         raise UsageError(f"{shown(str(path))} is the model itself: give the result another name")
     if path.exists() and not spec.overwrite:
         raise UsageError(f"{shown(str(path))} is there already: choose another name, or say --overwrite")
@@ -113,7 +113,7 @@ def _save_model(structure: Structure, spec: ConvertSpec, path: Path, context: "J
     save(
         structure,
         path,
-        external=None if name is None else path.with_name(name or f"{path.name}.data"),
+        external=None if name is None else Path(name or f"{path.name}.data"),
         threshold=THRESHOLD if options.external_data_size_threshold is None else options.external_data_size_threshold,
         overwrite=spec.overwrite,
     )

@@ -23,6 +23,7 @@ from layerwise._tool.surgery.plugins.patterns import (
     plugin_names,
     replace_matches,
 )
+from layerwise._tool.surgery.sanitize.action import marked
 from layerwise._tool.surgery.saving.model import save
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ class PluginSpec(Spec, frozen=True):
     """What to do with the plugins of a folder.
 
     list: report matches; match: write them to `config` too; replace: insert the plugins' nodes according to `config`,
-    into `output`. include, exclude: plugins by name.
+    into `output`. include, exclude: plugins by name. outputs, by_type, outputs_left_out: the model's outputs, as in
+    `surgery.sanitize.steps.SanitizeSpec`.
     """
 
     what: Literal["list", "match", "replace"]
@@ -108,6 +110,10 @@ class PluginSpec(Spec, frozen=True):
     config: str | None = None
     output: str | None = None
     external_data_dir: str | None = None
+    ignore_external_data: bool = False
+    outputs: list[str] | None = None
+    by_type: list[str] = []
+    outputs_left_out: list[str] = []
     overwrite: bool = False
 
 
@@ -118,8 +124,8 @@ def plugins(context: "JobContext") -> dict[str, Any]:
     """
     spec = read_spec(context.params, PluginSpec, "what to do with plugins")
     context.log(f"Loading model: {shown(spec.model)}")
-    with ModelFile(spec.model, spec.external_data_dir) as file:
-        structure = Structure.open(file)
+    with ModelFile(spec.model, spec.external_data_dir, spec.ignore_external_data) as file:
+        structure = marked(Structure.open(file), spec.outputs, spec.by_type, spec.outputs_left_out)
     path = _replaced(structure, spec, context) if spec.what == "replace" else _matched(structure, spec, context)
     return {"path": None if path is None else str(path)}
 

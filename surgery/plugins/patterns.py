@@ -157,7 +157,7 @@ def replace_matches(
     graph = to_graph(structure)
     for match in matches:
         script = (plugins / match.folder / PATTERN).absolute()
-        module = load_script(script)
+        module = load_script(script) if script.is_file() else None
         replace = getattr(module, "replace_with_plugin", _replace)
         tensors, count = graph.tensors(), 0
         for instance in match.instances:

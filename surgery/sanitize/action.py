@@ -43,7 +43,6 @@ class SanitizeSpec(Spec, frozen=True):
     outputs: list[str] | None = None
     by_type: list[str] = []
     exclude: list[str] = []
-    fp16: bool = False
     bounds: dict[str, int] = {}
     shapes: dict[str, list[int | str | None]] = {}
     infer: bool = True
@@ -64,11 +63,7 @@ def sanitized(model: Structure, spec: SanitizeSpec, say: Say) -> Structure:
 
     UsageError for an unknown name; LayerwiseError for a cycle, or a model that cannot be run.
     """
-    model = _marked(model, spec)
-    if spec.fp16:
-        from layerwise._tool.surgery.precision.conversion import to_low_precision
-
-        model = to_low_precision(model, "float16").structure
+    model = marked(model, spec.outputs, spec.by_type, spec.exclude)
     if spec.shapes:
         model = _reshaped(model, spec.shapes)
     if spec.fallback:
@@ -103,18 +98,19 @@ def _inferred(model: Structure, say: Say) -> Structure:
     return model
 
 
-def _marked(model: Structure, spec: SanitizeSpec) -> Structure:
+def marked(model: Structure, outputs: list[str] | None, by_type: list[str], exclude: list[str]) -> Structure:
+    """Return the model with other outputs, as SanitizeSpec says them. UsageError for an unknown name."""
     made = [name for node in model.nodes if node.op_type != "Constant" for name in node.output if name]
-    names = list(model.output_names)
-    if spec.outputs is not None:
+    names = list(model.output_names) if not by_type else []
+    if outputs is not None:
         known = dict.fromkeys([*made, *model.input_names, *model.initializers])
-        names = made if spec.outputs == ["*"] else [name for text in spec.outputs for name in _matching(text, known)]
-    for op_type in spec.by_type:
+        names = made if outputs == ["*"] else [name for text in outputs for name in _matching(text, known)]
+    for op_type in by_type:
         found = [n for node in model.nodes if node.op_type.lower() == op_type.lower() for n in node.output if n]
         if not found:
             raise UsageError(f"the model has no node of type {shown(op_type, 60)!r}")
         names += found
-    names = [name for name in names if not any(fnmatchcase(name, text) for text in spec.exclude)]
+    names = [name for name in names if not any(fnmatchcase(name, text) for text in exclude)]
     if not names:
         raise UsageError("no output would be left")
     return model if names == model.output_names else with_outputs(model, list(dict.fromkeys(names)), only=True)

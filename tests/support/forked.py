@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,11 +18,13 @@ from layerwise._tool.backends.jobs.processes.control import WorkerProcess, tagge
 from layerwise._tool.backends.jobs.processes.spare_worker import _write_to
 from layerwise._tool.backends.jobs.processes.worker import work
 
+Program = Callable[[list[str]], int]
+
 _CLIENT = """#!{python} -ISB
 import json, os, socket, sys
 asked = socket.socket(socket.AF_UNIX)
 asked.connect({address!r})
-socket.send_fds(asked, [json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()], [0, 1, 2])
+socket.send_fds(asked, [json.dumps([{name!r}, sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()], [0, 1, 2])
 sys.exit(int(asked.recv(16)))
 """
 
@@ -56,13 +58,17 @@ def _become_worker(actions: str, folder: Path, attempt: int, env: Mapping[str, s
     work(actions, folder, attempt, list(keep))
 
 
-def run_line(words: list[str], tools: Path | None = None) -> int:
-    """Run one command line here; its exit code. tools: a folder where the `layerwise` goes that it may call."""
+def run_line(
+    words: list[str], tools: Path | None = None, others: Mapping[str, Program] | None = None, name: str = "layerwise"
+) -> int:
+    """Run one command line here; its exit code. tools: a folder where the programs go that it may call: `layerwise`
+    and `others`, of which one may be the `name` of what runs."""
     supervise.start_worker = ForkedWorker  # type: ignore[attr-defined]
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    server = None if tools is None else _serve(tools)
+    programs = {"layerwise": _main, **(others or {})}
+    server = None if tools is None else _serve(tools, programs)
     try:
-        return _main(words)
+        return programs[name](words)
     finally:
         if server is not None:
             os.kill(server, signal.SIGKILL)
@@ -78,26 +84,28 @@ def _main(words: list[str]) -> int:
         return int(end.code or 0)
 
 
-def _serve(tools: Path) -> int:
-    """Start the process that forks for every call of tools/layerwise; its id."""
-    address, tool = str(tools / "socket"), tools / "layerwise"
+def _serve(tools: Path, programs: Mapping[str, Program]) -> int:
+    """Start the process that forks for every call of a program in tools; its id."""
+    address = str(tools / "socket")
     waiting = socket.socket(socket.AF_UNIX)
     waiting.bind(address)
     waiting.listen()
-    tool.write_text(_CLIENT.format(python=sys.executable, address=address))
-    tool.chmod(0o755)
+    for name in programs:
+        tool = tools / name
+        tool.write_text(_CLIENT.format(python=sys.executable, address=address, name=name))
+        tool.chmod(0o755)
     os.environ["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
     server = os.fork()
     if server == 0:
         while True:
-            _answer(waiting.accept()[0])
+            _answer(waiting.accept()[0], programs)
     waiting.close()
     return server
 
 
-def _answer(asked: socket.socket) -> None:
+def _answer(asked: socket.socket, programs: Mapping[str, Program]) -> None:
     message, streams, *_ = socket.recv_fds(asked, 1 << 20, 3)
-    words, folder, environment = json.loads(message)
+    name, words, folder, environment = json.loads(message)
     child = os.fork()
     if child == 0:
         for number, stream in enumerate(streams):
@@ -105,7 +113,7 @@ def _answer(asked: socket.socket) -> None:
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
-        code = _main(words)
+        code = programs[name](words)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -82,7 +82,7 @@ print(error_of(lambda: opened(model, run=RunOptions(budget="50%"))))
     assert "the network has no tensor 'z' to mark; it has c, y" in said[1]
     assert "cannot build the engine" in said[2]
     assert said[3] == "False"
-    assert "none.cache: there is no such timing cache" in said[4]
+    assert "none.cache" not in said[4]  # it is a first one
     assert "bad.cache: not a timing cache" in said[5]
     assert said[6] == "216 (2, 4, 6, 6)"
     assert "was not built with --weight-streaming" in said[7]

@@ -33,7 +33,7 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     started = time.monotonic()
     if framed:
         log.say(START, f"RUNNING | Command: {args.command}", source="tools")
-    code = _run(getattr(module, f"run_{leaf.name}"), args, log)
+    code = _run(getattr(module, f"run_{leaf.name}"), args, log, halve=not parser.halves)
     if framed:
         verdict = "PASSED" if code == 0 else "FAILED"
         text = f"{verdict} | Runtime: {time.monotonic() - started:.3f}s | Command: {args.command}"
@@ -42,8 +42,13 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     return code
 
 
-def _run(function: Callable[[Namespace, Log], int], args: Namespace, log: Log) -> int:
+def _run(function: Callable[[Namespace, Log], int], args: Namespace, log: Log, *, halve: bool) -> int:
     try:
+        if halve and getattr(args, "fp_to_fp16", False) and args.model_file:
+            from layerwise._tool.tui.cli.half import in_half
+
+            with in_half(args, log) as half:
+                return function(half, log)
         return function(args, log)
     except LayerwiseError as error:
         log.fatal(shown_lines(error))

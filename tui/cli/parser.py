@@ -16,6 +16,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str = "") -> None:
         super().__init__(prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
         self.own_options = {"--exclude-outputs", "--warm-up-runs"}  # aliases of options that Polygraphy has
+        self.halves = False  # whether the command itself does what --fp-to-fp16 asks for
         self.translate: Callable[[Sequence[str]], list[str]] = list  # of another program's words
 
     def own(self, group: argparse._ActionsContainer, *flags: str, **options: Any) -> argparse.Action:
@@ -24,8 +25,15 @@ class Parser(argparse.ArgumentParser):
         return group.add_argument(*flags, **options)
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """Parse, words of another program translated first."""
-        return super().parse_args(self.translate(sys.argv[1:] if args is None else args), namespace)
+        """Parse, words of another program translated first. What follows --check is its own."""
+        words = self.translate(sys.argv[1:] if args is None else args)
+        greedy = [action for action in self._actions if action.nargs == argparse.REMAINDER and action.option_strings]
+        flags = {flag: action.dest for action in greedy for flag in action.option_strings}
+        end = next((number for number, word in enumerate(words) if word in flags), len(words))
+        found = super().parse_args(words[:end], namespace)
+        if end < len(words):
+            setattr(found, flags[words[end]], list(words[end + 1 :]))
+        return found
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{shown(message, 400)}\nTry '{self.prog} --help'.")

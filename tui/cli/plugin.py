@@ -1,14 +1,17 @@
 """`layerwise plugin list|match|replace`: what plugins can take the place of, by Polygraphy's pattern files."""
 
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 from layerwise._tool.backends.errors import MissingDependency
 from layerwise._tool.backends.log import Log
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.options import model as options
-from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
+from layerwise._tool.tui.cli.options.common import MARKING, NEEDED_MODEL, ONNX, means_all
 from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.run import DATA
+from layerwise._tool.tui.cli.output import replaces
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.to_spec import NO_TENSORRT
 from layerwise._tool.tui.cli.submit import job_spec, run_here, say_message
@@ -56,7 +59,7 @@ def _add_common(parser: Parser) -> None:
     parser.add_argument("--plugin-dir", required=True, metavar="DIR", help="the folder of the plugins")
     options.add_overwrite(parser, parser)
     parser.own(parser, "--json", action="store_true", help="print one JSON document instead of the text")
-    add(parser, ONNX)
+    add(parser, MARKING, DATA, ONNX)
 
 
 def _add_choice(parser: Parser) -> None:
@@ -72,12 +75,18 @@ def run_list(args: Namespace, log: Log) -> int:
 
 def run_match(args: Namespace, log: Log) -> int:
     """Write where which plugins match."""
-    return _run("match", args, log, include=args.include, exclude=args.exclude, config=args.output)
+    return _run("match", args, log, include=args.include, exclude=args.exclude, config=_beside(args, args.output))
 
 
 def run_replace(args: Namespace, log: Log) -> int:
     """Put the plugins' nodes into the model."""
-    return _run("replace", args, log, config=args.config, output=args.output)
+    output = args.output or _beside(args, None, "replaced.onnx")
+    return _run("replace", args, log, config=_beside(args, args.config), output=output)
+
+
+def _beside(args: Namespace, given: str | None, name: str = "config.yaml") -> str:
+    """The path given, else the file beside the model."""
+    return given or str(Path(getattr(args, "named", args.model_file)).absolute().with_name(name))
 
 
 def run_autotune(args: Namespace, log: Log) -> int:
@@ -86,8 +95,15 @@ def run_autotune(args: Namespace, log: Log) -> int:
 
 
 def _run(what: str, args: Namespace, log: Log, **more: Any) -> int:
-    given = {"model": args.model_file, "plugins": args.plugin_dir, "external_data_dir": args.external_data_dir}
-    params = {"what": what, **given, "overwrite": args.overwrite, **more}
+    given = {
+        "model": args.model_file, "plugins": args.plugin_dir, "external_data_dir": args.external_data_dir,
+        "ignore_external_data": args.ignore_external_data, "by_type": args.onnx_outputs_by_type or [],
+        "outputs": ["*"] if means_all(args.onnx_outputs or []) else args.onnx_outputs,
+        "outputs_left_out": args.onnx_exclude_outputs,
+    }  # fmt: skip
+    read = [args.model_file, more.get("config") if what == "replace" else None]
+    written = more.get("output") if what == "replace" else more.get("config")
+    params = {"what": what, **given, "overwrite": replaces(written, read, args.overwrite), **more}
     job = job_spec("plugins", params, args.words)
     collector = Collector()
     if not args.json:

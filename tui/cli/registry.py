@@ -26,6 +26,7 @@ class Branch:
         self.summary, self.leaves, self.default = summary, leaves, default
 
 
+CHECK = ("--check", "--check-inference")  # the options that all words after them belong to
 COMMANDS: dict[str, Leaf | Branch] = {
     "run": Leaf(".run.command", "run", "run a model on several backends and compare their outputs", timed=True),
     "convert": Leaf(".convert.command", "convert", "a model in FP16, bfloat16, INT8 or another opset"),
@@ -114,8 +115,12 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "onnx-gs": Leaf(".template.command", "onnx_gs", "edit a model with onnx-graphsurgeon"),
             "trt-network": Leaf(".template.trt", "trt_network", "make or change a network by TensorRT's API"),
             "trt-config": Leaf(".template.trt", "trt_config", "configure a build by TensorRT's API"),
-            "shard-hints": Leaf(".template.command", "shard_hints", "split a model over GPUs: needs TensorRT"),
+            "shard-hints": Leaf(".sharding", "shard_hints", "split a model over GPUs: not offered"),
         },
+    ),
+    "multi-device": Branch(
+        "models on several GPUs",
+        {"shard": Leaf(".sharding", "shard", "split a model over GPUs: not offered")},
     ),
     "bench": Leaf(".bench.command", "bench", "how fast a model runs, layer by layer; trtexec's options", True),
     "triage": Leaf(".triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),
@@ -141,6 +146,12 @@ COMMANDS: dict[str, Leaf | Branch] = {
     "attach": Leaf(".jobs.attach", "attach", "follow a job, from its start"),
     "demo": Leaf(".demo", "demo", "compare a small transformer with its FP16 form, layer by layer"),
 }
+
+
+def moved(options: list[str], words: list[str]) -> list[str]:
+    """The words with options behind them, but before a check's command, which takes all that follows."""
+    end = next((number for number, word in enumerate(words) if word in CHECK), len(words))
+    return [*words[:end], *options, *words[end:]]
 
 
 def overview() -> str:

@@ -32,7 +32,7 @@ def check(form: RunForm, model: Path | None, marks: list[str]) -> Checked:
     found = {option.field: _given(reader, option) for option in options if option.field}
     found |= _script(reader) if form.source == "script" else {}
     found["tolerance.auto"] = form.tolerance == "by dtype"
-    spec = filled(CompareSpec(), {field: value for field, value in found.items() if value is not None})
+    spec = filled(CompareSpec(strict_names=True), {field: value for field, value in found.items() if value is not None})
     runners = [_runner(reader, form, number, spec.feeds) for number in range(len(form.sides))]
     chosen = _marks(reader, form, marks)
     needs_model = any(side.kind != "saved" and not side.model for side in form.sides)

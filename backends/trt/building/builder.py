@@ -184,6 +184,8 @@ class Builder:
     def _timing(self, config: Any) -> None:
         named = Path(self.options.load_timing_cache) if self.options.load_timing_cache else None
         kept = [self.store.timing_cache] if self.store and named is None else []
+        if named is not None and not named.is_file():
+            self.told.append(f"there is no timing cache {shown(str(named))} yet: the build starts with an empty one")
         use_timing_cache(config, [*([named] if named else []), *kept], self.messages, named)
 
 

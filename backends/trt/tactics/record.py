@@ -108,11 +108,9 @@ class Recording:
 def use_timing_cache(config: Any, files: list[Path], messages: Messages, required: Path | None) -> None:
     """Give a builder config one timing cache, merged from those of these files that exist.
 
-    required: the one a user named. BadFile if it is missing or not a cache of this TensorRT and GPU; other
-    invalid ones are ignored.
+    required: the one a user named. BadFile if it is not a cache of this TensorRT and GPU; other invalid ones are
+    ignored.
     """
-    if required is not None and not required.is_file():
-        raise BadFile(required, "there is no such timing cache")
     whole = config.create_timing_cache(b"")
     for file in files:
         if not file.is_file():

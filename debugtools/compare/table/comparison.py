@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.stats import stats_text
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import array_stats
 from layerwise._tool.debugtools.compare.pairing.left_out import LeftOut
@@ -23,27 +24,44 @@ if TYPE_CHECKING:
 Feed = Mapping[str, Array]
 
 
+_TOLD = 32  # valid outputs that are told of
+
+
 class Validator:
     """Checks arrays; a bad one gives a row in table `validate` and a line in the log."""
 
     def __init__(self, context: "JobContext") -> None:
         self._context = context
-        self._looked_at = 0
+        self._looked_at = self._told = 0
         self.valid = not context.previous_rows("validate")
 
     def check(self, iteration: int, runner: str, name: str, array: Array) -> bool:
-        """Return whether an array is free of NaN and Inf."""
+        """Return whether an array is free of NaN and Inf, and say so, of valid ones for the first few."""
         self._looked_at += array.size
         side = array_stats(array)
-        if side is None or not side.nans + side.infs:
+        bad = side is not None and bool(side.nans + side.infs)
+        self._told += 1
+        if bad or self._told <= _TOLD:
+            self._tell(iteration, runner, name, array)
+        if side is None or not bad:
+            if self._told <= _TOLD:
+                self._context.log(f"PASSED | Output: {shown(name, 120)} is valid", "finish")
             return True
         self.valid = False
+        if side.nans:
+            self._context.log("NaN Detected | One or more NaNs were encountered in this output", "error")
+        self._context.log("Inf Detected | One or more non-finite values were encountered in this output", "error")
         first = min(place for place in (side.first_nan, side.first_inf) if place >= 0)
         row = ValidateRow(iteration, runner, name, side.nans, side.infs, place_of(first, array.shape))
         self._context.row("validate", row)
         found = f"{side.nans} NaN and {side.infs} Inf in {shown(name, 120)}, first at {row.first}"
         self._context.log(f"{shown(runner, 80)}: {found}", "error")
         return False
+
+    def _tell(self, iteration: int, runner: str, name: str, array: Array) -> None:
+        head = f"{shown(runner, 80):35} | Iteration {iteration} | Validating output: {shown(name, 120)}"
+        self._context.log(f"{head} (check_inf=True, check_nan=True)", "start")
+        self._context.log(stats_text(array))
 
     def verdict(self) -> bool:
         """Whether all was valid; where there was not one value to look at it is not, and that is said."""
@@ -66,7 +84,10 @@ def alike_unfused(first: Side, second: Side) -> bool:
 
 @dataclass(frozen=True)
 class RowContext:
-    """The job, the request, the sides; done: rows that an earlier attempt of the job made; left_out: what has none."""
+    """The job, the request, the sides; done: rows that an earlier attempt of the job made; left_out: what has none.
+
+    said: what was warned of.
+    """
 
     context: "JobContext"
     spec: CompareSpec
@@ -77,6 +98,13 @@ class RowContext:
     validator: Validator | None
     done: dict[tuple[int, Pair, str], LayerRow] = field(default_factory=dict)
     left_out: LeftOut = field(default_factory=LeftOut)
+    said: set[str] = field(default_factory=set)
+
+    def warn_once(self, text: str) -> None:
+        """Warn of what would be said of every iteration again."""
+        if text not in self.said:
+            self.said.add(text)
+            self.context.warn(text)
 
     @property
     def model_sides(self) -> list[ModelSide]:

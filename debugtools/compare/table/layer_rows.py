@@ -4,7 +4,9 @@ from collections.abc import Container, Mapping, Sequence, Set
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.names import similar_name
 from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.runner import element_of
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.memory import give_back, limits, resident
 from layerwise._tool.debugtools.compare.observing.canary import Canary
@@ -16,7 +18,7 @@ from layerwise._tool.debugtools.compare.observing.iteration import (
     markable,
 )
 from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead, pair_size
-from layerwise._tool.debugtools.compare.pairing.counterparts import Counterparts, counterparts
+from layerwise._tool.debugtools.compare.pairing.counterparts import Counterparts, RenamedOutputs, counterparts
 from layerwise._tool.debugtools.compare.pairing.left_out import NO_VALUE
 from layerwise._tool.debugtools.compare.rows import NotCompared, Pair, Reason
 from layerwise._tool.debugtools.compare.sides.marks import excluded, marked_tensors, shown_outputs
@@ -33,11 +35,32 @@ def plain_rows(shared: RowContext, comparer: Comparer, number: int, results: Seq
     processed = [_processed(comparer, side, result) for side, result in zip(shared.sides, results, strict=True)]
     for pair in shared.pairs:
         first, second = processed[pair[0]], processed[pair[1]]
+        if not shared.spec.strict_names:
+            second = _similar(shared, pair, first, second)
         found = paired(shared, pair, first, second)
         if first and second and not found.any():
             raise UsageError(_nothing_in_common(shared.sides, pair, first, second))
         comparer.begin_pair(pair, first, second)
         output_rows(shared, comparer, number, pair, (found, first, second), ready=True)
+
+
+def _similar(shared: RowContext, pair: Pair, first: Outputs, second: Outputs) -> Outputs:
+    """The second run's outputs by the names of the first's; a warning for each that is another name."""
+    side, names = shared.sides[pair[1]], list(second)
+    taken = {
+        name: similar_name(name, names, place)
+        for place, name in enumerate(first)
+        if name not in side.declared and not element_of(name)
+    }
+    others = {name: own for name, own in taken.items() if own is not None and own != name}
+    for name, own in others.items():
+        shared.warn_once(
+            f"Output names did not match exactly. Assuming {shown(side.name, 80)} output: {shown(own, 80)} corresponds "
+            f"to output: {shown(name, 80)} (--strict-names does not)"
+        )
+        side.rename.setdefault(name, own)
+    used = set(others.values())
+    return RenamedOutputs(second, {name: name for name in names if name not in used} | others) if others else second
 
 
 def paired(shared: RowContext, pair: Pair, first: Outputs, second: Outputs) -> Counterparts:

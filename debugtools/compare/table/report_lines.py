@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import UNSET
 
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, START, WARNING
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.compare.pairing.left_out import KINDS, why_not
 from layerwise._tool.debugtools.compare.rows import LayerRow, SideStats
 from layerwise._tool.debugtools.compare.spec import FIELDS, ToleranceSpec
@@ -44,6 +44,11 @@ def name(text: object) -> str:
 def number(value: object) -> str:
     """Five significant digits, `nan` and `inf` as words, `-` for what is not known."""
     return f"{value:.5g}" if isinstance(value, int | float) else "-"
+
+
+def plain(value: object) -> str:
+    """A tolerance as it is typed: 2, not 2.0."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else str(value)
 
 
 def shape(dims: object) -> str:
@@ -103,9 +108,17 @@ def judged(row: LayerRow, metric: str) -> bool:
 def side_stats(row: LayerRow, runners: tuple[str, str]) -> Iterator[ReportLine]:
     """The statistics of both sides' values."""
     names = (row.tensor, row.tensor2 or row.tensor)
-    for runner, tensor, stats in zip(runners, names, row.stats, strict=False):
+    for place, (runner, tensor, stats) in enumerate(zip(runners, names, row.stats, strict=False)):
         if stats is not None:
-            yield ReportLine(INFO, 1, f"{name(runner)}: {name(tensor)} | Stats: {_stats(stats)}")
+            text = _stats(stats, whole=row.dtype[place] != "bool")
+            yield ReportLine(INFO, 1, f"{name(runner)}: {name(tensor)} | Stats: {text}")
+            yield from _figure(row, place + 2, 2)
+
+
+def _figure(row: LayerRow, place: int, depth: int) -> Iterator[ReportLine]:
+    """The values and the histogram of one of the row's figures."""
+    if row.figures is not UNSET and len(row.figures) > place and row.figures[place]:
+        yield ReportLine(INFO, depth, shown_lines(row.figures[place]))
 
 
 def compact(row: LayerRow) -> str:
@@ -143,11 +156,13 @@ def _simple(row: LayerRow, rules: ToleranceSpec) -> Iterator[ReportLine]:
     yield ReportLine(INFO, 2, f"Tolerance: [abs={number(atol)}, rel={number(rtol)}] | Checking {stat} error")
     yield ReportLine(INFO, 2, f"Error Metrics: {tensor}")
     yield ReportLine(INFO, 3, _required(row, stat, rules))
-    for word, kind in (("Absolute", "abs"), ("Relative", "rel")):
-        yield ReportLine(INFO, 3, f"{word} Difference | Stats: {_stats(_difference(row, kind))}")
+    for place, (word, kind) in enumerate((("Absolute", "abs"), ("Relative", "rel"))):
+        stats = _stats(_difference(row, kind), whole=row.dtype[0] != "bool" or kind == "rel")
+        yield ReportLine(INFO, 3, f"{word} Difference | Stats: {stats}")
+        yield from _figure(row, place, 4)
     verdict = "PASSED" if ok else "FAILED"
     how = "is within" if ok else "exceeds"
-    text = f"{verdict} | Output: '{tensor}' | Difference {how} tolerance (rel={rtol}, abs={atol})"
+    text = f"{verdict} | Output: '{tensor}' | Difference {how} tolerance (rel={plain(rtol)}, abs={plain(atol)})"
     yield ReportLine(FINISH if ok else ERROR, 2, text)
 
 
@@ -174,12 +189,14 @@ def _difference(row: LayerRow, kind: str) -> SideStats | None:
     return SideStats(*(getattr(row, f"{key}_{kind}") for key in names), **quantiles)
 
 
-def _stats(stats: SideStats | None) -> str:
+def _stats(stats: SideStats | None, *, whole: bool = True) -> str:
+    """whole: with the quantiles."""
     if stats is None:
         return "none (empty)"
     variance = stats.std * stats.std if stats.var is UNSET else stats.var
     parts = [("mean", stats.mean), ("std-dev", stats.std), ("var", variance), ("median", stats.median)]
     tail = [("avg-magnitude", stats.avg_magnitude), ("p90", stats.p90), ("p95", stats.p95), ("p99", stats.p99)]
+    tail = tail if whole else tail[:1]
     texts, quantiles = ([f"{key}={number(v)}" for key, v in part if v is not UNSET] for part in (parts, tail))
     for key, value, index in (("min", stats.min, stats.argmin), ("max", stats.max, stats.argmax)):
         texts.append(f"{key}={number(value)} at {shape(index)}")

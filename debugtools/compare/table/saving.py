@@ -36,7 +36,11 @@ from layerwise._tool.debugtools.compare.spec import FIELDS, CompareSpec
 class Outcome:
     """Takes in the rows as they come."""
 
-    def __init__(self, runners: Sequence[str], pairs: Sequence[Pair], metrics: Sequence[str]) -> None:
+    def __init__(
+        self, runners: Sequence[str], pairs: Sequence[Pair], metrics: Sequence[str], nothing: bool = False
+    ) -> None:
+        """nothing: no iteration is asked for."""
+        self._nothing = nothing
         self._runners, self._pairs, self._metrics = runners, pairs, metrics
         self.rows = self.failed = 0
         self._first: LayerRow | None = None
@@ -65,7 +69,7 @@ class Outcome:
 
     def bare(self) -> list[Pair]:
         """The pairs of which nothing was compared: for them there is no verdict."""
-        return [pair for pair, count in self._compared.items() if not count]
+        return [pair for pair, count in self._compared.items() if not count and not self._nothing]
 
     def result(self, seconds: float) -> CompareResult:
         """The job's result, with the fields that rows decide."""

@@ -78,7 +78,18 @@ class Files:
             shutil.move(candidate, kept)
         elif not self._spec.keep_intermediate and len(Path(self._spec.artifact).parts) > 1:
             kept.unlink(missing_ok=True)
+        if self._spec.check is not None and self._spec.check.parallel == 1:
+            self._keep(run)
         shutil.rmtree(run, ignore_errors=True)
+
+    def _keep(self, run: Path) -> None:
+        """Move what a command wrote besides to the user's folder, where a command that runs there leaves it."""
+        stem = Path(self._spec.artifact).stem
+        own = {self._spec.artifact, self._spec.iter_info, *self._spec.artifacts}
+        for path in sorted(run.iterdir()):
+            mine = path.name in own or path.stem in (f"{stem}_inputs", f"{stem}_outputs") or path.is_symlink()
+            if not mine and (path.is_file() or not (self._home / path.name).exists()):
+                shutil.move(path, self._home / path.name)
 
     def _show(self, judgement: Judgement, folder: Path) -> None:
         check = self._spec.check

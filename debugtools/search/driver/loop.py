@@ -114,20 +114,23 @@ def _polygraphy(subject: Subject, spec: DebugSpec, width: int) -> SearchPlan:
 class CandidateHandler:
     """What a kind of search does with its candidates; as it is, for the same thing again and again: no model, no cache.
 
-    cached: equal content gets an equal verdict.
+    cached: equal content gets an equal verdict. iteration: of the last candidate.
     """
 
     cached = False
+    iteration = 0
 
     def __init__(self, context: "JobContext", replay: Replay, files: Files) -> None:
         self._context, self._replay, self._files = context, replay, files
 
     def artifact(self, plan: SearchPlan, candidate: Candidate, iteration: int) -> Artifact | None:
         """What is tried: a model, or None where the same thing is tried again."""
+        self.iteration = iteration
         return None
 
     def asked(self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None) -> None:
         """A candidate is about to be judged."""
+        self._replay.begin(candidate, self.iteration, None)
         self._context.row("band", BandRow([*plan.search.band()]))
 
     def known(self, candidate: Candidate, iteration: int) -> Verdict | None:

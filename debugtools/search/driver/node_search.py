@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
-from layerwise._tool.debugtools.search.driver.files import Best, Files
+from layerwise._tool.debugtools.search.driver.files import Best, Files, write_model
 from layerwise._tool.debugtools.search.driver.handler import ModelHandler
 from layerwise._tool.debugtools.search.driver.history import VerdictRows, replay_of
 from layerwise._tool.debugtools.search.driver.loop import MakePlan, SearchLoop, SearchPlan, bisect_plan, reduce_plan
@@ -192,11 +192,24 @@ class NodeSearch:
         self.subject = subject
         try:
             original = self._original()
-            if original.verdict is not Verdict.BAD:
+            if original.verdict is Verdict.BAD:
+                return self._searched(outcome)
+            parts = self._by == "command" and self._what == "reduce" and self._spec.mode != "ddmin"
+            if original.verdict is not Verdict.GOOD or not parts:
                 return outcome.not_reproduced(original)
-            return self._searched(outcome)
+            self._context.warn("The original model passes: what is searched is a part of it that fails by itself.")
+            return self._whole(self._searched(outcome))
         finally:
             subject.close()
+
+    def _whole(self, result: NodeSearchResult) -> NodeSearchResult:
+        """Nothing fails: what is left is the model itself."""
+        if result.found:
+            return result
+        path = self._best.path
+        write_model(self.subject.artifact(range(len(self.subject.cut.nodes))), path)
+        text = f"Neither the original model nor a part of it fails: {shown(str(path))} is the whole."
+        return replace(result, passed=True, original=Verdict.GOOD, summary=text)
 
     def _original(self) -> Judgement:
         """The verdict on the whole model; a person who searches has seen it fail."""

@@ -40,6 +40,8 @@ class Repeat:
         with ExitStack() as stack:
             judge = self._judge(stack)
             handler = CandidateHandler(self._context, replay, Files(self._context, spec, Path.cwd()))
+            if isinstance(judge, CommandJudge):
+                judge.iteration = lambda: handler.iteration
 
             def begin() -> SearchPlan:
                 return SearchPlan(RepeatSearch(self._until, judge.parallel), (), lambda candidate: ())

@@ -152,6 +152,7 @@ class CommandJudge(Judge):
         assert spec.check is not None
         self._spec, self._check, self._golden, self._tell = spec, spec.check, golden, tell
         self._home, self._folder = home, folder
+        self.iteration: Callable[[], int] = lambda: 0  # of what is no artifact
         self._rule = PassRule(spec.check.fail_codes, spec.check.ignore_fail_codes, spec.check.fail_regex)
         self._command = resolved(spec.check, home)
         self._numbers = count(1 + max((int(p.name) for p in folder.glob("*") if p.name.isdecimal()), default=0))
@@ -175,6 +176,9 @@ class CommandJudge(Judge):
         folder = CheckFolder(self._folder / str(number) / "run", self._home, made)
         if artifact is not None:
             self._write(artifact, folder.path)
+        if self._spec.iter_info:
+            told = {"iteration": self.iteration() if artifact is None else artifact.iteration}
+            (folder.path / self._spec.iter_info).write_text(json.dumps(told, indent=4))
         code = self._run(folder, stops)
         outputs = [folder.path.parent / name for name in ("stdout.txt", "stderr.txt")]
         measured = Numbers(exit_code=code, output=str(folder.path.parent))
@@ -208,8 +212,6 @@ class CommandJudge(Judge):
             write_inputs(artifact, path)
         if f"{path.stem}_outputs" in named and self._golden:
             write_golden(self._golden(artifact), path)
-        if self._spec.iter_info:
-            (run / self._spec.iter_info).write_text(json.dumps({"iteration": artifact.iteration}, indent=4))
 
     def _run(self, folder: CheckFolder, stops: int) -> int | None:
         """The exit code, -N for signal N; None if it did not end in time."""

@@ -141,13 +141,15 @@ def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_folders_must_be_empty_and_parents_exist(tmp_path: Path) -> None:
+def test_folders_must_be_empty_and_parents_are_made(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
     (tmp_path / "file").touch()
-    for path in ("full", "file", "missing/a.json"):
+    for path in ("full", "file"):
         with pytest.raises(UsageError):
             make().save(tmp_path / path)
+    make().save(tmp_path / "missing" / "a.json")
+    assert (tmp_path / "missing" / "a.json").is_file()
 
 
 def test_large_results_need_little_memory(tmp_path: Path) -> None:

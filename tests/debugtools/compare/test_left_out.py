@@ -66,9 +66,10 @@ def test_two_models_whose_outputs_do_not_match(tmp_path: Path) -> None:
         sides = written(tmp_path, first, second)
         if disjoint(first, second):
             with pytest.raises(UsageError, match="no outputs in common"):
-                run_compare(CompareSpec(runners=list(sides)))
+                run_compare(CompareSpec(runners=list(sides), strict_names=True))
             continue
-        check(run_compare(CompareSpec(runners=list(sides))), expected(first, second), (seed, first, second))
+        done = run_compare(CompareSpec(runners=list(sides), strict_names=True))
+        check(done, expected(first, second), (seed, first, second))
     assert tried >= 40
 
 
@@ -83,7 +84,7 @@ def test_a_model_against_golden_outputs_that_do_not_match(tmp_path: Path, suffix
         mine, theirs = written(tmp_path, first, second)
         run_compare(CompareSpec(runners=[theirs], save_outputs=str(golden)))
         held = {name: kind if kind != ABSENT and elements(kind) else ABSENT for name, kind in second.items()}
-        spec = CompareSpec(runners=[mine, RunnerSpec(kind="saved", results=str(golden))])
+        spec = CompareSpec(runners=[mine, RunnerSpec(kind="saved", results=str(golden))], strict_names=True)
         if disjoint(first, held):
             continue
         tried += 1

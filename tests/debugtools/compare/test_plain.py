@@ -198,7 +198,10 @@ def test_outputs_must_have_the_same_names_or_be_mapped(model: str, tmp_path: Pat
     renamed.save(tmp_path / "renamed.json")
     saved = RunnerSpec(kind="saved", results=str(tmp_path / "renamed.json"))
     with pytest.raises(UsageError, match="no outputs in common"):
-        run_compare(CompareSpec(model=model, runners=[ORT, saved]))
+        run_compare(CompareSpec(model=model, runners=[ORT, saved], strict_names=True))
+    similar = run_compare(CompareSpec(model=model, runners=[ORT, saved]))
+    assert similar.result["passed"] is True and similar.row("z")["tensor2"] == "new_z"
+    assert "output: new_y corresponds to output: y" in " ".join(similar.texts("warning"))
     mapped = run_compare(CompareSpec(model=model, runners=[ORT, saved], rename={"y": "new_y", "z": "new_z"}))
     assert mapped.result["passed"] is True
     assert mapped.row("y")["tensor2"] == "new_y"
@@ -215,9 +218,11 @@ def test_exclusions_of_what_is_not_there_are_told(model: str) -> None:
     assert done.texts("warning") == ["'yy' is excluded, which is not compared; did you mean 'y'?"]
 
 
-def test_a_comparison_of_nothing_is_refused(model: str) -> None:
-    with pytest.raises(UsageError, match="give 1 or more"):
-        run_compare(CompareSpec(model=model, runners=[ORT, ORT], feeds=FeedSpec(iterations=0)))
+def test_no_iteration_is_no_failure_and_fewer_are_refused(model: str) -> None:
+    done = run_compare(CompareSpec(model=model, runners=[ORT, ORT], feeds=FeedSpec(iterations=0)))
+    assert done.result["passed"] is True and done.result["iterations"] == 0
+    with pytest.raises(UsageError, match="give 0 or more"):
+        run_compare(CompareSpec(model=model, runners=[ORT, ORT], feeds=FeedSpec(iterations=-1)))
 
 
 def test_a_retry_does_not_repeat_rows(model: str, other: RunnerSpec) -> None:

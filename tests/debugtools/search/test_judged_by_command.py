@@ -88,10 +88,11 @@ def test_several_checks_side_by_side_find_the_same(here: Path) -> None:
     assert four.found == one.found and four.result["verified"] and one.result["verified"]
 
 
-def test_a_command_that_passes_the_original_ends_the_search(here: Path) -> None:
-    done = search(spec(check("not there")))
-    assert done.result["original"] == "good" and not done.result["passed"]
-    assert [row["phase"] for row in done.table("verdicts")] == ["original"]
+def test_where_a_command_passes_the_original_a_part_that_fails_is_searched(here: Path) -> None:
+    done = search(spec(check("not there"), output="whole.onnx"))
+    assert done.result["original"] == "good" and done.result["passed"] and not done.result["found"]
+    assert {row["verdict"] for row in done.table("verdicts")} == {"good"}
+    assert len(onnx.load("whole.onnx").graph.node) == len(onnx.load("model.onnx").graph.node)
 
 
 def test_a_check_that_always_fails_is_questioned(here: Path) -> None:

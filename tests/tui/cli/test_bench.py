@@ -169,8 +169,8 @@ def test_the_report_has_trtexecs_lines_and_the_slowest_layers(folder: Path) -> N
 
 
 def test_trtexecs_line_as_it_stands(folder: Path, tmp_path: Path) -> None:
-    line = (f"bench --onnx={folder}/chain.onnx --shapes=x:1x8 --warmUp=0 --duration=0 --iterations=30 --infStreams=2 "
-            "--noDataTransfers --useSpinWait --exportTimes=times.json --exportProfile=profile.json "
+    line = (f"bench --onnx={folder}/chain.onnx --onnxrt --shapes=x:1x8 --warmUp=0 --duration=0 --iterations=30 "
+            "--infStreams=2 --noDataTransfers --useSpinWait --exportTimes=times.json --exportProfile=profile.json "
             "--exportLayerInfo=layers.json")  # fmt: skip
     done = layerwise(*line.split(), cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

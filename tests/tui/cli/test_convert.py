@@ -128,13 +128,12 @@ def test_what_functions_compute_is_converted_too(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("-o", "m.onnx", "--overwrite"), 2, "is the model itself"),
-        (("-o", "there.onnx"), 2, "say --overwrite"),
+        (("-o", "m.onnx"), 2, "say --overwrite"),
         ((), 2, "-o/--output is missing"),
         (("-o", "out.txt"), 2, "--convert-to onnx"),
         (("-o", "out.engine", "--fp16"), 1, "pip install 'layerwise[trt]'"),
         (("-o", "out.onnx", "--convert-to", "onnx-like-trt-network"), 1, "pip install 'layerwise[trt]'"),
-        (("-o", "there.onnx", "--convert-to", "onnx-like-trt-network"), 2, "say --overwrite"),
+        (("-o", "m.onnx", "--convert-to", "onnx-like-trt-network"), 2, "say --overwrite"),
         (("-o", "out.onnx", "--fp16"), 2, "say --fp-to-fp16"),
         (("-o", "out.onnx", "--int8", "--fp-to-fp16"), 2, "leave out --fp-to-fp16"),
         (("-o", "out.onnx", "--keep-fp32", "a"), 2, "goes with --fp-to-fp16"),

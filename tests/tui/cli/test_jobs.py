@@ -140,4 +140,4 @@ def test_words_that_are_not_commands(folder: Path) -> None:
         assert done.returncode == 2
         assert hint in done.stderr
     assert "commands:" in layerwise(cwd=folder).stdout
-    assert layerwise("--version", cwd=folder).stdout.startswith("layerwise ")
+    assert layerwise("--version", cwd=folder).stdout.startswith("Layerwise | Version: ")

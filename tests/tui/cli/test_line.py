@@ -124,7 +124,7 @@ specs = st.builds(
 
 def parsed(line: list[str]) -> CompareSpec:
     assert line[:2] == ["layerwise", "run"]
-    return to_request(PARSER.parse_args(line[2:]), converts=True).spec
+    return to_request(PARSER.parse_args(line[2:])).spec
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))

@@ -152,11 +152,11 @@ def test_configurations_that_are_wrong_are_told(folder: Path, config: str, told:
     assert not (folder / "r.onnx").exists() and not (folder / "x").exists()
 
 
-def test_nothing_is_overwritten_unasked_and_wrong_requests_are_told(folder: Path) -> None:
+def test_what_a_command_reads_is_not_overwritten_unasked_and_wrong_requests_are_told(folder: Path) -> None:
     (folder / "config.yaml").write_text("mine")
-    assert "say --overwrite" in plugin(folder, "match", code=2)
-    assert (folder / "config.yaml").read_text() == "mine"
-    plugin(folder, "match", "--overwrite", "--include", "relu")
+    plugin(folder, "match", "--include", "relu")
+    assert (folder / "config.yaml").read_text() != "mine"
+    assert "say --overwrite" in plugin(folder, "replace", "-o", "m.onnx", code=2)
     assert "there is no plugin 'nothing'" in plugin(folder, "list", "--include", "nothing", code=2)
     assert "TensorRT is not supported" in plugin(folder, "autotune", code=1)
     empty = layerwise("plugin", "list", "m.onnx", "--plugin-dir", ".", "--json", cwd=folder)
@@ -173,12 +173,13 @@ def test_the_script_of_the_template_runs(folder: Path) -> None:
         ("h0", TensorProto.FLOAT),
         ("y", TensorProto.FLOAT),
     ]
-    again = layerwise("template", "onnx-gs", "m.onnx", "-o", "edit.py", cwd=folder)
+    again = layerwise("template", "onnx-gs", "m.onnx", "-o", "m.onnx", cwd=folder)
     assert again.returncode == 2 and "say --overwrite" in again.stderr
     missing = layerwise("template", "onnx-gs", "none.onnx", "-o", "none.py", cwd=folder)
     assert missing.returncode == 2 and not (folder / "none.py").exists()
 
 
-def test_a_template_that_needs_tensorrt_says_so(folder: Path) -> None:
-    done = layerwise("template", "shard-hints", "m.onnx", "-o", "x.py", cwd=folder)
-    assert done.returncode == 1 and "TensorRT is not supported in this version" in done.stderr
+@pytest.mark.parametrize("words", [("template", "shard-hints"), ("multi-device", "shard")])
+def test_what_is_not_offered_says_so(folder: Path, words: tuple[str, str]) -> None:
+    done = layerwise(*words, "m.onnx", "-o", "x.py", "--parallelism", "CP", "--gpus", "2", cwd=folder)
+    assert done.returncode == 1 and "not split over several GPUs here" in done.stderr

@@ -75,7 +75,7 @@ def test_an_output_that_never_waits_gets_every_byte(models: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code"), [("--version", 0), ("run --help", 0), ("run", 2), ("run nothing.onnx --onnxrt", 1)]
+    ("words", "code"), [("--version", 0), ("run --help", 0), ("run", 0), ("run nothing.onnx --onnxrt", 1)]
 )
 def test_what_is_to_be_done_at_the_end_is_done(tmp_path: Path, words: str, code: int) -> None:
     program = (

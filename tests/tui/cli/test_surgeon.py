@@ -22,7 +22,7 @@ def ops(path: Path) -> list[str]:
     return [node.op_type for node in onnx.load(path, load_external_data=False).graph.node]
 
 
-def test_extract_prints_what_polygraphy_prints_and_refuses_to_overwrite(folder: Path) -> None:
+def test_extract_prints_what_polygraphy_prints_and_refuses_to_overwrite_what_it_reads(folder: Path) -> None:
     line = ("surgeon", "extract", "model.onnx", "--inputs", "h0:auto:auto", "--outputs", "a1:auto", "-o", "part.onnx")
     done = layerwise(*line, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -31,9 +31,11 @@ def test_extract_prints_what_polygraphy_prints_and_refuses_to_overwrite(folder: 
     assert "[I] Saving ONNX model to: part.onnx\n[I] New Model:" in text
     assert "{h0 [dtype=float32, shape=('batch', 16)]}" in text and "---- 2 Node(s) ----" in text
     assert ops(folder / "part.onnx") == ["MatMul", "Add"]
-    again = layerwise(*line, cwd=folder)
-    assert again.returncode == 2 and "part.onnx is there already" in again.stderr
-    assert layerwise(*line, "--overwrite", cwd=folder).returncode == 0
+    again = layerwise(*line[:-1], "model.onnx", cwd=folder)
+    assert again.returncode == 2 and "model.onnx is read by this command" in again.stderr
+    assert layerwise(*line, cwd=folder).returncode == 0
+    assert layerwise(*line[:-1], "model.onnx", "--overwrite", cwd=folder).returncode == 0
+    assert ops(folder / "model.onnx") == ["MatMul", "Add"]
 
 
 def test_extract_takes_shapes_as_given_and_says_what_is_wrong(folder: Path) -> None:
@@ -158,7 +160,7 @@ def test_bad_files_and_interrupted_requests(folder: Path) -> None:
         done = layerwise("surgeon", tool, "bad.onnx", "-o", "out.onnx", cwd=folder)
         assert done.returncode in (1, 2) and "bad.onnx" in done.stderr and "Traceback" not in done.stderr
     done = layerwise("surgeon", "sanitize", "model.onnx", "-o", "model.onnx", cwd=folder)
-    assert done.returncode == 2 and "is there already" in done.stderr
+    assert done.returncode == 2 and "is read by this command" in done.stderr
 
 
 def test_names_that_are_no_text(folder: Path) -> None:

@@ -55,11 +55,11 @@ def test_an_unsound_model_is_named_and_not_saved_unless_asked(folder: Path) -> N
     assert (folder / "new.onnx").exists()
 
 
-def test_nothing_is_overwritten_without_a_word(folder: Path) -> None:
-    (folder / "new.onnx").write_bytes(b"mine")
-    words = ["m.onnx", "--clean-up", "-o", "new.onnx"]
+def test_the_model_is_not_overwritten_without_a_word(folder: Path) -> None:
+    before = (folder / "m.onnx").read_bytes()
+    words = ["m.onnx", "--clean-up", "-o", "m.onnx"]
     assert layerwise("surgeon", "edit", *words, cwd=folder).returncode != 0
-    assert (folder / "new.onnx").read_bytes() == b"mine"
+    assert (folder / "m.onnx").read_bytes() == before
     assert layerwise("surgeon", "edit", *words, "--overwrite", cwd=folder).returncode == 0
 
 

@@ -35,7 +35,8 @@ def to_bench(args: Namespace) -> BenchRequest:
     """The bench that parsed options describe. Raises UsageError or MissingDependency as `run` does."""
     model = model_of(args)
     build = build_options(args)
-    runners = args.runners or [("trt" if build or model.lower().endswith(_ENGINES) else "onnxrt", None)]
+    engine = build or model.lower().endswith(_ENGINES) or args.model_option  # trtexec's words mean TensorRT
+    runners = args.runners or [("trt" if engine else "onnxrt", None)]
     compare = _as_run(args, model, runners)
     shared = BenchSpec(model=model, model_options=compare.model_options, runners=compare.runners, feeds=compare.feeds)
     spec = filled(shared, read(OWN, args))

@@ -44,10 +44,19 @@ NO_EFFECT = {
     "--cacheDirectory": "the workspace keeps the timing cache",
     "--persistentCacheRatio": "the runtime's own default is used",
     "--calibProfile": "calibration uses the first profile",
-    "--inputIOFormats": "inputs stay as the model has them",
-    "--outputIOFormats": "outputs stay as the model has them",
+    "--inputIOFormats": "name the inputs: --tensor-dtypes NAME:float16 --tensor-formats NAME:[chw4]",
+    "--outputIOFormats": "name the outputs: --tensor-dtypes NAME:float16 --tensor-formats NAME:[chw4]",
+    "--useRuntime": "an engine says which runtime opens it; a lean one is named with --leanDLLPath",
+    "--saveDebugTensors": "layerwise run --trt --mark-debug NAME compares and saves them",
+    "--saveAllDebugTensors": "layerwise run --trt --mark-unfused-tensors-as-debug-tensors compares and saves them",
+    "--refitFromOnnx": "weights are not refitted here: build the engine of the other model",
+    "--layerDeviceTypes": "TensorRT's own choice stands: --useDLACore and --allowGPUFallback decide for all layers",
+    "--noSpinWait": "the host waits as the backend does",
+    "--layerOutputTypes": "name the tensors: --tensor-dtypes NAME:float16",
+    "--getPlanVersionOnly": "layerwise inspect model shows an engine's version",
+    "--tempdir": "temporary files go where TMPDIR says",
+    "--tempfileControls": "temporary files go where TMPDIR says",
     "--setPluginsToSerialize": "name the libraries with --plugins",
-    "--markDebug": "it is an option of layerwise run",
     "--dumpOptimizationProfile": "layerwise inspect model shows an engine's profiles",
 }
 
@@ -161,6 +170,10 @@ OPTIONS: dict[str, Option] = {
     "--excludeLeanRuntime": _switch("--exclude-lean-runtime"),
     "--leanDLLPath": _value("--load-runtime"),
     "--refit": _switch("--refittable"),
+    "--decomposableAttentions": Option(lambda value: ["--decomposable-attentions"]),
+    "--markDebug": _list("--mark-debug"),
+    "--markUnfusedTensorsAsDebugTensors": _switch("--mark-unfused-tensors-as-debug-tensors"),
+    "--useProfile": _value("--optimization-profile"),
     "--stripWeights": _switch("--strip-plan"),
     "--stripAllWeights": _switch("--strip-plan"),
     "--allowWeightStreaming": _switch("--weight-streaming"),
@@ -195,7 +208,7 @@ TAKING_NOTHING = {
     "--useSpinWait", "--separateProfileRun", "--explicitBatch", "--exposeDMA", "--useManagedMemory",
     "--timeDeserialize", "--timeRefit", "--dumpRefit", "--dumpOutput", "--dumpRawBindingsToFile",
     "--ignoreParsedPluginLibs", "--noBuilderCache", "--consistency", "--restricted", "--threads",
-    "--dumpOptimizationProfile",
+    "--dumpOptimizationProfile", "--noSpinWait", "--refitFromOnnx", "--getPlanVersionOnly",
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.results.accuracy import AccuracyResult, AccuracyResults, Result, SimpleResult
     from layerwise._tool.debugtools.compare.spec import ToleranceSpec
 
+_ASKING = ("no_shape_check", "fail_fast", "save_heatmaps", "save_error_metrics_plot", "show_heatmaps",
+           "show_error_metrics_plot")  # options that ask for a new verdict of simple  # fmt: skip
 _NONE = "no metric"  # of a result without outputs
 
 
@@ -31,9 +34,14 @@ def fill_accuracy(parser: Parser) -> None:
         nargs="+",
         action="extend",
         choices=COMPARE_NAMES,
-        help="check these metrics alone; without it all, of which simple is checked anew",
+        help="check these metrics alone; simple where a tolerance is given, and else all as they were saved",
     )
     group.add_argument("--check-average", action="store_true", help="check the averages over the iterations")
+    group.add_argument("--compare-func-script", metavar="FILE[:FUNCTION]",
+                       help="what judged: its saved verdicts stand")  # fmt: skip
+    group.add_argument("--fail-fast", action="store_true", help="tell of the first metric that fails, and of no more")
+    group.add_argument("--no-shape-check", action="store_true",
+                       help="accepted; outputs of other shapes failed when they were compared")  # fmt: skip
     group.add_argument("--save-accuracy-results", metavar="PATH", help="save the results with the new thresholds")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the report")
     add(parser, THRESHOLDS)
@@ -50,9 +58,16 @@ def run_accuracy(args: Namespace, log: Log) -> int:
     if missing:
         there = shown(", ".join(sorted(present)), 200)
         raise UsageError(f"{shown(args.path)} holds no results of {', '.join(missing)}; it has: {there}")
-    if args.compare:
+    rules, aggregation = tolerance(args), "average" if args.check_average else "per_sample"
+    if args.compare_func_script:
+        _look_up(args.compare_func_script)
+    elif args.compare or rules != type(rules)() or any(getattr(args, name) for name in _ASKING):
+        for result in saved.results:
+            if _metric(result) not in metrics:
+                log.info(f"Ignoring saved comparison: no threshold of {label(_metric(result))} was requested.")
         saved = replace(saved, results=[result for result in saved.results if _metric(result) in metrics])
-    checked = _reevaluated(saved, metrics, tolerance(args), "average" if args.check_average else "per_sample")
+        saved = _reevaluated(saved, metrics, rules)
+    checked = replace(saved, results=[replace(result, aggregation=aggregation) for result in saved.results])
     if args.save_accuracy_results:
         checked.save(args.save_accuracy_results)
     gaps = list(dict.fromkeys(text for result in checked.results for text in result.gaps()))
@@ -60,7 +75,8 @@ def run_accuracy(args: Namespace, log: Log) -> int:
         told = {"nothing_compared": checked.bare(), "not_compared": gaps}
         print_json({"passed": checked.passed, "results": [_as_dict(result) for result in checked.results], **told})
         return 0 if checked.passed else 1
-    for result in checked.results:
+    first = next((result for result in checked.results if not result.passed), None)
+    for result in [first] if args.fail_fast and first is not None else checked.results:
         log.info(f"Metric: {label(_metric(result))}")
         for ok, text in _summary(result):
             log.verdict(ok, text)
@@ -88,9 +104,16 @@ def _metric(result: "AccuracyResult") -> str:
     return "indices" if any(map(any, result.pairs.values())) else _NONE
 
 
-def _reevaluated(
-    saved: "AccuracyResults", metrics: Sequence[str], rules: "ToleranceSpec", aggregation: str
-) -> "AccuracyResults":
+def _look_up(script: str) -> None:
+    """UsageError if there is no such function."""
+    from layerwise._tool.backends.scripts import load_function
+    from layerwise._tool.tui.cli.values import parse_script
+
+    path, function = parse_script(script, "compare_outputs")
+    load_function(Path(path), function)
+
+
+def _reevaluated(saved: "AccuracyResults", metrics: Sequence[str], rules: "ToleranceSpec") -> "AccuracyResults":
     results = []
     for result in saved.results:
         again = _metric(result) in metrics
@@ -101,7 +124,7 @@ def _reevaluated(
             ]
             for pair, iterations in result.pairs.items()
         }
-        results.append(replace(result, pairs=pairs, aggregation=aggregation))
+        results.append(replace(result, pairs=pairs))
     return replace(saved, results=results)
 
 

@@ -20,6 +20,7 @@ from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
+from layerwise._tool.tui.cli.output import replaces
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.request.to_spec import given, refuse_other_frameworks
@@ -31,6 +32,7 @@ _BUILDER_FLAGS = {"fp16": "--fp-to-fp16", "bf16": "--fp-to-bf16", "fp8": None}
 
 
 def fill_convert(parser: Parser) -> None:
+    parser.halves = True
     parser.usage = "%(prog)s MODEL.onnx -o OUTPUT [OPTIONS]"
     parser.epilog = (
         "layerwise convert M.onnx --fp-to-fp16 -o fp16.onnx --keep-fp32-types Softmax LayerNormalization\n"
@@ -94,7 +96,7 @@ def to_convert(args: Namespace, target: Target) -> ConvertSpec:
         keep_types=args.keep_fp32_types,
         output=args.output,
         only_weights=args.weights,
-        overwrite=args.overwrite,
+        overwrite=replaces(args.output, [args.model_file], args.overwrite),
     )
 
 

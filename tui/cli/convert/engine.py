@@ -10,6 +10,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
 from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.output import replaces
 from layerwise._tool.tui.cli.request.runners import trt_options
 from layerwise._tool.tui.cli.request.to_spec import given, model_path, refuse_other_frameworks
 from layerwise._tool.tui.cli.submit import job_spec
@@ -40,7 +41,7 @@ def engine_job(args: Namespace) -> "JobSpec":
         "options": msgspec.to_builtins(with_shapes(options, args)),
         "model_options": msgspec.to_builtins(compare.model_options),
         "marks": msgspec.to_builtins(compare.marks),
-        "overwrite": args.overwrite or args.output is None,
+        "overwrite": replaces(args.output, [model_path(args)], args.overwrite),
         "verbose": bool(args.verbose or args.extra_verbose),
     }
     return job_spec("build_engine", fields, args.words, gpus=trt_gpus())

@@ -1,10 +1,12 @@
 """`layerwise debug reduce`: the smallest model that still fails, all independent culprits in one go."""
 
 from argparse import Namespace
+from pathlib import Path
 
 from layerwise._tool.backends.log import Log
 from layerwise._tool.tui.cli.debug import options
 from layerwise._tool.tui.cli.debug.searching import run_search
+from layerwise._tool.tui.cli.options.model import add_external_data
 from layerwise._tool.tui.cli.parser import Parser
 
 
@@ -31,8 +33,28 @@ def fill_reduce(parser: Parser) -> None:
     options.add_judging(parser)
     options.add_iterating(parser)
     options.add_sides(parser)
+    group = parser.add_argument_group("Saving the model")
+    add_external_data(parser, group)
+    group.add_argument("--no-shape-inference", dest="shape_inference", action="store_false", help="infer no shapes")
 
 
 def run_reduce(args: Namespace, log: Log) -> int:
     """Reduce; the exit code."""
-    return run_search("reduce", args, log)
+    code = run_search("reduce", args, log)
+    if code == 0 and args.save_external_data is not None:
+        for path in filter(None, (args.output, args.min_good)):
+            _put_weights_outside(Path(path), args)
+    return code
+
+
+def _put_weights_outside(path: Path, args: Namespace) -> None:
+    """Save a model that was found again, its weights in files beside it."""
+    from layerwise._tool.backends.model.file import ModelFile
+    from layerwise._tool.surgery.model.structure import Structure
+    from layerwise._tool.surgery.saving.model import save
+    from layerwise._tool.tui.cli.surgeon.common import threshold
+
+    if path.is_file():
+        with ModelFile(path) as file:
+            external = Path(args.save_external_data or f"{path.name}.data")
+            save(Structure.open(file), path, external=external, threshold=threshold(args), overwrite=True)

@@ -77,14 +77,25 @@ class SearchReport:
         if phase == "original" and row.by == "person":
             return  # nobody was asked
         if phase == "original" or phase.startswith("verify"):
-            what = "The original model" if phase == "original" else f"Checking the result ({row.nodes} nodes)"
             self._close()
-            self.log.say(level, f"{word} | {what} | Duration {row.seconds:.3f}s{detail}", source="tools")
+            self._checked(row, detail)
             return
         self._rows.append(row)
         number = self._announce(row)
         with self.log.indent():
-            self.log.say(level, f"{word} | Iteration {number} | Duration {row.seconds:.3f}s{detail}", source="tools")
+            self.log.say(level, f"{word} | Iteration {number} | Duration {row.seconds}s", source="tools")
+            if detail:
+                with self.log.indent():
+                    self.log.info(detail, source="tools")
+
+    def _checked(self, row: types.VerdictRow, detail: str) -> None:
+        """The model before the search, and what it found: that it fails is as it should be."""
+        what = "The original model" if row.phase == "original" else f"The result ({row.nodes} nodes)"
+        told = {"good": "passes", "bad": "fails", "skip": "cannot be judged"}[row.verdict]
+        level = INFO if row.verdict == "bad" or row.phase == "original" else WARNING
+        self.log.say(
+            level, f"{what} {told} | Duration {row.seconds:.3f}s | {detail}".removesuffix(" | "), source="tools"
+        )
 
     def _announce(self, candidate: types.CandidateRow | types.VerdictRow) -> int:
         """Say that a candidate is judged now, once; its number within its phase."""
@@ -97,7 +108,8 @@ class SearchReport:
         numbers = self._numbers.setdefault(phase, {})
         if key not in numbers:
             numbers[key] = len(numbers) + 1
-            left = "" if self._left is None else f" | Approximately {self._left} iteration(s) remaining"
+            counted = self._left is not None and self._what not in ("repeat", "build")
+            left = "" if not counted else f" | Approximately {self._left} iteration(s) remaining"
             with self.log.indent():
                 self.log.start(f"RUNNING | Iteration {numbers[key]}{left}", source="tools")
         return numbers[key]
@@ -161,7 +173,7 @@ def _detail(row: types.VerdictRow) -> str:
     parts += [f"at {shown(row.node, 80)} ({shown(str(row.op), 40)})"] if row.node else []
     parts += [measured_text(row.measured), f"by {row.by}" if row.by in ("cache", "replay") else ""]
     parts.append(shown(row.note, 300))
-    return "".join(f" | {part}" for part in parts if part)
+    return " | ".join(filter(None, parts))
 
 
 def measured_text(measured: types.Numbers) -> str:

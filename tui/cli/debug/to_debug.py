@@ -93,7 +93,7 @@ def _compare(args: Namespace, what: str) -> CompareSpec | None:
     spec = given(args, runners)
     marks = msgspec.structs.replace(spec.marks, only=bool(spec.marks.names))
     kept = spec.runners if sides or args.reference_model else []
-    return msgspec.structs.replace(spec, runners=kept, marks=marks, statistics=False)
+    return msgspec.structs.replace(spec, runners=kept, marks=marks, statistics=False, strict_names=True)
 
 
 def _mode(args: Namespace, compared: bool) -> Mode:

@@ -25,6 +25,7 @@ _MODES = {"basic": [], "layers": ["layers"], "attrs": ["layers", "attrs"], "full
 
 
 def fill_model(parser: Parser) -> None:
+    parser.halves = True
     parser.usage = "%(prog)s MODEL.onnx | ENGINE | SCRIPT.py[:FUNCTION] [OPTIONS]"
     parser.epilog = (
         "layerwise inspect model M.onnx --show layers attrs weights\n"

@@ -11,10 +11,10 @@ from layerwise._tool.backends.filesystem.temporary import temporary_folder
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
 from layerwise._tool.backends.log import Log
-from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
 from layerwise._tool.tui.cli.direct import DirectContext
 from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.output import replaces
 from layerwise._tool.tui.cli.progress import run_shown
 from layerwise._tool.tui.cli.request.runners import trt_options
 from layerwise._tool.tui.cli.request.to_spec import given, model_path, wants_engine
@@ -52,8 +52,7 @@ def picture_job(args: Namespace) -> "JobSpec":
     """The job of `convert --convert-to onnx-like-trt-network`: the layers as a graph in ONNX's format."""
     if args.output is None:
         raise UsageError("-o/--output is missing: where the layers go")
-    if Path(args.output).exists() and not args.overwrite:
-        raise UsageError(f"{shown(args.output, 200)} is there already: choose another name, or say --overwrite")
+    replaces(args.output, [args.model_file], args.overwrite)
     unset = {"list_unbounded_dds": False, "combine_tensor_info": None, "nodes_of": None, "opset": None}
     spec = to_inspect(Namespace(**{**vars(args), **unset, "fp_to_fp16": False, "tf32": None}), [])
     return inspect_job(msgspec.structs.replace(spec, picture=args.output), args)

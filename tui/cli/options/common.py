@@ -4,7 +4,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.tui.cli import values
-from layerwise._tool.tui.cli.options.model import EXTERNAL, MODEL_TYPE, PATH, READING
+from layerwise._tool.tui.cli.options.model import EXTERNAL, HALF, MODEL_TYPE, PATH, READING
 from layerwise._tool.tui.cli.options.option import (
     WRITTEN,
     Group,
@@ -54,7 +54,9 @@ RUNNERS = Group(
            help="another model (yesterday's export, the FP32 original) as the second side, on the last runner"),
     many("--rename", own=True, field="rename", metavar="NAME=OTHER", default=None, script=WRITTEN,
          parse=values.parse_names_map, show=values.format_names_map,
-         help="tensor NAME of the first side is OTHER on the second; names must match exactly otherwise"),
+         help="tensor NAME of the first side is OTHER on the second; of others see --strict-names"),
+    flag("--strict-names", own=True, field="strict_names", script=WRITTEN,
+         help="inputs and outputs belong together by their exact names alone, not by similar names or places"),
     description="Compared in the order given; each may be repeated.",
     plain=compared,
 )  # fmt: skip
@@ -73,7 +75,7 @@ ONNX = Group(
     Option("--skip-shape-inference", own=True, field="model_options.shape_inference", dest="shape_inference",
            action="store_false", script=WRITTEN),
     flag("--no-onnxruntime-shape-inference", help="accepted; shapes are inferred by onnx alone"),
-    flag("--fp-to-fp16", field="model_options.fp16", script=WRITTEN, help="convert it to FP16 first"),
+    *HALF.items,
     plain=compared,
 )  # fmt: skip
 

@@ -19,6 +19,11 @@ READING = Group(
 )  # fmt: skip
 
 
+HALF = Group(
+    "Precision", flag("--fp-to-fp16", field="model_options.fp16", script=WRITTEN, help="convert it to FP16 first")
+)
+
+
 def size(text: str) -> int | None:
     """Bytes; nothing for no text."""
     return parse_size(text) if text else None

@@ -25,7 +25,7 @@ def _runners_of(words: list[str]) -> list[RunnerSpec] | None:
     from layerwise._tool.tui.cli.request.to_spec import to_request
 
     try:
-        return to_request(parser().parse_args(words[2:]), converts=True).spec.runners
+        return to_request(parser().parse_args(words[2:])).spec.runners
     except UsageError:
         return None
 

@@ -36,22 +36,17 @@ class Request:
         self.spec, self.notes = spec, notes
 
 
-def to_request(args: Namespace, *, converts: bool = False) -> Request:
+def to_request(args: Namespace, *, bare: bool = False) -> Request:
     """The comparison that parsed options of `run`, or of a command that has some of them, describe.
 
-    converts: --fp-to-fp16 is for this command. Raises UsageError for what does not fit together.
+    bare: it may have no runner. Raises UsageError for what does not fit together.
     """
     args = completed(args)
-    if args.fp_to_fp16 and not converts:
-        raise UsageError(
-            "--fp-to-fp16: convert the model first (`layerwise convert MODEL --fp-to-fp16 -o FP16.onnx`) "
-            "and give FP16.onnx to this command"
-        )
     refuse_other_frameworks(args)
     if args.data_loader_script and args.load_inputs:
         raise UsageError("--load-inputs and --data-loader-script exclude each other: choose one source of inputs.")
     spec = filled(CompareSpec(model=model_path(args), runners=make_runners(args)), read(COMPARED, args))
-    _check(spec)
+    _check(spec, bare)
     return Request(spec, list(_notes(args, spec)))
 
 
@@ -87,19 +82,21 @@ def tolerance(args: Namespace) -> ToleranceSpec:
     return filled(CompareSpec(), read((COMPARE, THRESHOLDS), completed(args))).tolerance
 
 
-def _check(spec: CompareSpec) -> None:
+def _check(spec: CompareSpec, bare: bool) -> None:
     if any(runner.kind != "saved" and runner.model is None for runner in spec.runners) and spec.model is None:
         raise UsageError(
             "Runners were given but no model. Give its path first: an option that takes several values "
             "swallows a path that follows it."
         )
-    if not spec.runners:
+    if not spec.runners and not bare:
         raise UsageError("Nothing to run: give runners (--onnxrt, --onnx, …) or saved outputs (--load-outputs A B).")
     if spec.check_average and spec.fail_fast:
         raise UsageError("--check-average needs every iteration; it cannot go with --fail-fast.")
 
 
 def _notes(args: Namespace, spec: CompareSpec) -> Iterator[str]:
+    if not spec.runners:
+        yield "No runners have been selected. Inference will not be run!"
     bare = [text for text in args.check_error_stat if ":" not in text]
     if len(bare) > 1:
         yield f"--check-error-stat: '{shown(bare[-1])}' holds for all outputs; write OUTPUT:STAT for one of them."

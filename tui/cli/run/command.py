@@ -21,17 +21,21 @@ if TYPE_CHECKING:
 
 
 def fill_run(parser: Parser) -> None:
+    parser.halves = True
     fill(parser)
 
 
 def run_run(args: Namespace, log: Log) -> int:
     """Run the comparison that `args` describes; the exit code."""
-    request = to_request(args, converts=True)
+    request = to_request(args, bare=True)
     for note in request.notes:
         log.warning(note)
     if args.gen_script:
         return _write_script(request.spec, args.gen_script)
-    return run_as_asked(run_job(request.spec, args), args, log, lambda: _report(request.spec, log))
+    if not request.spec.runners:
+        return 0
+    spec = msgspec.structs.replace(request.spec, figures=not args.json)
+    return run_as_asked(run_job(spec, args), args, log, lambda: _report(spec, log))
 
 
 def _report(spec: CompareSpec, log: Log) -> Listener:

@@ -36,6 +36,7 @@ class CompareReport:
         self.spec = spec
         self.job = job
         self.totals = Totals()
+        self._live = sum(runner.kind != "saved" for runner in spec.runners)
         self.runners: dict[int, str] = {}
         self._valid = True
         self._iteration: int | None = None
@@ -86,12 +87,14 @@ class CompareReport:
             self._valid = False
 
     def _inputs(self, row: InputsRow) -> None:
-        if row.inputs and self._first("inputs", None):
+        if row.inputs:
             text = f"Streaming iteration {row.iteration}\n---- Inference Input(s) ----\n{_metadata(row.inputs)}"
             self.log.info(text, source="comparator")
 
     def _run(self, row: RunRow) -> None:
         self.runners[row.index] = row.runner
+        if row.index >= self._live:
+            return  # read from a file
         self.totals.ran(row.index, row.runtime)
         if self._first("run", row.index):
             many = len(row.outputs) > MANY and not self.log.shows(LEVELS["VERBOSE"])

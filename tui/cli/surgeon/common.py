@@ -12,8 +12,9 @@ from layerwise._tool.backends.sizes import parse_size
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.wire.pieces import THRESHOLD
 from layerwise._tool.tui.cli.options import model as options
-from layerwise._tool.tui.cli.options.model import MODEL_FILE, READING
+from layerwise._tool.tui.cli.options.model import HALF, MODEL_FILE, READING
 from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.output import replaces
 from layerwise._tool.tui.cli.parser import Parser
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def add_model(parser: Parser) -> None:
     """The model's path, and how its external data is found."""
-    add(parser, MODEL_FILE, READING)
+    add(parser, MODEL_FILE, READING, HALF)
 
 
 def add_saving(parser: Parser) -> None:
@@ -34,17 +35,20 @@ def add_saving(parser: Parser) -> None:
 
 
 def open_file(args: Namespace, log: Log) -> ModelFile:
-    """Open the model and say what is in it. BadFile, or UsageError for other frameworks' models."""
+    """Open the model and say what is in it. BadFile; UsageError for other frameworks' models, and for an output that
+    is a file of the model."""
     if args.model_type not in (None, "onnx") or not args.model_file.endswith(".onnx"):
         from layerwise._tool.tui.cli.request.to_spec import refuse_other_frameworks
 
         refuse_other_frameworks(args)
-    if Path(args.output).exists() and not args.overwrite:
-        raise UsageError(f"{shown(args.output)} is there already: choose another name, or say --overwrite")
+    replaces(args.output, [args.model_file], args.overwrite)
     if args.no_save_all_tensors_to_one_file:
         log.warning("--no-save-all-tensors-to-one-file: weights go to one file all the same")
     log.info(f"Loading model: {shown(args.model_file)}")
     file = ModelFile(args.model_file, args.external_data_dir, args.ignore_external_data)
+    weights = external_file(args)
+    if weights is not None and weights.exists():
+        replaces(weights, {ref.file for ref in file.weights().values()}, args.overwrite)
     tell(file, "Original Model", log)
     return file
 
@@ -66,8 +70,16 @@ def save_model(args: Namespace, log: Log, model: "Structure") -> None:
     path = Path(args.output)
     log.info(f"Saving ONNX model to: {shown(args.output)}")
     external = None if args.save_external_data is None else Path(args.save_external_data or f"{path.name}.data")
-    save(model, path, external=external, threshold=threshold(args), overwrite=args.overwrite)
+    save(model, path, external=external, threshold=threshold(args), overwrite=True)
     tell_saved(args, log)
+
+
+def external_file(args: Namespace) -> Path | None:
+    """Where weights go that are not kept inside, if any was asked for."""
+    if args.save_external_data is None:
+        return None
+    path = Path(args.output)
+    return path.parent / (args.save_external_data or f"{path.name}.data")
 
 
 def tell_saved(args: Namespace, log: Log) -> None:

@@ -12,6 +12,7 @@ from layerwise._tool.tui.cli.options.common import MODEL, NEEDED_MODEL
 from layerwise._tool.tui.cli.options.model import READING
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA
+from layerwise._tool.tui.cli.output import replaces
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.submit import job_spec, run_here
 from layerwise._tool.tui.cli.surgeon.common import tell_saved, threshold
@@ -143,7 +144,7 @@ def _params(args: Namespace) -> dict[str, Any]:
         "ignore_external_data": args.ignore_external_data,
         "external": args.save_external_data,
         "external_threshold": threshold(args),
-        "overwrite": args.overwrite,
+        "overwrite": replaces(args.output, [args.model_file], args.overwrite),
         "keep_broken": args.keep_broken,
         "tried": args.tried,
         "feeds": msgspec.to_builtins(feeds),

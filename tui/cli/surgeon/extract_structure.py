@@ -43,7 +43,7 @@ def _save(args: Namespace, log: Log, part: Structure) -> None:
         save_model(args, log, part)
         return
     log.info(f"Saving ONNX model to: {shown(args.output)}")
-    files = save_referring(part, Path(args.output), overwrite=args.overwrite)
+    files = save_referring(part, Path(args.output), overwrite=True)
     tell_referring(files, log)
     tell_saved(args, log)
 

@@ -58,7 +58,6 @@ def _add_outputs(parser: Parser) -> None:
                        help="leave these out: names or globs")  # fmt: skip
     group.add_argument("--outputs-by-type", nargs="+", action="extend", default=[], metavar="OP",
                        help="mark the outputs of all nodes of these types too")  # fmt: skip
-    group.add_argument("--fp-to-fp16", action="store_true", help="compute in FP16")
     group.add_argument("--set-unbounded-dds-upper-bound", nargs="+", action="extend", default=[],
                        metavar="[NAME:]SIZE", help="limit tensors that size others without a limit")  # fmt: skip
 
@@ -106,12 +105,11 @@ def job_params(args: Namespace) -> dict[str, Any]:
         "ignore_external_data": args.ignore_external_data,
         "external": args.save_external_data,
         "external_threshold": threshold(args),
-        "overwrite": args.overwrite,
+        "overwrite": True,
         "what": {
             "outputs": ["*"] if args.outputs in (["mark", "all"], ["mark all"]) else args.outputs,
             "by_type": args.outputs_by_type,
             "exclude": args.exclude_outputs,
-            "fp16": args.fp_to_fp16,
             "bounds": parse_map(args.set_unbounded_dds_upper_bound, int, "an upper bound"),
             "shapes": dict(map(_shape, args.override_input_shapes)),
             "infer": not args.no_shape_inference,

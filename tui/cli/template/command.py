@@ -3,15 +3,15 @@
 from argparse import Namespace
 from pathlib import Path
 
-from layerwise._tool.backends.errors import MissingDependency, UsageError
+from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.log import Log, put
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.options import model as options
-from layerwise._tool.tui.cli.options.common import MARKING, MODEL, NEEDED_MODEL, ONNX
+from layerwise._tool.tui.cli.options.common import MARKING, NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
-from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
+from layerwise._tool.tui.cli.output import replaces
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.request.to_spec import NO_TENSORRT, given
+from layerwise._tool.tui.cli.request.to_spec import given
 from layerwise._tool.tui.cli.script.generate import model_loader, write_script
 
 _BODY = """
@@ -41,6 +41,7 @@ onnx.save(gs.export_onnx(graph), {output!r})
 
 
 def fill_onnx_gs(parser: Parser) -> None:
+    parser.halves = True
     parser.usage = "%(prog)s MODEL.onnx -o SCRIPT.py [OPTIONS]"
     parser.epilog = "The script needs onnx, onnx-graphsurgeon and layerwise. '-o -' prints it."
     add(parser, NEEDED_MODEL)
@@ -77,23 +78,11 @@ def save_script(args: Namespace, text: str) -> None:
     if args.output == "-":
         put(text)
         return
-    if Path(args.output).exists() and not args.overwrite:
-        raise UsageError(f"{shown(args.output)} is there already: choose another name, or say --overwrite")
+    replaces(args.output, [args.model_file], args.overwrite)
     write_script(text, args.output)
-
-
-def fill_shard_hints(parser: Parser) -> None:
-    add(parser, MODEL)
-    add_output(parser)
-    add(parser, ONNX, TRT, TENSORFLOW)
 
 
 def add_output(parser: Parser) -> None:
     """-o and --overwrite."""
     parser.add_argument("-o", "--output", required=True, metavar="PATH", help="the script")
     options.add_overwrite(parser, parser)
-
-
-def run_shard_hints(args: Namespace, log: Log) -> int:
-    """Hints for several GPUs need TensorRT."""
-    raise MissingDependency(NO_TENSORRT)

@@ -51,12 +51,14 @@ def load_config(builder, network, config):
 
 
 def fill_trt_network(parser: Parser) -> None:
+    parser.halves = True
     parser.usage = "%(prog)s [MODEL.onnx] -o SCRIPT.py [OPTIONS]"
     parser.epilog = "Then: layerwise run SCRIPT.py --trt, or layerwise convert SCRIPT.py -o M.engine. '-o -' prints it."
     _fill(parser)
 
 
 def fill_trt_config(parser: Parser) -> None:
+    parser.halves = True
     parser.usage = "%(prog)s [MODEL.onnx] -o SCRIPT.py [OPTIONS]"
     parser.epilog = "Then: layerwise run MODEL.onnx --trt --trt-config-script SCRIPT.py. '-o -' prints it."
     _fill(parser)

@@ -1,0 +1,80 @@
+"""Polygraphy's command lines with its name changed: same exit code, same files, same lines that scripts read.
+
+The table is tests/parity/lines; a line there says if it differs on purpose, and which heading of
+docs/coming-from-polygraphy.md says why.
+"""
+
+import argparse
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from parity.lines import TABLE, TRT_TABLE, Line, lines, logged
+from polygraphy.tools.registry import TOOL_REGISTRY
+from support.two_compared import differences
+from support.two_files import make_files
+from support.two_programs import PROGRAMS, TwoPrograms
+
+PAGE = Path(__file__).parents[2] / "docs" / "coming-from-polygraphy.md"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("named")
+    make_files(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def originals(files: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(files)): path.read_bytes() for path in files.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def programs(files: Path) -> Iterator[TwoPrograms]:
+    both = TwoPrograms(files)
+    yield both
+    both.close()
+
+
+LINES = [*lines(), *(line for command in TABLE for line in logged(command))]
+
+
+@pytest.mark.parametrize("line", LINES, ids=[line.words for line in LINES])
+def test_a_command_line_does_what_it_does_in_polygraphy(
+    line: Line, programs: TwoPrograms, originals: dict[str, bytes]
+) -> None:
+    with TemporaryDirectory(prefix="line") as place:  # short: sockets lie in it
+        theirs, ours = (
+            programs.run(program, shlex.split(line.words.replace("{P}", program)), Path(place) / program)
+            for program in PROGRAMS
+        )
+        found = differences(theirs, ours, originals, search=line.words.startswith("debug"))
+    assert set(found) == set(line.kinds.split()), "\n".join(f"{kind}: {told}" for kind, told in found.items())
+    assert not line.kinds or f"\n### {line.heading}\n" in PAGE.read_text(encoding="utf-8")
+
+
+def leaves(parser: argparse.ArgumentParser, words: tuple[str, ...]) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """The subcommands of a parser of Polygraphy, and theirs."""
+    branches = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for branch in branches:
+        for word, below in branch.choices.items():
+            yield from leaves(below, (*words, word))
+    if not branches:
+        yield " ".join(words), parser
+
+
+def test_every_option_of_the_installed_polygraphy_is_in_a_line() -> None:
+    parser = argparse.ArgumentParser()
+    tools = parser.add_subparsers()
+    for tool in TOOL_REGISTRY:
+        tool.setup_parser(tools)
+    missing = []
+    for words, leaf in leaves(parser, ()):
+        told = [*TABLE[words], *logged(words)]
+        given = set(shlex.split(" ".join([*(line.words for line in told), TRT_TABLE.get(words, "")])))
+        options = [action.option_strings for action in leaf._actions if action.option_strings]
+        missing += [f"{words} {option[0]}" for option in options if not given & set(option)]
+    assert not missing

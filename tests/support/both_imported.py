@@ -1,0 +1,37 @@
+"""Importing this imports Polygraphy's and Layerwise's command lines whole; `run` is one line of either in a fork."""
+
+import gc
+import importlib
+import pkgutil
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from support import everything, forked
+
+for library in ("onnx_graphsurgeon", "onnxconverter_common", "yaml", "matplotlib.pyplot"):
+    importlib.import_module(library)
+for package in ("tools", "backend.onnx", "backend.onnxrt", "backend.trt", "backend.pluginref", "comparator", "json"):
+    found = importlib.import_module(f"polygraphy.{package}")
+    for module in pkgutil.walk_packages(found.__path__, f"{found.__name__}."):
+        with suppress(Exception):  # whoever needs it is told
+            importlib.import_module(module.name)
+assert everything
+gc.collect()
+gc.freeze()  # forks share it, then
+
+
+def polygraphy(words: list[str]) -> int:
+    """One command line of Polygraphy; its exit code."""
+    from polygraphy.tools import main
+
+    sys.argv = ["polygraphy", *words]
+    try:
+        return int(main() or 0)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+
+
+def run(program: str, words: list[str], tools: str) -> int:
+    """One command line of `program`; the exit code. tools: where the programs go that it may call."""
+    return forked.run_line(words, Path(tools) if tools else None, {"polygraphy": polygraphy}, program)

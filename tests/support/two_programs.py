@@ -1,0 +1,83 @@
+"""Polygraphy and Layerwise on the same command line, each in a folder of its own, forked from one warm process."""
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trt.conftest import fake_environment
+from trt.zygote import Zygote
+
+_ROOT = Path(__file__).parents[2]
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+NEEDED = ("ext.data", "list.txt")
+PROGRAMS = ("polygraphy", "layerwise")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command line did: its exit code, all that it said, and the folder where it left its files."""
+
+    code: int
+    said: str
+    folder: Path
+
+
+class TwoPrograms:
+    """Both programs; `files` holds what command lines may name, copied beside each."""
+
+    def __init__(self, files: Path, trt: int | None = None, libraries: str = "") -> None:
+        """trt: a version of the fake TensorRT, which both find then. libraries: a folder with its CUDA runtime."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("LAYERWISE_FAKE")}
+        fakes = {} if trt is None else fake_environment(trt)
+        paths = [str(_ROOT / "tests"), str(_ROOT / ".editable"), *fakes.get("PYTHONPATH", "").split(os.pathsep)[:1]]
+        environment |= {**fakes, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "MPLBACKEND": "agg"}
+        environment |= {"LD_LIBRARY_PATH": libraries} if libraries else {}
+        self._zygote = Zygote(environment, "support.both_imported")
+        self._files = files
+
+    def close(self) -> None:
+        self._zygote.close()
+
+    def run(self, program: str, words: list[str], place: Path) -> Ran:
+        """Run `program` WORDS in `place`/files; what it calls `polygraphy` and `layerwise` is forked too."""
+        folder, tools = place / "files", (place / "tools" if "--check" in words else None)
+        place.mkdir()
+        if tools is not None:
+            tools.mkdir()
+        self._copy(" ".join(words), folder)
+        source = (
+            "import sys\nfrom support.both_imported import run\n"
+            f"sys.exit(run({program!r}, {words!r}, {str(tools or '')!r}))"
+        )
+        home = str(place / "home")
+        done = self._zygote.run(source, str(folder), {"LAYERWISE_HOME": home, "LAYERWISE_LEASES": f"{home}/leases"})
+        return Ran(int(done["code"]), _ANSI.sub("", f"{done['out']}{done['err']}"), folder)
+
+    def _copy(self, line: str, folder: Path) -> None:
+        """The files that a line names, and those that they name."""
+        folder.mkdir()
+        for path in self._files.iterdir():
+            named = path.name in line or path.name in NEEDED
+            if named and path.is_dir():
+                shutil.copytree(path, folder / path.name)
+            elif named:
+                shutil.copyfile(path, folder / path.name)
+
+    def script(self, ran: Ran, path: str) -> Ran:
+        """Run the Python script that a command line wrote."""
+        source = f"import runpy, sys\nsys.argv = [{path!r}]\nrunpy.run_path({path!r}, run_name='__main__')"
+        done = self._zygote.run(source, str(ran.folder), {"LAYERWISE_HOME": str(ran.folder.parent / "home")})
+        return Ran(int(done["code"]), _ANSI.sub("", f"{done['out']}{done['err']}"), ran.folder)
+
+
+def written(ran: Ran, files: Mapping[str, bytes]) -> dict[str, Path]:
+    """The files that are there and were not, or are others now: path in the folder → path."""
+    found = {}
+    for path in sorted(ran.folder.rglob("*")):
+        name = str(path.relative_to(ran.folder))
+        if path.is_file() and "__pycache__" not in name and path.read_bytes() != files.get(name):
+            found[name] = path
+    return found
