@@ -2,19 +2,22 @@
 
 from typing import Any
 
-from layerwise._tool.backends.filesystem.files import atomic_write, read_file
+from layerwise._tool.backends.filesystem.files import read_file
 from layerwise._tool.backends.scripts import load_function
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
+from layerwise.util.files import is_file_like, load_file, save_file
+
+__all__ = ["BytesFromPath", "InvokeFromScript", "SaveBytes", "bytes_from_path", "invoke_from_script", "save_bytes"]
 
 
 class BytesFromPath(BaseLoader[bytes]):
-    """Reads a file as bytes."""
+    """Reads a file, or an object that is one, as bytes."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def call_impl(self) -> bytes:
-        return read_file(self.path)
+        return load_file(self.path) if is_file_like(self.path) else read_file(self.path)
 
 
 class SaveBytes(BaseLoader[bytes]):
@@ -26,7 +29,7 @@ class SaveBytes(BaseLoader[bytes]):
 
     def call_impl(self) -> bytes:
         data = value_of(self.obj)
-        atomic_write(self.path, data)
+        save_file(data, self.path)
         return data
 
 
@@ -34,8 +37,12 @@ class InvokeFromScript(BaseLoader[Any]):
     """Calls a function of a Python script, which is imported on every use; arguments are passed on."""
 
     def __init__(self, path: str, name: str) -> None:
-        self.path = path
-        self.name = name
+        self._path = path
+        self._name = name
+
+    @property
+    def __name__(self) -> str:
+        return self._name
 
     def call_impl(self, *args: Any, **kwargs: Any) -> Any:
         return self._load()(*args, **kwargs)
@@ -46,7 +53,7 @@ class InvokeFromScript(BaseLoader[Any]):
         return getattr(self._load(), name)
 
     def _load(self) -> Any:
-        return load_function(self.path, self.name)
+        return load_function(self._path, self._name)
 
 
 bytes_from_path = immediate(BytesFromPath)
