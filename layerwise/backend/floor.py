@@ -11,7 +11,7 @@ from layerwise.common import TensorMetadata
 
 
 class FloorRunner(BaseRunner):
-    """A runner of one kind over a model: a path, bytes, a ModelProto, a graph of onnx-graphsurgeon, or a loader of it."""
+    """A runner of one kind over a model: a path, bytes, a ModelProto, a graph of onnx-graphsurgeon, or a loader."""
 
     kind: RunnerKind
 

@@ -119,6 +119,9 @@ class _List(_Held):
         self._check(elem, self.elem_type, "element")
         self.lst[index] = elem
 
+    def __getitem__(self, index: Any) -> Any:
+        return self.lst[index]
+
     def __iadd__(self, elems: Iterable[Any]) -> Self:
         self.extend(elems)
         return self

@@ -132,7 +132,7 @@ class AccuracyResults(TypedList(lambda: AccuracyResult)):  # type: ignore[misc]
             found = next((result for result in left if result._result_metric_fields() == fields), None)
             if found is None:
                 there = [result._result_metric_fields() for result in self]
-                G_LOGGER.critical(f"No saved comparison results match the requested threshold, of metric fields {fields}."
+                G_LOGGER.critical(f"No saved comparison results match the requested threshold (of {fields})."
                                   f"\nNote: the saved results contain these metric fields: {there}")  # fmt: skip
             left.remove(found)
             kept.append(found.reevaluate(threshold, aggregation=aggregation))

@@ -12,9 +12,10 @@ from layerwise.comparator.pairs import Accuracy, CompareFunction, check_averages
 from layerwise.comparator.running import Saving, one_after_the_other, together
 from layerwise.comparator.struct import IterationResult, RunResults
 from layerwise.comparator.validation import validated, validated_stream
+from layerwise.json.iterations import ITERATION_FILE_INDEX_WIDTH
 from layerwise.logger import G_LOGGER
 
-__all__ = ["Comparator"]
+__all__ = ["ITERATION_FILE_INDEX_WIDTH", "Comparator"]
 
 
 class Comparator:

@@ -26,7 +26,7 @@ def check_averages(functions: Sequence[Any], fail_fast: bool) -> None:
         G_LOGGER.critical("check_average and fail_fast cannot be used together.")
     for function in functions:
         if not metric_fields_for_func(function):
-            G_LOGGER.critical(f"{type(function).__name__} does not produce averageable metrics (it needs thresholds_for, "
+            G_LOGGER.critical(f"{type(function).__name__} does not produce averageable metrics (needs thresholds_for, "
                               "results with numbers) and cannot be used with check_average=True.")  # fmt: skip
         threshold = function.thresholds_for("")
         if isinstance(threshold, SimpleThreshold) and threshold.check_error_stat == "elemwise":

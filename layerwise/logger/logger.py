@@ -99,8 +99,7 @@ class Logger(Log):
         super().__init__(colors=colors)
         self.letter, self.timestamp, self.line_info = letter, timestamp, line_info
         self.logger_callbacks: list[Callable[[SeverityTrie], None]] = []
-        self.use_python_logging_system = False
-        """Whether messages go to Python's logger "Polygraphy" instead of stdout and stderr."""
+        self._to_python = False
         self._log_path: str | None = None
         self.module_severity = severity
 
@@ -152,6 +151,15 @@ class Logger(Log):
         self._file = None
         if value:
             self.open_file(value)
+
+    @property
+    def use_python_logging_system(self) -> bool:
+        """Whether messages go to Python's logger "Polygraphy" instead of stdout and stderr."""
+        return self._to_python
+
+    @use_python_logging_system.setter
+    def use_python_logging_system(self, value: bool) -> None:
+        self._to_python = value
 
     def module_path(self, path: str) -> str:
         """A file's path as levels name it: below the package's folder, or what is left of the part they share."""

@@ -9,7 +9,8 @@ from types import ModuleType
 from typing import Any
 
 DOCUMENTED = (
-    "backend.base", "backend.common", "backend.onnx", "backend.onnxrt", "backend.trt", "backend.pluginref", "backend.tf",
+    "backend.base", "backend.common", "backend.onnx", "backend.onnxrt", "backend.trt", "backend.pluginref",
+    "backend.tf",
     "comparator", "common", "config", "constants", "cuda", "datatype", "exception", "func", "json", "logger", "mod",
     "util",
 )  # fmt: skip
@@ -59,7 +60,10 @@ def _is_public(package: str, module: ModuleType, name: str, value: Any) -> bool:
         return True
     if hasattr(module, "__path__"):  # what a package offers of its submodules
         home = getattr(value, "__module__", None) or ""
-        return home.startswith(f"{module.__name__}.")
+        inner = (
+            importlib.import_module(f"{module.__name__}.{each.name}") for each in pkgutil.iter_modules(module.__path__)
+        )
+        return home.startswith(f"{module.__name__}.") or any(name in getattr(each, "__all__", ()) for each in inner)
     return name.isupper() and getattr(type(value), "__module__", "") in ("builtins", module.__name__)
 
 

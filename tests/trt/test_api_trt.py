@@ -131,7 +131,7 @@ with DeviceArray(dtype=np.float16) as array, Stream() as stream:
     print(error_of(lambda: array.copy_to(np.empty(2, np.float16))), "|", error_of(lambda: array.copy_from(data.T)))
 print(array.ptr, stream.ptr)
 """)
-    assert lines[:2] == ["0 True [0.0, 1.0, 2.0]", "True"] and lines[4] == "0 0"
+    assert lines[:2] == ["2 True [0.0, 1.0, 2.0]", "True"] and lines[4] == "0 0"
     assert "float16, the host's int8" in lines[2] and "18 bytes does not fit into 12" in lines[2]
     assert lines[3].count("a contiguous array of 12 bytes") == 2
 

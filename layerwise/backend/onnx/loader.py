@@ -218,9 +218,9 @@ class FoldConstants(BaseLoadOnnxCopy):
     """Computes what does not depend on the inputs, once; what cannot be computed stays, with a warning.
 
     num_passes: at most so many, None: until nothing changes. do_shape_inference: infer shapes after each pass, if
-    `fold_shapes`: what follows from known shapes is constant too. partitioning: None, "basic" or "recursive": what to
-    do about a part that cannot be computed. size_threshold: bytes of the largest tensor that is made. error_ok: an error
-    is a warning, and the model stays as it is. allow_onnxruntime_shape_inference is accepted (see InferShapes).
+    `fold_shapes`: what follows from known shapes is folded. partitioning: None, "basic" or "recursive": what to
+    do about a part that cannot be computed. size_threshold: bytes of the largest tensor that is made. error_ok: an
+    error is a warning, and the model stays as it is. allow_onnxruntime_shape_inference is accepted (see InferShapes).
     """
 
     def __init__(

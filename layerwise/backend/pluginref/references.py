@@ -1,6 +1,5 @@
 """Operators by reference: those of this module, and those that a script registers."""
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +20,6 @@ def register(op: str) -> Callable[[Reference], Callable[[Any, Mapping[str, Any]]
     """
 
     def registered(func: Reference) -> Callable[[Any, Mapping[str, Any]], dict[str, Any]]:
-        @functools.wraps(func)
         def run(node: Any, intermediate_tensors: Mapping[str, Any]) -> dict[str, Any]:
             outputs = func(node.attrs, *(_value(tensor, intermediate_tensors) for tensor in node.inputs))
             if len(outputs) != len(node.outputs):
@@ -31,6 +29,7 @@ def register(op: str) -> Callable[[Reference], Callable[[Any, Mapping[str, Any]]
                 )
             return {tensor.name: value for tensor, value in zip(node.outputs, outputs, strict=True)}
 
+        run.__name__, run.__doc__ = func.__name__, func.__doc__
         OP_REGISTRY[op] = run
         return run
 

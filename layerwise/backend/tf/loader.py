@@ -25,6 +25,9 @@ class OptimizeGraph(_Refusing):
     def __init__(self, graph: Any) -> None:
         self.graph = graph
 
+    def constfold(self, graphdef: Any, output_names: Any) -> Any:
+        refuse("OptimizeGraph")
+
 
 class GraphFromKeras(_Refusing):
     """Cannot be called."""

@@ -1,9 +1,10 @@
 """INT8 calibration on TensorRT 10 with a script's own data."""
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.text import shown
@@ -14,6 +15,11 @@ from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import ConfigOptions
 from layerwise.common import TensorMetadata
 from layerwise.cuda import DeviceView
+from layerwise.datatype import DataType
+from layerwise.logger import G_LOGGER
+from layerwise.util import make_repr
+
+__all__ = ["Calibrator"]
 
 EMPTY = "the calibration data is empty; a generator can be used only once"
 
@@ -24,10 +30,25 @@ class GraphCalibrator:
 
     data_loader: Iterable[Mapping[str, Any]]
     cache: str | None
+    batch_size: int = 1
+    is_polygraphy_calibrator: ClassVar[bool] = True
 
     def set_input_metadata(self, metadata: TensorMetadata) -> None:
         """Tell the data loader the names, types and shapes of the inputs."""
         _tell_loader(self.data_loader, metadata)
+
+    def get_batch_size(self) -> int:
+        """How many samples a batch is said to have."""
+        return self.batch_size
+
+    def free(self) -> None:
+        """Nothing is held."""
+
+    def __enter__(self) -> "GraphCalibrator":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.free()
 
 
 class _Batches(Batches):
@@ -56,9 +77,14 @@ class _Batches(Batches):
             self.error = UsageError(EMPTY)
         return found
 
-    def set_input_metadata(self, metadata: TensorMetadata) -> None:
-        """Tell the data loader the names, types and shapes of the inputs."""
-        _tell_loader(self.loader, metadata)
+    def set_input_metadata(self, input_metadata: TensorMetadata) -> None:
+        """Tell the data loader the names, types and shapes of the inputs, which batches are checked against."""
+        self.input_metadata = _tell_loader(self.loader, input_metadata)
+
+    def free(self) -> None:
+        """Give the memory on the device back."""
+        for buffer in self._buffers.values():
+            buffer.close()
 
     def _put(self, name: str, array: Any) -> int:
         if isinstance(array, int):
@@ -66,38 +92,57 @@ class _Batches(Batches):
         return int(array.ptr) if isinstance(array, DeviceView) else super()._put(name, array)
 
 
-def _tell_loader(loader: Any, metadata: TensorMetadata) -> None:
+def _tell_loader(loader: Any, metadata: TensorMetadata) -> TensorMetadata:
+    """Types that TensorRT does not calibrate with are FP32 in what the loader is told."""
+    told = copy.deepcopy(metadata)
+    for name, each in told.items():
+        if each.dtype not in (DataType.FLOAT32, DataType.INT32, DataType.INT64, DataType.BOOL):
+            G_LOGGER.warning(f"TensorRT takes calibration inputs in float32: '{shown(name, 120)}' is {each.dtype}")
+            each.dtype = DataType.FLOAT32
     if hasattr(loader, "__dict__"):
-        loader.input_metadata = metadata
+        loader.input_metadata = told
+    return told
 
 
 def Calibrator(
     data_loader: Iterable[Mapping[str, Any]],
     cache: str | None = None,
     BaseClass: type | None = None,
+    batch_size: int | None = None,
     quantile: float | None = None,
     regression_cutoff: float | None = None,
     algo: Any = None,
 ) -> Any:
     """A calibrator over batches: dicts of arrays, DeviceViews, or addresses on the device (int).
 
-    cache: a file, read where it exists and written otherwise. BaseClass: IInt8EntropyCalibrator2 by default. quantile
-    and regression_cutoff: of the legacy one. TensorRT 11 has no calibrators: there the graph is quantised (see
-    CreateConfig), addresses and base classes are a UsageError.
+    cache: a file, read where it exists and written otherwise. BaseClass: IInt8EntropyCalibrator2 by default.
+    batch_size: what TensorRT is told of the batches, 1 by default. quantile and regression_cutoff: of the legacy one.
+    TensorRT 11 has no calibrators: there the graph is quantised (see CreateConfig), addresses and base classes are a
+    UsageError.
     """
     trt = tensorrt()
     if not able(trt, "calibrators"):
         if BaseClass is not None or algo is not None:
             raise UsageError(lacks(trt, "calibrators"))
-        return GraphCalibrator(data_loader, cache)
+        return GraphCalibrator(data_loader, cache, batch_size or 1)
     batches = _Batches(data_loader, cache)
     name = BaseClass.__name__ if BaseClass else "IInt8EntropyCalibrator2"
     options = ConfigOptions(quantile=quantile, regression_cutoff=regression_cutoff)
     calibrator = make_calibrator(trt, name, batches, options)
-    calibrator.data_loader = data_loader
-    calibrator.reset, calibrator.set_input_metadata = batches.reset, batches.set_input_metadata
+    size = batch_size or 1
+    vars(calibrator).update(
+        data_loader=data_loader, batch_size=size, is_polygraphy_calibrator=True, make_func=Calibrator,
+        reset=batches.reset, set_input_metadata=batches.set_input_metadata, free=batches.free,
+        get_batch_size=lambda: size,
+    )  # fmt: skip
     if algo is not None:
         calibrator.get_algorithm = lambda: algo
+    type(calibrator).__enter__ = lambda self: self
+    type(calibrator).__exit__ = lambda self, *error: batches.free()
+    type(calibrator).__repr__ = lambda self: make_repr(
+        "Calibrator", data_loader, cache=cache, BaseClass=BaseClass, batch_size=batch_size, quantile=quantile,
+        regression_cutoff=regression_cutoff, algo=algo,
+    )[0]  # fmt: skip
     return calibrator
 
 

@@ -21,7 +21,7 @@ from layerwise.backend.base import value_of
 from layerwise.backend.trt.calibrator import EMPTY, GraphCalibrator
 from layerwise.backend.trt.config import CreateConfig
 from layerwise.backend.trt.logger import tell
-from layerwise.backend.trt.network import NetworkFromOnnx
+from layerwise.backend.trt.network import BaseNetworkFromOnnx
 from layerwise.backend.trt.postprocess import PostprocessNetwork
 from layerwise.common import TensorMetadata
 from layerwise.cuda import DeviceView
@@ -31,11 +31,15 @@ from layerwise.json import save_json
 def network_and_config(network: Any, config: Any) -> tuple[Any, Any, Any]:
     """Builder, network and config of loaders or of what they gave.
 
-    On TensorRT 11 the precision that a CreateConfig asks for goes into the graph of a NetworkFromOnnx loader, also one
-    whose network is changed by loaders of ours.
+    On TensorRT 11 the precision that a CreateConfig asks for goes into the graph of a BaseNetworkFromOnnx loader, also
+    of one whose network is changed by loaders of ours.
     """
     source, changes = _source(network)
-    if isinstance(source, NetworkFromOnnx) and isinstance(config, CreateConfig) and not able(tensorrt(), "fp16_flag"):
+    if (
+        isinstance(source, BaseNetworkFromOnnx)
+        and isinstance(config, CreateConfig)
+        and not able(tensorrt(), "fp16_flag")
+    ):
         made = _lowered(source, config)
         for change in changes:
             change(network=made[1])
@@ -55,7 +59,7 @@ def _source(network: Any) -> tuple[Any, list[Callable[..., Any]]]:
     return network, changes
 
 
-def _lowered(network: NetworkFromOnnx, config: CreateConfig) -> Any:
+def _lowered(network: BaseNetworkFromOnnx, config: CreateConfig) -> Any:
     hand_over()
     model, options = network.model(), TrtOptions(config=config.options)
     if not reduces(options):
