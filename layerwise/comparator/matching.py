@@ -31,7 +31,12 @@ def default_find_output_func(
     has an output of exactly that name; None if there is none.
     """
     found = find_str_in_iterable(output_name, iter_result.keys(), index)
-    return None if found is None or (found != output_name and found in base_iter_result) else [found]
+    if found is None or (found != output_name and found in base_iter_result):
+        return None
+    if found != output_name:
+        G_LOGGER.warning(f"Output names did not match exactly. Assuming {iter_result.runner_name} output: "
+                         f"{shown(found, 120)} corresponds to output: {shown(output_name, 120)}")  # fmt: skip
+    return [found]
 
 
 def run_comparison(

@@ -129,7 +129,7 @@ def _deprecated_form(obj: Any, warn: Callable[[], None]) -> Any:
             warn()
             obj.__init__(self, *args, **kwargs)
 
-        return type(obj.__name__, (obj,), {"__init__": started, "__module__": obj.__module__})
+        return type(obj.__name__, (obj,), {"__init__": started, "__module__": getattr(obj, "__module__", __name__)})
     if inspect.ismodule(obj):
         return _DeprecatedModule(obj, warn)
 

@@ -267,7 +267,9 @@ def polygraphys() -> Iterator[Callable[[int], Zygote]]:
 
 
 def script(name: str, package: str) -> str:
-    head = "import numpy as np\nimport tensorrt as trt\nfrom PKG.logger import G_LOGGER as LOG\nLOG.module_severity = 60\n"
+    head = (
+        "import numpy as np\nimport tensorrt as trt\nfrom PKG.logger import G_LOGGER as LOG\nLOG.module_severity = 60\n"
+    )
     ones = "ONES = np.ones((1, 1, 2, 2), np.float32)\n"
     return f"{head}{ones}{SCRIPTS[name]}".replace("PKG", package)
 
