@@ -154,7 +154,7 @@ class DataLoader:
         for name, (own, shape) in self.input_metadata.items():
             user = self.user_input_metadata[users[name]] if name in users else None
             dtype = own if user is None else default(user.dtype, own)
-            if user is not None and user.shape is not None and _usable(name, user.shape, shape, dtype):
+            if user is not None and user.shape is not None and _usable(name, user.shape, shape, dtype if users[name] == name else DataType.FLOAT32):
                 shapes[name] = [list(user.shape)]
             infos.add(name, default(dtype, DataType.FLOAT64), _bounded(shape))
         return [TensorInfo(i.name, floor_name(infos[i.name].dtype), i.shape) for i in infos.infos()], shapes
@@ -171,7 +171,7 @@ def _tell_unused(name: str, inputs: TensorMetadata) -> None:
 
 
 def _usable(name: str, wanted: Sequence[Any], shape: Any, dtype: Any) -> bool:
-    """Whether a shape that the user gives is fixed and fits, or is the values of a shape tensor."""
+    """Whether a shape that the user gives is fixed and fits, or is the values of a shape tensor of integers."""
     if is_shape_dynamic(wanted):
         G_LOGGER.warning(f"Input tensor: {name} [shape={shape}] | Provided input shape: {wanted} is dynamic, and data "
                          "cannot be generated from it. The default shape is used instead.")  # fmt: skip

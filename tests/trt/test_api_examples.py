@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (scripts in texts)
 """What the examples of Polygraphy's API do, in scripts of our own: with one word changed they print the same on both.
 
 The numbers are those of its examples/api; the scripts in examples/ are tested in test_examples.py.
@@ -5,6 +6,7 @@ The numbers are those of its examples/api; the scripts in examples/ are tested i
 
 import os
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -230,7 +232,7 @@ ONLY_10 = {"04 calibration"}
 def identity(name: str, shape: list[object], ends: tuple[str, str], between: str = "") -> onnx.ModelProto:
     """A model that gives its input back, by way of another tensor."""
     names = [ends[0], *([between] if between else []), ends[1]]
-    nodes = [helper.make_node("Identity", [a], [b], f"to_{b}") for a, b in zip(names, names[1:], strict=False)]
+    nodes = [helper.make_node("Identity", [a], [b], f"to_{b}") for a, b in pairwise(names)]
     values = [helper.make_tensor_value_info(end, TensorProto.FLOAT, shape) for end in ends]
     graph = helper.make_graph(nodes, name, values[:1], values[1:])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
