@@ -2,6 +2,8 @@
 
 from typing import Any, ClassVar
 
+import msgspec
+
 from layerwise._tool.backends.results.accuracy import METRICS
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
@@ -153,7 +155,7 @@ class _OneNumber(ArrayCompareFunc):
         return {"cosine_similarity": "cosine", "perceptual_metrics": "lpips"}.get(self.metric, self.metric)
 
     def _rules(self) -> ToleranceSpec:
-        return ToleranceSpec(**{self._field(): rules_of(self.threshold)})
+        return msgspec.structs.replace(ToleranceSpec(), **{self._field(): rules_of(self.threshold)})
 
     def _found(self, result: Comparison, threshold: Any) -> Any:
         if result.totals is None:

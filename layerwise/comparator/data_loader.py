@@ -154,7 +154,8 @@ class DataLoader:
         for name, (own, shape) in self.input_metadata.items():
             user = self.user_input_metadata[users[name]] if name in users else None
             dtype = own if user is None else default(user.dtype, own)
-            if user is not None and user.shape is not None and _usable(name, user.shape, shape, dtype if users[name] == name else DataType.FLOAT32):
+            kind = dtype if users.get(name) == name else DataType.FLOAT32  # values are given by name, not by pattern
+            if user is not None and user.shape is not None and _usable(name, user.shape, shape, kind):
                 shapes[name] = [list(user.shape)]
             infos.add(name, default(dtype, DataType.FLOAT64), _bounded(shape))
         return [TensorInfo(i.name, floor_name(infos[i.name].dtype), i.shape) for i in infos.infos()], shapes

@@ -27,7 +27,7 @@ def _type(dtype: Any) -> Any:
 def _top(obj: Any, k: int, axis: int) -> tuple[Any, Any]:
     count = k if k < obj.shape[axis] else obj.shape[axis]
     if obj.dtype != torch.float16 or obj.is_cuda:
-        return tuple(torch.topk(obj, count, dim=axis))  # type: ignore[return-value]
+        return tuple(torch.topk(obj, count, dim=axis))
     values, indices = torch.topk(_single(obj), count, dim=axis)
     return values.to(torch.float16), indices
 

@@ -137,12 +137,13 @@ def Calibrator(
     )  # fmt: skip
     if algo is not None:
         calibrator.get_algorithm = lambda: algo
-    type(calibrator).__enter__ = lambda self: self
-    type(calibrator).__exit__ = lambda self, *error: batches.free()
-    type(calibrator).__repr__ = lambda self: make_repr(
+    told = make_repr(
         "Calibrator", data_loader, cache=cache, BaseClass=BaseClass, batch_size=batch_size, quantile=quantile,
         regression_cutoff=regression_cutoff, algo=algo,
     )[0]  # fmt: skip
+    cls: Any = type(calibrator)  # made for this one
+    cls.__enter__, cls.__exit__ = lambda self: self, lambda self, *error: batches.free()
+    cls.__repr__ = lambda self: told
     return calibrator
 
 

@@ -28,7 +28,8 @@ def FileReader(filepath: str, BaseClass: Any = None) -> Any:
 
         def read(self, size: int, stream: Any = None) -> bytes:
             """The next bytes."""
-            return self.file.read(size)  # type: ignore[return-value]
+            data: bytes = self.file.read(size)
+            return data
 
         def seek(self, offset: int, whence: int = 0) -> int:
             """Go to a place; returns it."""

@@ -176,7 +176,7 @@ class TrtRunner(BaseRunner):
         if not self._last(name):
             return value
         shape = get_hwc_shape_from_chw(tuple(value.shape))
-        return value.view(shape) if isinstance(value, DeviceView) else value.reshape(shape)
+        return DeviceView(value.ptr, shape, value.dtype) if isinstance(value, DeviceView) else value.reshape(shape)
 
 
 def _raw(value: Any) -> FormattedArray:
