@@ -117,3 +117,12 @@ def placing(path: object) -> Iterator[None]:
         if error.errno not in _PLACE:
             raise
         raise Unwritable(path, error) from None
+
+
+@contextmanager
+def writing(what: str) -> Iterator[None]:
+    """Raise LayerwiseError, with the system's reason, if `what` (safe to show) cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise LayerwiseError(f"{what} cannot be written: {error.strerror or error}") from error

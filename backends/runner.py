@@ -32,7 +32,7 @@ _MODULES = {  # each has open_<kind>
     "onnxrt": "layerwise._tool.backends.onnxrt.runner",
     "reference": "layerwise._tool.backends.reference.runner",
     "saved": "layerwise._tool.backends.saved",
-    "pluginref": "layerwise._tool.backends.reference.pluginref",
+    "pluginref": "layerwise._tool.backends.reference.runner",
     "trt": "layerwise._tool.backends.trt",
 }
 
@@ -59,6 +59,10 @@ class Loadable:
     def data_folder(self) -> Path | None:
         """Return the folder of external data, None if unknown."""
         return self.folder or (self.path.parent if self.path else None)
+
+    def beside(self) -> str:
+        """Return a path in that folder, for parsers that look for external data beside a model."""
+        return str((self.data_folder() or Path()) / "model.onnx")
 
 
 class Placed(NamedTuple):

@@ -129,9 +129,9 @@ def _quantiles(flat: Array, nan: int) -> tuple[float, ...]:
     return tuple(found)
 
 
-def stats_text(array: Array, stats: Stats | None = None) -> str:
+def stats_text(array: Array) -> str:
     """Return the statistics as in Polygraphy's line after "Stats: ", followed by counts of NaN and Inf if any."""
-    stats = stats or array_stats(array)
+    stats = array_stats(array)
     if stats is None:
         return "no elements" if not array.size else f"none for {dtype_name(array)}"
     parts = [f"mean={stats.mean:.5g}", f"std-dev={stats.std:.5g}", f"var={stats.var:.5g}"]
@@ -164,9 +164,9 @@ def histogram(array: Array, span: tuple[float, float] | None = None) -> tuple[li
     return counts.tolist(), edges.tolist()
 
 
-def histogram_text(array: Array, span: tuple[float, float] | None = None) -> str:
+def histogram_text(array: Array) -> str:
     """Return the histogram as Polygraphy writes it; empty if there is none."""
-    found = histogram(array, span)
+    found = histogram(array)
     if found is None or not max(found[0]):
         return ""
     counts, edges = found
@@ -177,6 +177,6 @@ def histogram_text(array: Array, span: tuple[float, float] | None = None) -> str
         bar = "#" * int(BAR * count / max(counts))
         lines.append(f"({start:<{first}}, {end:<{second}}) | {count:10} | {bar}")
     left_out = array.size - sum(counts)
-    if left_out and span is None:
+    if left_out:
         lines.append(f"{left_out} values are not finite")
     return "\n".join(lines)

@@ -31,43 +31,15 @@ class DType(NamedTuple):
     bits: int
 
 
-_NUMBERS = {name: number for number, name in TYPE_NAMES.items()}
+_PACKED = {"uint4": 4, "int4": 4, "float4_e2m1fn": 4, "uint2": 2, "int2": 2, "float6_e2m3fn": 6, "float6_e3m2fn": 6}
 
 
-def _row(name: str, scalar: Any, bits: int) -> DType:
-    return DType(name, _NUMBERS[name], np.dtype(scalar), bits)
+def _row(number: int, name: str) -> DType:
+    dtype = np.dtype(object if name == "string" else getattr(ml_dtypes, name, name))
+    return DType(name, number, dtype, _PACKED.get(name, 8 * dtype.itemsize))
 
 
-DTYPES: tuple[DType, ...] = (
-    _row("float32", np.float32, 32),
-    _row("uint8", np.uint8, 8),
-    _row("int8", np.int8, 8),
-    _row("uint16", np.uint16, 16),
-    _row("int16", np.int16, 16),
-    _row("int32", np.int32, 32),
-    _row("int64", np.int64, 64),
-    _row("string", object, 64),
-    _row("bool", np.bool_, 8),
-    _row("float16", np.float16, 16),
-    _row("float64", np.float64, 64),
-    _row("uint32", np.uint32, 32),
-    _row("uint64", np.uint64, 64),
-    _row("complex64", np.complex64, 64),
-    _row("complex128", np.complex128, 128),
-    _row("bfloat16", ml_dtypes.bfloat16, 16),
-    _row("float8_e4m3fn", ml_dtypes.float8_e4m3fn, 8),
-    _row("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz, 8),
-    _row("float8_e5m2", ml_dtypes.float8_e5m2, 8),
-    _row("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, 8),
-    _row("uint4", ml_dtypes.uint4, 4),
-    _row("int4", ml_dtypes.int4, 4),
-    _row("float4_e2m1fn", ml_dtypes.float4_e2m1fn, 4),
-    _row("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu, 8),
-    _row("uint2", ml_dtypes.uint2, 2),
-    _row("int2", ml_dtypes.int2, 2),
-    _row("float6_e2m3fn", ml_dtypes.float6_e2m3fn, 6),
-    _row("float6_e3m2fn", ml_dtypes.float6_e3m2fn, 6),
-)
+DTYPES = tuple(_row(number, name) for number, name in TYPE_NAMES.items())
 _BY_NAME = {row.name: row for row in DTYPES}
 _BY_ONNX = {row.onnx: row for row in DTYPES}
 _BY_NUMPY = {row.numpy: row for row in DTYPES}
@@ -82,6 +54,12 @@ class TensorInfo:
     name: str
     dtype: str
     shape: tuple[Dim, ...] | None
+
+    def fits(self, shape: Sequence[int]) -> bool:
+        """Return whether an array of that shape is one of these: an unknown size may be any."""
+        known = shape if self.shape is None else self.shape
+        pairs = zip(known, shape, strict=False)
+        return len(known) == len(shape) and all(not isinstance(d, int) or d < 0 or d == size for d, size in pairs)
 
 
 def dtype_name(kind: Array | np.dtype[Any] | int) -> str:

@@ -11,9 +11,9 @@ from math import log2
 
 import numpy as np
 
-from layerwise._tool.debugtools.search.strategies.beta import quantile
 from layerwise._tool.debugtools.search.strategies.flaky import FlakyBisect
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.debugtools.search.strategies.repeat import quantile
 
 N, RATES, DELTAS = 1000, (0.1, 0.2, 0.3), (0.05, 0.01)
 SEARCHES: dict[str, Callable[[float, float], FlakyBisect]] = {

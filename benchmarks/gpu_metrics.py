@@ -25,10 +25,8 @@ import numpy as np
 from benchmarks.bert import bert_base
 from benchmarks.gpu_convert import KEPT, nodes_in
 from layerwise._tool.backends.cuda.bound import BoundSession
-from layerwise._tool.backends.cuda.devices import Buffer, Event, Stream, captured, copy_on_device
 from layerwise._tool.backends.cuda.library import architecture, use_device
-from layerwise._tool.backends.cuda.metrics import DeviceMetrics, DevicePair
-from layerwise._tool.backends.cuda.program import compiled
+from layerwise._tool.backends.cuda.metrics import DeviceMetrics, DevicePair, compiled
 from layerwise._tool.backends.cuda.tensors import DeviceTensor
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import read_events
@@ -37,12 +35,15 @@ from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.onnxrt.runner import open_onnxrt
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
+from layerwise._tool.backends.trt.inference.memory import Buffer, CapturedRun, Stream
+from layerwise._tool.backends.trt.library import check as checked
+from layerwise._tool.backends.trt.library import cudart
 from layerwise._tool.debugtools.compare.action import compare
 from layerwise._tool.debugtools.compare.arithmetic.device import compare_outputs, compare_tensors
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.observing.iteration import markable
 from layerwise._tool.debugtools.compare.run import ComparisonRun
-from layerwise._tool.debugtools.compare.sides.marked import markable
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
@@ -50,6 +51,31 @@ GB, SHARE, TIMES = 10**9, 0.6, 10.0
 RULE, METRICS = Rule(atol=1e-3, rtol=1e-2), ("simple", "l2", "cosine_similarity", "psnr", "snr")
 TYPES = [np.dtype(np.float32), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 Array = np.ndarray[Any, Any]
+
+
+class Event:
+    """A point in time on a stream."""
+
+    def __init__(self) -> None:
+        self.handle = checked(cudart().cudaEventCreate(), "a CUDA event cannot be made")
+
+    def record(self, stream: Stream) -> None:
+        checked(cudart().cudaEventRecord(self.handle, stream.handle), "a CUDA event cannot be recorded")
+
+    def since(self, earlier: "Event") -> float:
+        """Seconds from `earlier` to this event; waits for this one."""
+        checked(cudart().cudaEventSynchronize(self.handle), "the GPU failed")
+        elapsed = cudart().cudaEventElapsedTime(earlier.handle, self.handle)
+        return float(checked(elapsed, "no time between events")) / 1000
+
+    def close(self) -> None:
+        cudart().cudaEventDestroy(self.handle)
+
+
+def copy_on_device(stream: Stream, to: int, source: int, size: int) -> None:
+    """Enqueue a copy of `size` bytes between two device addresses."""
+    kind = cudart().cudaMemcpyKind.cudaMemcpyDeviceToDevice
+    checked(cudart().cudaMemcpyAsync(to, source, size, kind, stream.handle), "a copy on the GPU failed")
 
 
 def check(good: bool, told: str) -> bool:
@@ -97,21 +123,25 @@ def graph(stream: Stream, random: np.random.Generator) -> None:
     source, middle, target = Buffer(), Buffer(), Buffer()
     for buffer in (source, middle, target):
         buffer.ensure(size)
-    with captured(stream) as found:
+
+    def copies() -> bool:
         copy_on_device(stream, middle.address, source.address, size)
         copy_on_device(stream, target.address, middle.address, size)
+        return True
+
+    run = CapturedRun(stream, copies)
     begin, end = Event(), Event()
     for number in range(3):
         array, back = random.random(size // 4, np.float32), np.zeros(size // 4, np.float32)
         stream.to_device(source.address, array)
         begin.record(stream)
-        found[0].launch(stream)
+        run.launch()
         end.record(stream)
         stream.to_host(back, target.address)
         stream.wait()
         seconds = end.since(begin)
         check(bool((array == back).all()), f"CUDA graph, launch {number + 1}: {seconds * 1e6:.0f} us by events")
-    found[0].close()
+    run.close()
 
 
 def kernel() -> None:

@@ -36,10 +36,11 @@ from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.reference.evaluate import Evaluation
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec
-from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
-from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec, PrecisionSpec
 from layerwise._tool.surgery.demo import demo_feed, demo_model
-from layerwise._tool.surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
+from layerwise._tool.surgery.model.structure import node_label
+from layerwise._tool.surgery.precision.nodes import convert_precision, emulate_precision
+from layerwise._tool.surgery.precision.plan import LowType, PrecisionPlan
 
 Array = NDArray[Any]
 MODELS = ("decoder", "cnn", "detector", "lstm", "encoder", "demo")
@@ -119,10 +120,16 @@ def cases(name: str) -> Iterator[Case]:
         yield case
 
 
+def low_nodes(model: onnx.ModelProto, low: LowType) -> list[str]:
+    """Labels of the nodes that can compute in `low`, in graph order."""
+    slots = PrecisionPlan.of(model, low, ()).slots
+    return [node_label(node) for node, own in zip(model.graph.node, slots, strict=True) if own]
+
+
 def _places(clean: Sample, random: np.random.Generator) -> Iterator[tuple[str, Array]]:
     """Tensors of nodes that can be low, in random order."""
     tensors = all_tensors(clean.model, clean.feed)
-    low, ends = set(lowered_nodes(clean.model, "float16")), {value.name for value in clean.model.graph.output}
+    low, ends = set(low_nodes(clean.model, "float16")), {value.name for value in clean.model.graph.output}
     names = [node.output[0] for node in clean.model.graph.node if node.name in low]
     for name in random.permutation([name for name in names if name in tensors and name not in ends]):
         if tensors[name].dtype == np.float32 and 0 < np.abs(tensors[name]).max() < _USUAL:
@@ -223,7 +230,7 @@ def _converted(case: Case, convert: Callable[..., onnx.ModelProto] | None) -> Fo
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
             auto_mixed_precision.auto_convert_mixed_precision(case.model, case.feed, valid, keep_io_types=True)
-        kept = attempts[-1] & set(lowered_nodes(case.model, "float16"))
+        kept = attempts[-1] & set(low_nodes(case.model, "float16"))
     except Exception:  # its own ValueError, or what onnxruntime says of its models
         kept = None
     finally:

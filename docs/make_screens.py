@@ -4,8 +4,8 @@ At 180 columns only the Graph screen is another: it has a third pane there.
 
     [SCREENS=surgery|perf] python docs/make_screens.py [FOLDER]
 
-Everything runs in a temporary workspace; the comparison is a real job. The same keys that a person would press lead
-to each screen.
+Everything runs in a workspace under /tmp/layerwise-demo, which is removed at the end; the comparison is a real job. The
+same keys that a person would press lead to each screen.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SIZES = ((80, 24), (120, 40), (180, 50))
 QUICK = 4
 ONLY = {180: ("graph", "graph-errors")}
+_RANDOM_ID = re.compile(r"terminal-\d+")
 _WEB_FONT = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 os.environ.update(LC_ALL="C.UTF-8", TEXTUAL_ANIMATIONS="none", PYTHONPATH=str(ROOT))
 sys.path.insert(0, str(ROOT))
@@ -75,6 +76,7 @@ class Camera:
         path = self._folder / f"{name}-{columns}x{rows}"
         picture = self._app.export_screenshot(title="layerwise")
         offline = _WEB_FONT.sub("", picture)  # the viewer's own fixed-width font will do
+        offline = _RANDOM_ID.sub(f"terminal-{name}", offline)
         path.with_suffix(".svg").write_text(offline.replace("<svg ", '<svg xml:space="preserve" ', 1))
         path.with_suffix(".txt").write_text(before + "\n")
         print(path.name)
@@ -228,8 +230,12 @@ async def visit_perf(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
 
 
 async def main(target: Path, walk: Walk = visit) -> None:
+    """Picture the screens of a walk in all sizes; FileExistsError while another one does."""
     target.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="layerwise-screens-"))
+    target = target.resolve()
+    folder = Path(tempfile.gettempdir()) / "layerwise-demo"  # pictured, so always the same
+    folder.mkdir(mode=0o700)
+    os.chdir(folder)
     try:
         spec = demo_spec(folder / "demo")
         for size in SIZES:

@@ -1,4 +1,7 @@
-"""Pages of the web site that lie elsewhere in the repository, and links to them. A hook of mkdocs.yml."""
+"""Pages of the web site that are made from other files of the repository, and links to them. A hook of mkdocs.yml.
+
+A page that loads something from another host ends the build.
+"""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+_LOADS = re.compile(r"""<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//[^>]*""")
 _FOLDERS = {"screens": "pictures.md", "evidence": "evidence.md", "../examples": "examples.md"}
 
 
@@ -21,6 +25,16 @@ def on_files(files: Any, *, config: Any) -> Any:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Let links to folders lead to the pages that list them."""
     return re.sub(r"\]\(([^)#]+?)/?\)", lambda link: f"]({_FOLDERS.get(link[1], link[1])})", markdown)
+
+
+def on_post_page(output: str, *, page: Any, **_: Any) -> str:
+    """Refuse a page that is not complete without a network."""
+    from mkdocs.exceptions import PluginError
+
+    found = _LOADS.search(output)
+    if found:
+        raise PluginError(f"{page.file.src_uri} loads from another host: {found[0]}>")
+    return output
 
 
 def pages() -> Iterator[tuple[str, str]]:

@@ -60,6 +60,14 @@ def test_every_row_says_where_it_ran_and_no_capability_is_there_twice() -> None:
     assert all(row.commands or row.keys or row.tests for row in ROWS)
 
 
+def test_the_page_counts_where_the_capabilities_ran() -> None:
+    ran = [set(row.places) for row in ROWS]
+    counts = len(ran), *(sum(place in places for places in ran) for place in ("CPU", "H200"))
+    alone = sum(places == {"fake"} for places in ran), sum(places == {"never"} for places in ran)
+    told = "Of {} capabilities, {} ran on the CPU, {} on the H200, {} on the fake alone, and {} nowhere."
+    assert told.format(*counts, *alone) in TABLE.read_text(encoding="utf-8")
+
+
 NAMED = {test for row in ROWS for test in row.tests}
 NAMED |= set(re.findall(r"`(tests/[^`]+\.py)`", (ROOT / "docs" / "tensorrt.md").read_text(encoding="utf-8")))
 

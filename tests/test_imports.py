@@ -85,7 +85,7 @@ def test_everything_the_faces_print_goes_through_the_places_that_escape() -> Non
 def test_only_one_place_quotes_for_the_shell() -> None:
     named = {str(path.relative_to(ROOT)) for floor in (*FLOORS, "layerwise")
              for path in ROOT.glob(f"{floor}/**/*.py") if re.search(r"\bshlex\b", path.read_text())}  # fmt: skip
-    assert named == {"backends/shell.py", "tui/state/run_trt.py"}  # the latter reads groups between semicolons
+    assert named == {"backends/shell.py", "tui/state/run_reader.py"}  # the latter reads groups between semicolons
 
 
 def imports_in(folder: Path) -> dict[str, set[str]]:

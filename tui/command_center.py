@@ -22,8 +22,7 @@ from layerwise._tool.tui.commands import (
 )
 from layerwise._tool.tui.controllers.yank import yank
 from layerwise._tool.tui.presenters.bars import command_rows
-from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.pick import Choice, PickScreen
+from layerwise._tool.tui.screens.page import Choice, Page, PickScreen
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.bars import CommandBar
 from layerwise._tool.tui.widgets.line_input import LineInput
@@ -121,7 +120,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
         self._offer("Commands (type to filter, enter runs)", [*in_scopes(here), *elsewhere])
 
     def _offer(self, title: str, commands: list[Command]) -> None:
-        rows = command_rows(commands)
+        rows = command_rows(commands, self.state.glyphs)
         choices = [Choice(row, found) for row, found in zip(rows, commands, strict=True)]
         self.push_screen(PickScreen(title, choices, self.state.glyphs, filterable=True), self._run_picked)
 
@@ -156,9 +155,6 @@ class CommandCenter(Commanded, App[None], scope="global"):
             await self.run_anywhere(found, text)
 
     @on(LineInput.Cancelled, "#command")
-    def _line_cancelled(self) -> None:
-        self._close_line()
-
     def _close_line(self) -> None:
         self.page.main_widget().focus()
 

@@ -11,13 +11,18 @@ name.
 """
 
 import inspect
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+import msgspec
 from textual.binding import Binding
 from textual.events import Key
 
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.files import read_file
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.lifetime import while_it_stays
 
@@ -76,18 +81,20 @@ def command(
     """Declare the decorated method as the handler of a command of its class's scope."""
 
     def declare(handler: Handler) -> Handler:
-        found = Command(id, title, keys, footer, line, complete, method=handler.__name__)
-        handler._command = found  # type: ignore[attr-defined]
+        handler._command = Command(id, title, keys, footer, line, complete)  # type: ignore[attr-defined]
         return handler
 
     return declare
 
 
-def declare(owner: type, scope: str) -> None:
-    """Enter the decorated methods of a class into the registry."""
-    for member in vars(owner).values():
+def declare(owner: type, scope: str, group: type | None = None) -> None:
+    """Enter the decorated methods of a class into the registry. group: the subclass that they are declared for, once
+    each; the scope comes before an id that begins with a point.
+    """
+    for method, member in vars(owner).items():
         if hasattr(member, "_command"):
-            REGISTRY[member._command.id] = replace(member._command, scope=scope, group=owner)
+            id = f"{scope}{member._command.id}" if group is not None else member._command.id
+            REGISTRY[id] = replace(member._command, id=id, scope=scope, group=group or owner, method=method)
 
 
 def bind(widget: type, scopes: tuple[str, ...]) -> None:
@@ -100,7 +107,8 @@ class Commands:
     """A group of commands, which is given what they act on. Its decorated methods enter the registry."""
 
     def __init_subclass__(cls, scope: str = "", **kwargs: Any) -> None:
-        declare(cls, scope)
+        if scope:
+            declare(cls, scope)
         super().__init_subclass__(**kwargs)
 
     async def take_key(self, event: Key) -> bool:
@@ -122,8 +130,8 @@ class Commanded(Commands):
     SCOPES: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, scope: str = "", **kwargs: Any) -> None:
-        declare(cls, scope)
         if scope:
+            declare(cls, scope)
             bind(cls, (scope,))
         super().__init_subclass__(scope=scope, **kwargs)
 
@@ -214,3 +222,24 @@ def line_completions(
         return [name + " " * takes_more for name, takes_more in sorted(verbs.items()) if name.startswith(verb)]
     found = by_verb(verb, scopes)
     return [f"{verb} {offer}" for offer in arguments(found, argument)[:limit]] if found else []
+
+
+_KEYMAP = 1 << 20  # bytes
+
+
+def read_keymap(path: Path) -> dict[str, str]:
+    """Keys by command id; none without a file. Raises BadFile for JSON of another form or an unknown command."""
+    try:
+        keymap = msgspec.json.decode(read_file(path, _KEYMAP), type=dict[str, str]) if os.path.lexists(path) else {}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadFile(path, str(error)) from error
+    unknown = [id for id in keymap if id not in REGISTRY]
+    if unknown:
+        raise BadFile(path, f"no command {shown(unknown[0], 60)!r}; ids look like graph.mark")
+    return keymap
+
+
+def use_keymap(keymap: dict[str, str]) -> None:
+    """Let the registry, and with it footer and help, show the user's keys."""
+    for id, keys in keymap.items():
+        REGISTRY[id] = replace(REGISTRY[id], keys=keys)

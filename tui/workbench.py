@@ -1,6 +1,7 @@
 """The Textual app: bars around one page at a time, looks, leaving in good order."""
 
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,22 +20,20 @@ from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.tui.command_center import CommandCenter
-from layerwise._tool.tui.commands import command, in_scopes
+from layerwise._tool.tui.commands import command, in_scopes, read_keymap, use_keymap
 from layerwise._tool.tui.controllers.debugging import DebugController
-from layerwise._tool.tui.controllers.errors_page import ErrorsController
+from layerwise._tool.tui.controllers.errors_page import ErrorsController, LocalErrors
 from layerwise._tool.tui.controllers.jobs import JobsController
-from layerwise._tool.tui.controllers.local_errors import LocalErrors
 from layerwise._tool.tui.controllers.opening import open_model
 from layerwise._tool.tui.controllers.perf import PerfController
 from layerwise._tool.tui.controllers.shared import Controllers
-from layerwise._tool.tui.keymaps import read_keymap, use_keymap
 from layerwise._tool.tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
-from layerwise._tool.tui.presenters.glyphs import choose_glyphs
-from layerwise._tool.tui.screens.changes import ChangesScreen
+from layerwise._tool.tui.presenters.bars import tab_line
+from layerwise._tool.tui.presenters.text import choose_glyphs
 from layerwise._tool.tui.screens.debug import DebugScreen
 from layerwise._tool.tui.screens.errors_page import ErrorsScreen
 from layerwise._tool.tui.screens.graph import GraphScreen
-from layerwise._tool.tui.screens.history import HistoryScreen
+from layerwise._tool.tui.screens.history import ChangesScreen, HistoryScreen
 from layerwise._tool.tui.screens.jobs import JobsScreen
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.perf import PerfScreen
@@ -43,8 +42,8 @@ from layerwise._tool.tui.screens.surgery import SurgeryScreen
 from layerwise._tool.tui.state.session import SessionStore
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.themes import DEFAULT, PALETTES, textual_theme
-from layerwise._tool.tui.widgets.bars import CommandBar, Footer, TabBar, TitleBar
-from layerwise._tool.tui.widgets.lines import LineWidget
+from layerwise._tool.tui.widgets.bars import CommandBar, Footer, TitleBar
+from layerwise._tool.tui.widgets.lines import LineWidget, OneLine
 
 PAGES: tuple[type[Page], ...] = (
     GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, SurgeryScreen, HistoryScreen, ChangesScreen, PerfScreen,
@@ -74,6 +73,15 @@ class MainScreen(Screen[None]):
     """Textual paints a whole screen again when the focus moves; ours has nothing that shows it."""
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
+
+
+def _shows(page: str, title: str, key: str, footer: str = "") -> Callable[["Workbench"], Awaitable[None]]:
+    """The command that brings a page to the front."""
+
+    async def show(self: "Workbench") -> None:
+        await self.show_page(page)
+
+    return command(f"app.{page}", title, keys=key, footer=footer, line=page)(show)
 
 
 class Workbench(CommandCenter, scope="global"):
@@ -113,7 +121,7 @@ class Workbench(CommandCenter, scope="global"):
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self.state)
-        yield TabBar()
+        yield OneLine(id="tabs", role="tab")
         yield Container(id="pages")
         yield CommandBar(self.state)
         yield Footer()
@@ -150,7 +158,7 @@ class Workbench(CommandCenter, scope="global"):
             await self.query_one("#pages").mount(page)
         for other in self._pages.values():
             other.display = other is page
-        self.query_one(TabBar).show(name)
+        self.query_one("#tabs", OneLine).set_line(tab_line(name))
         self.state.session.set_screen(name)
         page.shown_again()
         page.call_after_refresh(page.paint)
@@ -197,33 +205,13 @@ class Workbench(CommandCenter, scope="global"):
         else:
             self.open_model(str(self._before))
 
-    @command("app.graph", "graph screen", keys="1", line="graph")
-    async def show_graph(self) -> None:
-        await self.show_page("graph")
-
-    @command("app.errors", "layer error table", keys="2", line="errors")
-    async def show_errors(self) -> None:
-        await self.show_page("errors")
-
-    @command("app.jobs", "jobs screen", keys="3", line="jobs")
-    async def show_jobs(self) -> None:
-        await self.show_page("jobs")
-
-    @command("app.debug", "searches for the culprit", keys="4", line="debug")
-    async def show_debug(self) -> None:
-        await self.show_page("debug")
-
-    @command("app.surgery", "change the graph: surgery", keys="5", line="surgery")
-    async def show_surgery(self) -> None:
-        await self.show_page("surgery")
-
-    @command("app.perf", "the slowest layers", keys="6", line="perf")
-    async def show_perf(self) -> None:
-        await self.show_page("perf")
-
-    @command("app.run", "set up a run", keys="R", line="run", footer="run")
-    async def show_run(self) -> None:
-        await self.show_page("run")
+    show_graph = _shows("graph", "graph screen", "1")
+    show_errors = _shows("errors", "layer error table", "2")
+    show_jobs = _shows("jobs", "jobs screen", "3")
+    show_debug = _shows("debug", "searches for the culprit", "4")
+    show_surgery = _shows("surgery", "change the graph: surgery", "5")
+    show_perf = _shows("perf", "the slowest layers", "6")
+    show_run = _shows("run", "set up a run", "R", footer="run")
 
     # ── looks and leaving ──
 
@@ -240,7 +228,7 @@ class Workbench(CommandCenter, scope="global"):
     def theme_names(self, prefix: str) -> list[str]:
         return [name for name in PALETTES if name.startswith(prefix)]
 
-    @command("app.mouse", "mouse on or off (off leaves selecting text to the terminal)", keys="M", line="mouse")
+    @command("app.mouse", "mouse on or off (off: the terminal selects text)", keys="M", line="mouse")
     def toggle_mouse(self) -> None:
         driver = self._driver
         if isinstance(driver, LinuxDriver):

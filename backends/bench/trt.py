@@ -16,9 +16,8 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import packed_nbytes
-from layerwise._tool.backends.trt.inference.graphs import CapturedRun
 from layerwise._tool.backends.trt.inference.late import LateRunner
-from layerwise._tool.backends.trt.inference.memory import device_form
+from layerwise._tool.backends.trt.inference.memory import CapturedRun, device_form
 from layerwise._tool.backends.trt.inference.runner import TrtRunner, runner_of
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import trt_options

@@ -72,13 +72,9 @@ def _array(value: Any, label: str) -> Array:
 
 
 def _check_shape(array: Array, info: TensorInfo, label: str) -> None:
-    if info.shape is None:
-        return
-    fits = array.ndim == len(info.shape) and all(
-        not isinstance(dim, int) or dim < 0 or dim == size for dim, size in zip(info.shape, array.shape, strict=True)
-    )
-    if not fits:
-        raise UsageError(f"{label} has shape {list(array.shape)}, the model takes {shown(str(list(info.shape)), 200)}")
+    if not info.fits(array.shape):
+        wanted = shown(str(list(info.shape or ())), 200)
+        raise UsageError(f"{label} has shape {list(array.shape)}, the model takes {wanted}")
 
 
 def cast_safely(array: Array, dtype: str) -> tuple[Array, str]:

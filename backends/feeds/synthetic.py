@@ -18,7 +18,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.limits.memory import limit, remedy
 from layerwise._tool.backends.sizes import binary_size
 from layerwise._tool.backends.specs import FeedSpec
-from layerwise._tool.backends.tensors import Dim, TensorInfo, dtype_row, is_floating, is_integral, packed_nbytes
+from layerwise._tool.backends.tensors import TensorInfo, dtype_row, is_floating, is_integral, packed_nbytes
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.torch_bridge import import_torch, to_array
 
@@ -29,7 +29,7 @@ Warn = Callable[[str], None]
 class Synthetic:
     """Makes the feed dict of any iteration, reproducibly.
 
-    UsageError for shapes, ranges or types that cannot be satisfied. `warn` gets each message once.
+    UsageError for shapes, ranges or types that cannot be satisfied.
     """
 
     def __init__(self, spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn) -> None:
@@ -37,7 +37,6 @@ class Synthetic:
         self.inputs = list(inputs)
         self._shapes = _match(spec.shapes, [info.name for info in inputs], "--input-shapes")
         self._warn = warn
-        self._said: set[str] = set()
         known = {info.name for info in inputs}
         for name in spec.val_range:
             if name and name not in known:
@@ -64,7 +63,7 @@ class Synthetic:
         given = self._shapes.get(info.name)
         shape = given[iteration % len(given)] if given else None
         if shape is not None and info.name in self.spec.shapes and _is_shape_tensor(info, shape):
-            self._say(f"Assuming {shown(info.name)} is a shape tensor. Setting input values to: {shape}")
+            self._warn(f"Assuming {shown(info.name)} is a shape tensor. Setting input values to: {shape}")
             return (len(shape),), shape
         return self._static_shape(info, shape), None
 
@@ -85,14 +84,14 @@ class Synthetic:
             raise UsageError(f"input {shown(info.name, 80)} has no known shape: give one (--input-shapes)")
         if given is not None and info.name in self.spec.shapes:
             _check_shape(info, given)
-        if given is not None and _fits(info, given):
+        if given is not None and info.fits(given):
             return tuple(given)
         if given is not None:  # a pattern may match inputs it was not meant for
-            self._say(f"Input tensor: {shown(info.name)} | Cannot use shape {list(given)}, will use the default shape")
+            self._warn(f"Input tensor: {shown(info.name)} | Cannot use shape {list(given)}, will use the default shape")
         shape = info.shape or ()
         static = tuple(dim if isinstance(dim, int) and dim >= 0 else 1 for dim in shape)
         if static != shape:
-            self._say(
+            self._warn(
                 f"Input tensor: {shown(info.name)} [shape={shown(str(list(shape)))}] | "
                 f"Will generate data of shape: {list(static)}.\n"
                 "If this is incorrect, please provide --input-shapes or a custom data loader."
@@ -106,11 +105,6 @@ class Synthetic:
         if info.dtype == "bool":
             return sampler.integers(shape, info.dtype, int(bool(low)), int(bool(high)))
         return sampler.floats(shape, info.dtype, float(low), float(high))
-
-    def _say(self, message: str) -> None:
-        if message not in self._said:
-            self._said.add(message)
-            self._warn(message)
 
 
 def _check_room(inputs: Iterable[tuple[TensorInfo, tuple[int, ...]]]) -> None:
@@ -137,35 +131,17 @@ def _match(shapes: Mapping[str, Any], names: Sequence[str], option: str) -> dict
     return matched
 
 
-def _is_static(dim: Dim) -> bool:
-    return isinstance(dim, int) and dim >= 0
-
-
 def _check_shape(info: TensorInfo, given: Sequence[int]) -> None:
     if any(dim < 0 for dim in given):
         raise UsageError(f"input {shown(info.name, 80)}: shape {list(given)} needs numbers of 0 and more")
-    if not _fits(info, given):
+    if not info.fits(given):
         model = shown(str(list(info.shape or ())))
         raise UsageError(f"input {shown(info.name, 80)}: shape {list(given)} does not fit the model's {model}")
 
 
-def _fits(info: TensorInfo, given: Sequence[int]) -> bool:
-    if info.shape is None:
-        return True
-    return len(given) == len(info.shape) and all(
-        not _is_static(dim) or dim == size for dim, size in zip(info.shape, given, strict=True)
-    )
-
-
 def _is_shape_tensor(info: TensorInfo, given: Sequence[int]) -> bool:
     """Return whether `given` are values, not a shape: the input is 1-D, integer, and has as many elements."""
-    return (
-        is_integral(info.dtype)
-        and info.shape is not None
-        and len(info.shape) == 1
-        and _is_static(info.shape[0])
-        and len(given) == info.shape[0]
-    )
+    return is_integral(info.dtype) and info.shape == (len(given),)
 
 
 class _Sampler(Protocol):

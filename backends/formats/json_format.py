@@ -19,11 +19,18 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, LayerwiseError
 from layerwise._tool.backends.filesystem.direct_io import Writable
 from layerwise._tool.backends.filesystem.files import atomic_writer
-from layerwise._tool.backends.formats.json_arrays import CLASS, StoredArray, as_array, write_array
-from layerwise._tool.backends.formats.json_scan import MARK, Span, Stamp, scan
+from layerwise._tool.backends.formats.json_arrays import (
+    CLASS,
+    MARK,
+    Span,
+    Stamp,
+    StoredArray,
+    as_array,
+    scan,
+    write_array,
+)
 from layerwise._tool.backends.formats.json_text import check_values
-from layerwise._tool.backends.formats.npy import array_from_npy
-from layerwise._tool.backends.formats.npz import read_npz
+from layerwise._tool.backends.formats.npy import array_from_npy, read_npz
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.torch_bridge import is_tensor, tensor_from_base64
 

@@ -1,4 +1,4 @@
-"""NumPy's .npy format, version 1.0 to 3.0, read safely.
+"""NumPy's .npy format, version 1.0 to 3.0, and its .npz archives, read safely.
 
 Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Types that NumPy cannot name (bfloat16,
 FP8, 4-bit integers) are stored as raw bytes ("<V2", "|V1"), one item per element, as in Polygraphy; the true type is
@@ -8,19 +8,29 @@ stored outside the .npy.
 import ast
 import io
 import math
+import os
 import struct
-from typing import Any, NamedTuple, cast
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import open_regular
+from layerwise._tool.backends.limits.memory import limit, remedy
+from layerwise._tool.backends.sizes import binary_size
 from layerwise._tool.backends.tensors import DTYPES, EXTENDED_NAMES, dtype_name, to_numpy
 
 MAGIC = b"\x93NUMPY"
 HEAD = 12  # bytes that suffice to know the header's length, in any version
 MAX_HEADER = 10_000  # NumPy's own limit for headers it evaluates safely
 _RAW = {1: "|V1", 2: "<V2"}
+_BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, MemoryError)
 
 
 class NpyHeader(NamedTuple):
@@ -143,3 +153,43 @@ def array_from_npy(data: bytes | bytearray | memoryview, name: str | None = None
     if header.nbytes == 0:
         return shape_array(np.empty(count, header.dtype), header, name)
     return shape_array(np.frombuffer(data, header.dtype, count, header.size), header, name)
+
+
+def read_npz(source: Path | BinaryIO) -> dict[str, Array]:
+    """Return all arrays of an archive by name, in order. ValueError if one is truncated or there is none."""
+    try:
+        with _opened(source) as stream, zipfile.ZipFile(stream) as archive:
+            members = archive.infolist()
+            _check_room(members)
+            arrays = {info.filename.removesuffix(".npy"): _member(archive, info) for info in members}
+    except _BROKEN as error:
+        raise ValueError(f"not an .npz archive: {str(error) or type(error).__name__}") from None
+    if not arrays:
+        raise ValueError("the .npz archive is empty")
+    return arrays
+
+
+@contextmanager
+def _opened(source: Path | BinaryIO) -> Iterator[BinaryIO]:
+    if not isinstance(source, Path):
+        yield source
+        return
+    with os.fdopen(open_regular(source), "rb") as stream:
+        yield stream
+
+
+def _check_room(members: Sequence[zipfile.ZipInfo]) -> None:
+    most, total = limit(), sum(info.file_size for info in members)
+    if most is not None and total > most:
+        raise ValueError(f"its arrays take {binary_size(total)}: {remedy(most)}")
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
+    with archive.open(info) as stream:
+        head = stream.read(12)
+        head += stream.read(header_size(head) - len(head))
+        header = parse_header(head)
+        if header.nbytes > info.file_size:
+            raise ValueError(f"holds {info.file_size} bytes, its shape needs {header.nbytes}")
+        data = stream.read(header.nbytes + 1)
+    return array_from_npy(head + data)

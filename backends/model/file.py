@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import open_regular
-from layerwise._tool.backends.model.external_data import WeightRef, external_file
 from layerwise._tool.backends.model.protos import all_tensors, parse_model
-from layerwise._tool.backends.model.structure import Cutter, External, TensorRecord, has_graph
+from layerwise._tool.backends.model.structure import Cutter, External, TensorRecord, WeightRef, external_file, has_graph
 from layerwise._tool.backends.model.wire import Source, WireError, pread_all
 from layerwise._tool.backends.text import shown
 
@@ -21,11 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PROTOBUF_LIMIT = (1 << 31) - 1
-_CHUNK = 1 << 22
 
 
 class ModelFile:
-    """An ONNX model on disk. Weights of 1 KiB and more are read only by `array` and `content_hash`.
+    """An ONNX model on disk. Weights of 1 KiB and more are read only by `array`.
 
     folder: every external location in `structure` is relative to it; pass it to onnxruntime as
     `session.model_external_initializers_file_folder_path`. It is the model's own (links in its path
@@ -149,7 +147,7 @@ class ModelFile:
             raise BadFile(self.path, f"there is no initializer {shown(name, 200)!r}")
         ref = self._ref(tensor)
         if ref.offset < 0:
-            return parsed_array(self.path, name, self._read(tensor.start, tensor.end))
+            return parsed_array(self.path, name, pread_all(self._fd, tensor.start, tensor.end - tensor.start))
         return mapped_array(self.path, ref)
 
     def _ref(self, tensor: TensorRecord) -> WeightRef:
@@ -160,24 +158,6 @@ class ModelFile:
             file, nbytes = self._external_file(tensor)
             offset = tensor.external.offset
         return WeightRef(tensor.name, tensor.dtype, tuple(tensor.dims), file, offset, nbytes)
-
-    def _read(self, start: int, end: int) -> bytes:
-        return pread_all(self._fd, start, end - start)
-
-    def content_hash(self) -> str:
-        """Return a hash (hex) of the whole model file and of all external bytes that it refers to."""
-        digest = hashlib.blake2b(digest_size=20)
-        for part in _chunks(self._fd, 0, self.size):
-            digest.update(part)
-        for ref in self.weights().values():
-            if ref.offset >= 0 and ref.file != self.real_path:
-                fd = open_regular(ref.file)
-                try:
-                    for part in _chunks(fd, ref.offset, ref.nbytes):
-                        digest.update(part)
-                finally:
-                    os.close(fd)
-        return digest.hexdigest()
 
 
 def load_model(
@@ -208,12 +188,3 @@ def _fill(tensor: "onnx.TensorProto", folder: Path) -> None:
         os.close(fd)
     del tensor.external_data[:]
     tensor.ClearField("data_location")
-
-
-def _chunks(fd: int, offset: int, count: int) -> Iterator[bytes]:
-    while count > 0:
-        part = os.pread(fd, min(_CHUNK, count), offset)
-        if not part:
-            return
-        yield part
-        offset, count = offset + len(part), count - len(part)

@@ -1,6 +1,6 @@
 """Whole models as onnx's protobuf objects."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import onnx
     from google.protobuf.message import Message
 
+Dim = int | str | None
 _GRAPH_ATTRIBUTES = (5, 10)  # AttributeProto.GRAPH and GRAPHS
 
 
@@ -82,6 +83,24 @@ def _require_text(graph: "onnx.GraphProto | onnx.FunctionProto") -> None:
         values = [*graph.input, *graph.output, *graph.initializer]
         "".join([graph.name, *[value.name for value in values]])
         "".join([dim.dim_param for v in graph.input for dim in v.type.tensor_type.shape.dim])
+
+
+def dims_of(value: "onnx.ValueInfoProto") -> list[Dim]:
+    """Return the dimensions of a tensor: numbers, symbols, None."""
+    dims = value.type.tensor_type.shape.dim
+    return [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in dims]
+
+
+def set_shape(value: "onnx.ValueInfoProto", shape: Iterable[Dim]) -> None:
+    """Change the shape of a tensor (in place)."""
+    dims = value.type.tensor_type.shape
+    dims.SetInParent()
+    del dims.dim[:]
+    for dim in shape:
+        if dim is None or isinstance(dim, str):
+            dims.dim.add(dim_param=dim or None)
+        else:
+            dims.dim.add(dim_value=dim)
 
 
 def all_graphs(model: "onnx.ModelProto") -> "Iterator[onnx.GraphProto | onnx.FunctionProto]":

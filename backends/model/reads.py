@@ -3,8 +3,18 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+
 if TYPE_CHECKING:
     import onnx
+
+
+class MissingTensor(LayerwiseError):
+    """A tensor that a node reads and nothing makes."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{shown(name, 200)!r} is read, but nothing makes it: see `layerwise check lint`")
 
 
 def subgraphs(node: "onnx.NodeProto") -> "Iterator[onnx.GraphProto]":

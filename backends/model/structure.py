@@ -5,10 +5,13 @@ single packed `float_data` or `double_data` of that size, whose bytes are those 
 copied. Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
 
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
+from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model.wire import (
     BYTES,
     MAX_DEPTH,
@@ -22,6 +25,7 @@ from layerwise._tool.backends.model.wire import (
     signed,
     varints,
 )
+from layerwise._tool.backends.text import shown
 
 INLINE_LIMIT = 1024
 _MODEL, _GRAPH, _NODE, _ATTRIBUTE, _TENSOR, _SPARSE, _FUNCTION, _TRAINING = range(8)
@@ -215,3 +219,45 @@ def has_graph(source: Source) -> bool:
             raise WireError(f"byte {item.at}: ir_version {item.value}")
         found = found or (item.number == 7 and item.wire == BYTES)
     return found
+
+
+class WeightRef(NamedTuple):
+    """Location of an initializer's values: `nbytes` bytes at `offset` of `file`, little-endian, as in raw_data.
+
+    offset is -1 if they are not contiguous there (typed fields, strings, none): use ModelFile.array.
+    dtype: TensorProto.DataType.
+    """
+
+    name: str
+    dtype: int
+    dims: tuple[int, ...]
+    file: Path
+    offset: int
+    nbytes: int
+
+
+def external_file(model: Path, folder: Path, tensor: str, place: External) -> tuple[Path, int]:
+    """Return the file and byte count of a location, checked to exist inside `folder`.
+
+    folder: resolved, without symbolic links. BadFile, naming `model`, for absolute paths, "..", links that
+    leave the folder, non-regular files, and bytes beyond a file's end.
+    """
+    quoted = f"external data {shown(place.location, 200)!r} of tensor {shown(tensor, 200)!r}"
+    parts = Path(place.location).parts
+    if not parts or "\0" in place.location or place.location.startswith("/") or ".." in parts:
+        raise BadFile(model, f"{quoted} must be a path inside the model's folder")
+    try:
+        file = (folder / place.location).resolve(strict=True)
+        status = file.stat()
+    except (OSError, RuntimeError) as error:
+        hint = "name its folder with --external-data-dir, or skip it with --ignore-external-data"
+        raise BadFile(model, f"{quoted} is not in {folder}: {hint}") from error
+    if not file.is_relative_to(folder):
+        raise BadFile(model, f"{quoted} is a link that leaves {folder}: put the file itself there")
+    if not stat.S_ISREG(status.st_mode):
+        raise BadFile(model, f"{quoted} is not a regular file")
+    nbytes = status.st_size - place.offset if place.nbytes is None else place.nbytes
+    if nbytes < 0 or place.offset + nbytes > status.st_size:
+        end = place.offset + nbytes
+        raise BadFile(model, f"{quoted}: bytes {place.offset} to {end} lie beyond its end")
+    return file, nbytes

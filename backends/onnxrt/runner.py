@@ -54,9 +54,8 @@ class OnnxrtRunner(RunnerBase):
         names = self.outputs if outputs is None else list(outputs)
         check_names(feed, self._in_types, names, self._out_types, optional=self._overridable)
         check_feed_types(feed, self._typed)
-        plain = all(map(is_plain, (self._type(name) for name in feed))) and all(
-            is_plain(self._out_types[name]) for name in names
-        )
+        fed = (self._in_types.get(name) or self._overridable[name] for name in feed)
+        plain = all(map(is_plain, (*fed, *(self._out_types[name] for name in names))))
         start = time.perf_counter()
         with in_words(self.name):
             values = (self._run_plain if plain else self._run_values)(names, feed)
@@ -87,9 +86,6 @@ class OnnxrtRunner(RunnerBase):
 
     def close(self) -> None:
         self._session = None
-
-    def _type(self, name: str) -> str:
-        return str(self._in_types.get(name) or self._overridable[name])
 
     def _run_plain(self, names: list[str], feed: Mapping[str, Array]) -> list[Any]:
         values: list[Any] = self._session.run(names, dict(feed))

@@ -14,7 +14,7 @@ from onnxruntime import OrtValue
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.model.packing import pack, unpack
+from layerwise._tool.backends.model.weight_arrays import pack, unpack
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
 
 _TENSOR = re.compile(r"tensor\((\w+)\)")

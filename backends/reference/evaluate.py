@@ -12,6 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, raise_scarce
 from layerwise._tool.backends.model.expansion import check_functions
+from layerwise._tool.backends.model.protos import dims_of
 from layerwise._tool.backends.model.reads import reads
 from layerwise._tool.backends.tensors import TensorInfo, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
 from layerwise._tool.backends.text import shown
@@ -138,9 +139,7 @@ def _tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
     if kind != "tensor_type":
         return TensorInfo(value.name, (kind or "unknown").removesuffix("_type"), None)
     tensor = value.type.tensor_type
-    shape = None
-    if tensor.HasField("shape"):
-        shape = tuple(d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim)
+    shape = tuple(dims_of(value)) if tensor.HasField("shape") else None
     return TensorInfo(value.name, dtype_name(tensor.elem_type), shape)
 
 

@@ -1,18 +1,25 @@
-"""The ONNX reference evaluator as a runner: slow, exact in types, and independent of every engine."""
+"""The ONNX reference evaluator as a runner: slow, exact in types, and independent of every engine.
+
+With CPU references of common TensorRT plugins it is the runner `pluginref`.
+"""
 
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx.reference.op_run import OpRun
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.reference.evaluate import Evaluation, tensor_infos
+from layerwise._tool.backends.reference.plugin_ops import PLUGINS, Plugin
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, RunnerBase, check_feed_types, check_names, flat_outputs
 from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.text import shown
 
 
 class ReferenceRunner(RunnerBase):
@@ -64,3 +71,38 @@ def open_reference(spec: RunnerSpec, model: Loadable, *, name: str) -> Reference
     return ReferenceRunner(
         spec, Evaluation(parse_model(model.read(), model.path or "the model"), model.data_folder()), name
     )
+
+
+def open_pluginref(spec: RunnerSpec, model: Loadable, *, name: str) -> ReferenceRunner:
+    """Open a model that may contain TensorRT plugins. LayerwiseError names operators without an implementation."""
+    proto = parse_model(model.read(), model.path or "the model")
+    used = {(node.domain, node.op_type) for node in proto.graph.node if node.op_type in PLUGINS}
+    known = {entry.domain for entry in proto.opset_import}
+    for domain in sorted({domain for domain, _ in used} - known):
+        proto.opset_import.append(onnx.helper.make_opsetid(domain, 1))
+    _check_operators(proto, used)
+    operators = [_operator(domain, op, PLUGINS[op]) for domain, op in sorted(used)]
+    return ReferenceRunner(spec, Evaluation(proto, model.data_folder(), operators), name)
+
+
+def _check_operators(proto: onnx.ModelProto, plugins: set[tuple[str, str]]) -> None:
+    functions = {(function.domain, function.name) for function in proto.functions}
+    unknown = sorted(
+        {
+            node.op_type
+            for node in proto.graph.node
+            if (node.domain, node.op_type) not in plugins | functions and not onnx.defs.has(node.op_type, node.domain)
+        }
+    )
+    if unknown:
+        listed = ", ".join(shown(op, 60) for op in unknown[:8])
+        raise LayerwiseError(f"no CPU reference for {listed}; plugins that have one: {', '.join(sorted(PLUGINS))}")
+
+
+def _operator(domain: str, op: str, compute: Plugin) -> type:
+    """Make an operator class for the reference evaluator."""
+
+    def run(self: OpRun, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
+        return (compute(attributes, *inputs),)
+
+    return type(op, (OpRun,), {"op_domain": domain, "_run": run})

@@ -9,8 +9,15 @@ from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.results.accuracy import AccuracyResults
 from layerwise._tool.backends.results.inference import RunResults, describe
 from layerwise._tool.backends.results.io import load_any
-from layerwise._tool.backends.saved_data.to_json import accuracy_json, feeds_json, results_json
-from layerwise._tool.backends.saved_data.to_text import Show, accuracy_lines, feeds_lines, results_lines
+from layerwise._tool.backends.saved_data.described import (
+    Show,
+    accuracy_json,
+    accuracy_lines,
+    feeds_json,
+    feeds_lines,
+    results_json,
+    results_lines,
+)
 from layerwise._tool.backends.text import shown
 
 Feed = dict[str, object]
@@ -31,7 +38,7 @@ def action_inspect_data(context: Context) -> dict[str, Any]:
     params: path (file or folder); all, show_values, histogram (booleans); num_items, line_width (integers, -1
         for no limit); json (boolean: no text, but the tensors' statistics in the result).
     Each line of text is a log event of level "out". Result: {"kind": "outputs" | "inputs" | "accuracy", …} as in
-    backends/saved_data/to_json.py. BadFile for any other file.
+    backends/saved_data/described.py. BadFile for any other file.
     """
     params = context.params
     show = Show(
@@ -50,14 +57,15 @@ def action_inspect_data(context: Context) -> dict[str, Any]:
 
 
 def _inspectable(path: str) -> Any:
+    return _loaded(path, (RunResults, AccuracyResults), "nor outputs nor accuracy results")
+
+
+def _loaded(path: str, kinds: tuple[type, ...], words: str) -> Any:
+    """Return inputs, or what is of one of these kinds. BadFile for anything else."""
     data = load_any(Path(path))
-    if isinstance(data, RunResults | AccuracyResults) or _are_feeds(data):
+    if isinstance(data, kinds) or (isinstance(data, list) and all(isinstance(feed, dict) for feed in data)):
         return data
-    raise BadFile(path, f"holds {describe(data)}, neither inputs nor outputs nor accuracy results")
-
-
-def _are_feeds(data: Any) -> bool:
-    return isinstance(data, list) and all(isinstance(feed, dict) for feed in data)
+    raise BadFile(path, f"holds {describe(data)}, neither inputs {words}")
 
 
 def _as_json(data: Any, show: Show) -> dict[str, Any]:
@@ -94,10 +102,7 @@ def action_data_concat(context: Context) -> dict[str, Any]:
 
 
 def _mergeable(path: str) -> Any:
-    data = load_any(Path(path))
-    if isinstance(data, RunResults) or _are_feeds(data):
-        return data
-    raise BadFile(path, f"holds {describe(data)}, neither inputs nor outputs")
+    return _loaded(path, (RunResults,), "nor outputs")
 
 
 def _warn_of_names(context: Context, loaded: Sequence[tuple[str, Any]]) -> None:

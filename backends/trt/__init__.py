@@ -18,8 +18,7 @@ def open_trt(spec: "RunnerSpec", model: "Loadable", *, name: str) -> "RunnerBase
     Raises MissingDependency if TensorRT is not installed, UsageError for options that do not match the model or the
     version, BadFile for an engine that cannot be loaded, LayerwiseError if the build fails.
     """
-    from layerwise._tool.backends.trt.inference.late import LateRunner, needs_shapes
-    from layerwise._tool.backends.trt.inference.parts import PartRunner
+    from layerwise._tool.backends.trt.inference.late import LateRunner, PartRunner, needs_shapes
     from layerwise._tool.backends.trt.inference.runner import engine_path, opened_now
     from layerwise._tool.backends.trt.library import cudart, tensorrt
     from layerwise._tool.backends.trt.options import trt_options

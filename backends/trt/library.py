@@ -1,9 +1,13 @@
-"""Imports TensorRT's and CUDA's Python modules, or says what to install."""
+"""Loads TensorRT's and CUDA's Python modules and plugin libraries, or says what to install."""
 
+import ctypes
 import importlib
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency
+from layerwise._tool.backends.text import shown
 
 _INSTALL = "pip install 'layerwise[trt]'"
 
@@ -60,3 +64,15 @@ def check(answer: Any, what: str) -> Any:
         name, text = (cuda.cudaGetErrorName(error)[1], cuda.cudaGetErrorString(error)[1])
         raise LayerwiseError(f"{what}: {name.decode()} ({text.decode()})")
     return values[0] if len(values) == 1 else tuple(values)
+
+
+def load_plugins(trt: Any, logger: Any, libraries: Sequence[str]) -> None:
+    """Register TensorRT's own plugins and those of these libraries. BadFile for a library that cannot be loaded."""
+    for library in libraries:
+        if not Path(library).is_file():
+            raise BadFile(library, "there is no such library of plugins")
+        try:
+            ctypes.CDLL(str(Path(library).absolute()), mode=ctypes.RTLD_GLOBAL)
+        except OSError as error:
+            raise BadFile(library, f"cannot be loaded: {shown(str(error), 300)}") from None
+    trt.init_libnvinfer_plugins(logger, "")

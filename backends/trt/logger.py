@@ -1,4 +1,4 @@
-"""Collects TensorRT's messages and passes them on."""
+"""Collects TensorRT's messages, and errors with their codes, and passes them on."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 Say = Callable[[str, str], None]
 _LEVELS = {"INTERNAL_ERROR": "error", "ERROR": "error", "WARNING": "warning", "INFO": "info", "VERBOSE": "verbose"}
 _KEPT = 200
+_MOST = 200
 
 
 def silent(level: str, text: str) -> None:
@@ -54,10 +55,39 @@ def make_logger(trt: Any, messages: Messages) -> Any:
     """Return an ILogger that reports to `messages`. Keep it as long as anything made with it."""
 
     class Logger(trt.ILogger):  # type: ignore[misc]
-        def __init__(self) -> None:
-            trt.ILogger.__init__(self)
-
         def log(self, severity: Any, msg: str) -> None:
             messages.hear(severity.name, str(msg))
 
     return Logger()
+
+
+def make_recorder(trt: Any, messages: Messages) -> Any:
+    """Return an IErrorRecorder that reports to `messages`. Keep it as long as the object it is set on."""
+
+    class Recorder(trt.IErrorRecorder):  # type: ignore[misc]
+        def __init__(self) -> None:
+            trt.IErrorRecorder.__init__(self)
+            self._found: list[tuple[Any, str]] = []
+
+        def num_errors(self) -> int:
+            return len(self._found)
+
+        def get_error_code(self, index: int) -> Any:
+            return self._found[index][0] if 0 <= index < len(self._found) else trt.ErrorCodeTRT.INVALID_ARGUMENT
+
+        def get_error_desc(self, index: int) -> str:
+            return self._found[index][1] if 0 <= index < len(self._found) else ""
+
+        def has_overflowed(self) -> bool:
+            return len(self._found) >= _MOST
+
+        def clear(self) -> None:
+            self._found.clear()
+
+        def report_error(self, code: Any, desc: str) -> bool:
+            if len(self._found) < _MOST:
+                self._found.append((code, str(desc)))
+            messages.record(code.name, str(desc))
+            return True
+
+    return Recorder()

@@ -1,12 +1,13 @@
-"""TensorRT's options as plain values: the content of `RunnerSpec.options` for a runner of kind "trt"."""
+"""TensorRT's options as plain values: `RunnerSpec.options` for a runner of kind "trt". Imports no engine."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.specs import FeedSpec, Spec
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec, Spec
 from layerwise._tool.backends.text import shown
 
 Shapes = dict[str, list[int]]
@@ -164,3 +165,47 @@ def short_lived(options: TrtOptions) -> TrtOptions:
 def to_dict(options: TrtOptions) -> dict[str, Any]:
     """Return the options as a RunnerSpec holds them, without defaults."""
     return {name: value for name, value in msgspec.to_builtins(options).items() if value != {}}
+
+
+def of_part(spec: RunnerSpec) -> RunnerSpec:
+    """Return the runner for parts of its model."""
+    return msgspec.structs.replace(spec, name="", rename={}, options=to_dict(part_options(trt_options(spec.options))))
+
+
+def part_options(options: TrtOptions) -> TrtOptions:
+    """Return a model's options for its parts: without inputs, outputs, profiles and files."""
+    network = msgspec.structs.replace(
+        options.network, outputs=[], exclude_outputs=[], mark_debug=[], mark_unfused=False, tensor_dtypes={},
+        tensor_formats={},
+    )  # fmt: skip
+    run = msgspec.structs.replace(options.run, profile=0, cuda_graph=False, contexts=1)
+    return msgspec.structs.replace(
+        short_lived(options), engine=None, profiles=[], shapes={}, network=network, run=run, part=True
+    )
+
+
+def watched(spec: RunnerSpec) -> RunnerSpec:
+    """Return the runner with an engine that exposes unfused tensors while it runs, and detailed layer information."""
+    options = short_lived(trt_options(spec.options))
+    network = msgspec.structs.replace(options.network, mark_unfused=True)
+    config = msgspec.structs.replace(options.config, profiling_verbosity="DETAILED")
+    run = msgspec.structs.replace(options.run, cuda_graph=False, contexts=1)
+    return msgspec.structs.replace(
+        spec, options=to_dict(msgspec.structs.replace(options, network=network, config=config, run=run))
+    )
+
+
+def built_anew(spec: RunnerSpec) -> RunnerSpec:
+    """Return the runner with a new engine each time it is opened, without cached timings. Other kinds are unchanged."""
+    if spec.kind != "trt":
+        return spec
+    return msgspec.structs.replace(
+        spec, options=to_dict(msgspec.structs.replace(trt_options(spec.options), fresh=True))
+    )
+
+
+def loads_engine(spec: RunnerSpec, model: str) -> bool:
+    """Return whether the runner loads an engine (its own, or one given as the model) instead of building one."""
+    if spec.kind != "trt":
+        return False
+    return trt_options(spec.options).engine is not None or Path(model).suffix.lower() in ENGINE_SUFFIXES

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from layerwise._tool.backends.bench.timed import Timing
 from layerwise._tool.backends.bench.trtexec_files import ProfileLayer, write_profile, write_times
-from layerwise._tool.backends.errors import BadFile, LayerwiseError
+from layerwise._tool.backends.errors import BadFile, writing
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.formats.json_text import read_json
 from layerwise._tool.backends.text import shown
@@ -40,10 +40,8 @@ class Run:
 
 def write(path: str, text: str) -> None:
     """Write a file atomically. LayerwiseError if that fails."""
-    try:
+    with writing(shown(path)):
         atomic_write(path, text)
-    except OSError as error:
-        raise LayerwiseError(f"{shown(path)} cannot be written: {error.strerror}") from None
 
 
 def times_text(path: str, run: Run) -> str:

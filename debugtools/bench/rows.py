@@ -77,8 +77,8 @@ class ChangeRow(Struct):
 
 
 class ComparisonRow(Struct, kw_only=True):
-    """A row of the table comparisons: `debugtools.bench.significance.Comparison` of two series of latencies, by name;
-    words: the same as a sentence.
+    """A row of the table comparisons: `debugtools.bench.statistics.LatencyComparison` of two series of latencies, by
+    name; words: the same as a sentence.
     """
 
     name: str = ""

@@ -10,6 +10,7 @@ from layerwise._tool.backends.bench.loop import BenchPlan, Measured, Tick, measu
 from layerwise._tool.backends.bench.timed import Timed, TimedSubject
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.exports import (
     Run,
@@ -20,12 +21,10 @@ from layerwise._tool.debugtools.bench.exports import (
     times_text,
     write,
 )
-from layerwise._tool.debugtools.bench.layers import Origins, layer_information, profile_rows, read_graph
-from layerwise._tool.debugtools.bench.profile_child import profile
+from layerwise._tool.debugtools.bench.profile_child import Origins, layer_information, profile, profile_rows, read_graph
 from layerwise._tool.debugtools.bench.rows import BenchResult, ComparisonRow, ProfileRow, RunRow
-from layerwise._tool.debugtools.bench.significance import compare
 from layerwise._tool.debugtools.bench.spec import BenchSpec
-from layerwise._tool.debugtools.bench.statistics import statistics
+from layerwise._tool.debugtools.bench.statistics import compare, statistics
 from layerwise._tool.debugtools.bench.subjects import describe, feed_for, labels, open_bench
 
 if TYPE_CHECKING:
@@ -226,3 +225,10 @@ class Profiling:
         """Remove the copy of the model's weights that was written with the graph."""
         for path in folder.glob("*.weights"):
             path.unlink()
+
+
+def bench(context: "JobContext") -> "BenchResult":
+    """Time what `context.params` describes (a BenchSpec). Rows of the tables runs, profile and comparisons."""
+    spec = read_spec(context.params, BenchSpec, "what to time")
+
+    return BenchRun(context, spec).run()

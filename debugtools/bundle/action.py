@@ -18,11 +18,10 @@ from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.specs import RunnerSpec, read_spec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.building.precision import by_flags, in_graph
-from layerwise._tool.backends.trt.inference.parts import fixed
+from layerwise._tool.backends.trt.building.config import by_flags, in_graph
+from layerwise._tool.backends.trt.inference.late import fixed
 from layerwise._tool.backends.trt.library import tensorrt
-from layerwise._tool.backends.trt.options import trt_options
-from layerwise._tool.backends.trt.variants import part_options
+from layerwise._tool.backends.trt.options import part_options, trt_options
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.bundle.write import Fault, try_bundle, write_bundle
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
@@ -30,10 +29,9 @@ from layerwise._tool.debugtools.compare.sides.engine import asked_level
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.stream import of_cut
 from layerwise._tool.debugtools.compare.spec import unsaved
-from layerwise._tool.debugtools.search.judges.comparison import measured
+from layerwise._tool.debugtools.search.judges.comparison import InnerRules, measured
 from layerwise._tool.debugtools.search.judges.original import Original
 from layerwise._tool.debugtools.search.judges.protocol import Artifact
-from layerwise._tool.debugtools.search.judges.rules import InnerRules
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.surgery.precision.lowering import fill
 
@@ -89,7 +87,8 @@ def _write(context: "JobContext", spec: BundleSpec, subject: Subject) -> Path:
     feed = {name: artifact.feeds[name] for name in artifact.feeds if name not in artifact.frozen}
     if subject.suspect.spec.kind == "trt":
         settle(model, subject.suspect.spec, feed)
-        feed = {name: feed[name] for name in ends_of(model) if name in feed}
+        taken = onnx.load(model, load_external_data=False).graph.input
+        feed = {value.name: feed[value.name] for value in taken if value.name in feed}
     rules, numbers = _measure(subject, artifact)
     fault = Fault(
         model=model,
@@ -144,8 +143,3 @@ def settle(path: Path, runner: RunnerSpec, feed: Mapping[str, NDArray[Any]]) -> 
     if whole.ByteSize() >= onnx.checker.MAXIMUM_PROTOBUF:
         raise LayerwiseError("the bundle's model is larger than 2 GB: reduce it first")
     atomic_write(path, whole.SerializeToString())
-
-
-def ends_of(path: Path) -> list[str]:
-    """Return the names of a model's inputs."""
-    return [value.name for value in onnx.load(path, load_external_data=False).graph.input]

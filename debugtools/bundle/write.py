@@ -166,7 +166,7 @@ def _facts(fault: Fault) -> dict[str, Any]:
 def _of_engine(runner: RunnerSpec, versions: dict[str, str]) -> dict[str, Any]:
     """Return how the script runs the model; adds TensorRT's version."""
     if runner.kind == "trt":
-        from layerwise._tool.backends.trt.facts import engine_facts
+        from layerwise._tool.backends.trt.building.config import engine_facts
         from layerwise._tool.backends.trt.library import tensorrt
 
         versions["tensorrt"] = str(tensorrt().__version__)

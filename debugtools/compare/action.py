@@ -3,9 +3,7 @@
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.debugtools.compare.rows import CompareResult
 from layerwise._tool.debugtools.compare.spec import CompareSpec, resumed_tables
 
@@ -19,17 +17,14 @@ def compare(context: "JobContext") -> CompareResult:
     Emits rows of the tables inputs, runs, layers and (where something was not finite) validate; returns the
     verdict with its summary. LayerwiseError for what the user can mend.
     """
-    try:
-        spec = msgspec.convert(context.params, CompareSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the comparison's description does not fit: {error}") from None
+    spec = read_spec(context.params, CompareSpec, "the comparison")
     return context.resumed(lambda: _prepared(context, spec), resumed_tables(spec))
 
 
 def _prepared(context: "JobContext", spec: CompareSpec) -> CompareResult:
     with ExitStack() as stack:
         if spec.model_options.fp16:
-            from layerwise._tool.debugtools.compare.sides.half import converted
+            from layerwise._tool.debugtools.compare.sides.save_model import converted
 
             spec = stack.enter_context(converted(spec, context.folder / "half"))
         return _compare(context, spec)

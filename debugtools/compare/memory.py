@@ -73,6 +73,15 @@ def peak() -> int:
     return 0
 
 
+def over_budget(budget: int | None, who: str) -> str:
+    """A sentence where the process has held more than `budget` bytes allow, "" where not. who: needs that much."""
+    used = peak()
+    if budget is None or used <= 1.1 * budget:
+        return ""
+    kept = f"the memory budget of {budget / 1e6:.0f} MB was not kept"
+    return f"{kept}: {used / 1e6:.0f} MB were used, which {who} needs"
+
+
 def give_back() -> None:
     """Return freed memory to the system, where the C library can."""
     gc.collect()

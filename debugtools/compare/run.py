@@ -12,11 +12,11 @@ from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
-from layerwise._tool.debugtools.compare.memory import peak
+from layerwise._tool.debugtools.compare.memory import over_budget, peak
 from layerwise._tool.debugtools.compare.observing.iteration import Observer
-from layerwise._tool.debugtools.compare.observing.sequence import in_sequence
+from layerwise._tool.debugtools.compare.observing.store import in_sequence
 from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs
-from layerwise._tool.debugtools.compare.plots.drawing import Plots
+from layerwise._tool.debugtools.compare.plots import Plots
 from layerwise._tool.debugtools.compare.rows import (
     CompareResult,
     EngineFileRow,
@@ -31,12 +31,10 @@ from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, show
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.table.comparison import Enough, Feed, RowContext, Validator
-from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows
-from layerwise._tool.debugtools.compare.table.outcome import Outcome
-from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
+from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows, plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer, Listener
 from layerwise._tool.debugtools.compare.table.places import Places
-from layerwise._tool.debugtools.compare.table.saving import Accuracy, Savers, check_average
+from layerwise._tool.debugtools.compare.table.saving import Accuracy, Outcome, Savers, check_average
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
@@ -213,15 +211,6 @@ class ComparisonRun:
         self.outcome.add(row)
         self.shared.left_out.row(row)
 
-    def _peak(self) -> int:
-        used, budget = peak(), self.spec.memory_budget
-        if budget is not None and used > 1.1 * budget:
-            self.context.warn(
-                f"the memory budget of {_megabytes(budget)} was not kept: {_megabytes(used)} were used, "
-                "which the plain run or a single node needs"
-            )
-        return used
-
     def _result(self) -> CompareResult:
         accuracy = self.accuracy.results()
         if self.spec.save_accuracy:
@@ -233,7 +222,9 @@ class ComparisonRun:
         if self.shared.validator:
             result.valid = self.shared.validator.verdict()
             result.passed = result.passed and result.valid
-        result.peak_memory = self._peak()
+        result.peak_memory = peak()
+        if text := over_budget(self.spec.memory_budget, "the plain run or a single node"):
+            self.context.warn(text)
         result.canary = self.observed.canary.report()
         plan = self.observed.plan
         result.skipped = plan.skipped if plan else []
@@ -250,10 +241,6 @@ class ComparisonRun:
         for text in nothing:
             self.context.log(text, "error")
         return nothing
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1e6:.0f} MB"
 
 
 def _described(arrays: Mapping[str, Array]) -> list[TensorInfo]:

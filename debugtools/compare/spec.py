@@ -9,6 +9,10 @@ from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec, S
 Stat = Literal["elemwise", "max", "mean", "median", "quantile"]
 Observing = Literal["executed", "every", "marked"]
 MetricName = Literal["simple", "indices", "l2", "cosine_similarity", "psnr", "snr", "perceptual_metrics"]
+FIELDS: dict[str, str] = {
+    "l2": "l2", "cosine_similarity": "cosine", "psnr": "psnr", "snr": "snr", "perceptual_metrics": "lpips",
+}  # fmt: skip
+"""Of metrics of one number: where a rule has the threshold, and a comparison and its row the number."""
 
 
 class MarkSpec(Spec, frozen=True):
@@ -92,8 +96,11 @@ def resumed_tables(spec: CompareSpec) -> list[str]:
     return [] if made else ["layers", "validate", "feeds"]
 
 
+NO_FILES: dict[str, None] = {name: None for name in CompareSpec.__struct_fields__ if name.startswith("save_")}
+"""Fields of a comparison that writes no files of its own."""
+
+
 def unsaved(spec: CompareSpec) -> CompareSpec:
     """The same comparison, which writes none of the files that it was asked for."""
-    none = {name: None for name in spec.__struct_fields__ if name.startswith("save_")}
     options = msgspec.structs.replace(spec.model_options, save_onnx=None, save_external_data=None)
-    return msgspec.structs.replace(spec, model_options=options, **none)
+    return msgspec.structs.replace(spec, model_options=options, **NO_FILES)

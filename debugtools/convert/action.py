@@ -3,21 +3,20 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.errors import UsageError, writing
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
-from layerwise._tool.debugtools.convert.quantise import quantised
+from layerwise._tool.debugtools.convert.engine_precision import quantised
 from layerwise._tool.debugtools.convert.spec import ConvertSpec
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.history.soundness import edit_problems
 from layerwise._tool.surgery.model.structure import Structure
-from layerwise._tool.surgery.precision.bodies import every_node
-from layerwise._tool.surgery.precision.conversion import labels, to_low_precision
+from layerwise._tool.surgery.precision.conversion import every_node, labels, to_low_precision
+from layerwise._tool.surgery.rewrite.ends import with_outputs
 from layerwise._tool.surgery.rewrite.inlining import inlined
 from layerwise._tool.surgery.rewrite.opset import convert_opset, opset_of
-from layerwise._tool.surgery.rewrite.outputs import with_outputs
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.weights.arrays import chosen_weights, read_weights, save_weights, with_weights
 from layerwise._tool.surgery.wire.pieces import THRESHOLD
@@ -123,10 +122,8 @@ def _save_model(structure: Structure, spec: ConvertSpec, path: Path, context: "J
 
 def _save_weights(structure: Structure, spec: ConvertSpec, path: Path, context: "JobContext") -> None:
     names = chosen_weights(structure, spec.only_weights)
-    try:
+    with writing(shown(str(path))):
         save_weights(structure, names, path)
-    except OSError as error:
-        raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None
     context.log(f"Saving {len(names)} weight(s) to: {shown(str(path))}")
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from layerwise._tool.backends.errors import BadFile, UsageError
@@ -17,14 +16,17 @@ from layerwise._tool.backends.formats.json_format import load
 from layerwise._tool.backends.formats.json_text import read_json
 from layerwise._tool.backends.results.inference import RunResults, Stored
 from layerwise._tool.backends.results.io import load_any
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.diff.files import diff_bytes, diff_folders
+from layerwise._tool.debugtools.diff.files import diff_bytes, diff_folders, diff_replays
 from layerwise._tool.debugtools.diff.models import diff_models
 from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.diff.spec import DiffSpec
-from layerwise._tool.debugtools.diff.tactics import diff_replays
 from layerwise._tool.debugtools.diff.tensors import diff_inputs, diff_results
 from layerwise._tool.debugtools.engines.tactics import REPLAY_DECODERS, Replay, load_replay
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.context import JobContext
 
 _NAMES = {
     "results": "saved outputs", "inputs": "saved inputs", "model": "an ONNX model", "tactics": "a tactic replay",
@@ -96,14 +98,6 @@ def _bare(value: Any) -> Any:
     return value if isinstance(value, _PLAIN) else _text(value)
 
 
-class Context(Protocol):
-    """What the action needs of a job."""
-
-    params: dict[str, Any]
-
-    def log(self, text: str, level: str = "info") -> None: ...
-
-
 @dataclass(frozen=True)
 class DiffFile:
     """One of the two. content: what was loaded to tell the kind, where that is all there is to load."""
@@ -113,16 +107,13 @@ class DiffFile:
     content: Any = None
 
 
-def diff(context: Context) -> dict[str, Any]:
+def diff(context: "JobContext") -> dict[str, Any]:
     """Compare the files that `context.params` names (a DiffSpec).
 
     Lines of text are log events of level "out". Result: passed (they are equal), and the outcome's kind, summary and
     differences. BadFile for what cannot be read, UsageError for two kinds that do not go together.
     """
-    try:
-        spec = msgspec.convert(context.params, DiffSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of what to compare does not fit: {error}") from None
+    spec = read_spec(context.params, DiffSpec, "what to compare")
     outcome = diff_files(spec)
     for line in (outcome.summary, *outcome.lines(20)):
         context.log(line, "out")

@@ -1,4 +1,4 @@
-"""Two files byte by byte, and two folders file by file."""
+"""Two files byte by byte, two folders file by file, and two tactic replays or records of tactics layer by layer."""
 
 import os
 from collections.abc import Iterator
@@ -9,8 +9,9 @@ import numpy as np
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import open_regular
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.diff.matching import BLOCK
 from layerwise._tool.debugtools.diff.outcome import DiffOutcome
-from layerwise._tool.debugtools.diff.sides import BLOCK
+from layerwise._tool.debugtools.engines.tactics import Algorithm, Choice, Replay
 
 _BEFORE, _ROWS, _ROW = 16, 5, 8
 
@@ -147,3 +148,40 @@ def _hex(data: bytes) -> str:
 
 def _ascii(data: bytes) -> str:
     return "".join(chr(c) if 32 <= c < 127 else "." for c in data).ljust(_ROW)
+
+
+def diff_replays(a: Replay, b: Replay) -> DiffOutcome:
+    """Compare layer by layer."""
+    outcome = DiffOutcome("tactics")
+    changed = outcome.section("layers with another algorithm", "changed")
+    for name, algorithm in a.layers.items():
+        other = b.layers.get(name)
+        if other is not None and other != algorithm:
+            changed.add(_text(name, algorithm, other), layer=name, a=algorithm.fields(), b=other.fields())
+    for title, key, one, two in (("layers only in the first", "only_a", a, b),
+                                 ("layers only in the second", "only_b", b, a)):  # fmt: skip
+        section = outcome.section(title, key)
+        for name in one.layers:
+            if name not in two.layers:
+                section.add(shown(name, 300), layer=name)
+    common = len(a.layers.keys() & b.layers.keys())
+    verdict = "equal" if outcome.equal else "replays differ"
+    outcome.summary = f"{verdict}: {common - len(changed.items)} of {common} common layers have the same algorithm"
+    if not a.layers and not b.layers:
+        outcome.nothing_compared("neither replay has a layer")
+    return outcome
+
+
+def _text(name: str, a: Choice, b: Choice) -> str:
+    lines = [f"Layer: {shown(name, 300)}"]
+    if not isinstance(a, Algorithm) or not isinstance(b, Algorithm):
+        return "\n".join([*lines, f"    {shown(str(a), 300)} → {shown(str(b), 300)}"])
+    if (a.implementation, a.tactic) != (b.implementation, b.tactic):
+        lines.append(f"    implementation {a.implementation} → {b.implementation}, tactic {a.tactic} → {b.tactic}")
+    for what, before, after in (("input", a.inputs, b.inputs), ("output", a.outputs, b.outputs)):
+        if len(before) != len(after):
+            lines.append(f"    {what}s: {len(before)} → {len(after)}")
+        for number, (x, y) in enumerate(zip(before, after, strict=False)):
+            if x != y:
+                lines.append(f"    {what} {number}: {shown(str(x), 300)} → {shown(str(y), 300)}")
+    return "\n".join(lines)

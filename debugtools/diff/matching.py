@@ -1,15 +1,132 @@
 """Which node of one graph is which node of another, in linear time, by structure first and by name where that fails.
 
-A node is found from its inputs (same operator and attributes on tensors that correspond), from its readers (what makes
-the corresponding input of a node already found), by its name, or because nothing else in either graph looks like it.
-Numbered names that shift when a node is put in between do not mislead: structure goes first.
+A graph is its nodes with what tells them apart, whatever they are called. A node is found from its inputs (same
+operator and attributes on tensors that correspond), from its readers (what makes the corresponding input of a node
+already found), by its name, or because nothing else in either graph looks like it. Numbered names that shift when a
+node is put in between do not mislead: structure goes first.
 """
 
+import hashlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from itertools import islice
+from typing import Any
 
-from layerwise._tool.debugtools.diff.sides import GraphSide, Signature
+import numpy as np
+from numpy.typing import NDArray
+
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.records import Node
+from layerwise._tool.backends.model.structure import TensorRecord
+from layerwise._tool.surgery.inspect.view import Elided, GraphView
+from layerwise._tool.surgery.model.topological_order import topological_order
+
+Signature = tuple[Any, ...]
+BLOCK = 1 << 20
+Bytes = NDArray[np.uint8]
+
+
+def raw(array: NDArray[np.generic]) -> Bytes:
+    """The bytes of an array, its own memory where it is contiguous."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def blocks(data: Bytes) -> Iterator[Bytes]:
+    """Yield consecutive blocks."""
+    for start in range(0, data.size, BLOCK):
+        yield data[start : start + BLOCK]
+
+
+class GraphSide:
+    """A graph to be matched. inputs, outputs: names, in order; labels: of nodes, as people know them.
+
+    signatures: operator and attributes of each node, equal where they are equal in the other model, wherever the values
+    of tensors lie.
+    """
+
+    def __init__(self, view: GraphView, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        self.view, self.inputs, self.outputs = view, list(inputs), list(outputs)
+        self.nodes: list[Node] = list(view.nodes())
+        self.labels = [node.name or next(filter(None, node.outputs), "") for node in self.nodes]
+        self.signatures = [self._signature(node) for node in self.nodes]
+        self.weights: dict[str, TensorRecord] = {}
+        for tensor in view.initializers:
+            self.weights.setdefault(tensor.name, tensor)
+        self.maker: dict[str, tuple[int, int]] = {}
+        for number, node in enumerate(self.nodes):
+            for slot, name in enumerate(node.outputs):
+                if name:
+                    self.maker.setdefault(name, (number, slot))
+
+    @cached_property
+    def by_label(self) -> dict[str, int]:
+        """The node of a label, for labels that only one node has."""
+        found: dict[str, int] = {}
+        for number, label in enumerate(self.labels):
+            found[label] = -1 if label in found else number
+        return {label: number for label, number in found.items() if number >= 0 and label}
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The nodes in topological order (in the file's where there is none)."""
+        maker = self.maker
+        return topological_order([[maker[n][0] for n in node.inputs if n in maker] for node in self.nodes])[0]
+
+    @cached_property
+    def readers(self) -> list[list[str]]:
+        """The operators that read each node's outputs, sorted."""
+        found: list[list[str]] = [[] for _ in self.nodes]
+        for node in self.nodes:
+            for name in node.inputs:
+                if name in self.maker:
+                    found[self.maker[name][0]].append(node.op)
+        return [sorted(operators) for operators in found]
+
+    def has_body(self, number: int) -> bool:
+        """Whether a node has a body in one of its attributes."""
+        node = self.nodes[number]
+        return _may_have_body(self.view.attribute_bytes(node)) and any(
+            isinstance(value, GraphView) for _, value in self.view.attributes(node)
+        )
+
+    def digest(self, tensor: TensorRecord) -> bytes | None:
+        """A hash of type, shape and values, None for values that cannot be had."""
+        with suppress(LayerwiseError):
+            array = self.view.array(tensor)
+            digest = hashlib.blake2b(f"{array.dtype} {array.shape}".encode(), digest_size=16)
+            if array.dtype.hasobject:
+                digest.update(repr(array.tolist()).encode())
+            else:
+                for block in blocks(raw(array)):
+                    digest.update(block.data)
+            return digest.digest()
+        return None
+
+    def _signature(self, node: Node) -> Signature:
+        raw_attributes = self.view.attribute_bytes(node)
+        placed = any(b"location" in data for data in raw_attributes)
+        if placed or _may_have_body(raw_attributes):  # where tensors lie and what a body's are called does not matter
+            return node.op, node.domain, node.overload, *sorted(self._content(node))
+        return node.op, node.domain, node.overload, *sorted(raw_attributes)
+
+    def _content(self, node: Node) -> Iterator[str]:
+        for name, value in self.view.attributes(node):
+            yield f"{name} {self._text(value)}"
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, TensorRecord):
+            return str(self.digest(value))
+        if isinstance(value, GraphView):
+            return ",".join(node.op for node in value.nodes())
+        return f"{value.values} {value.total}" if isinstance(value, Elided) else repr(value)
+
+
+def _may_have_body(attributes: Sequence[bytes]) -> bool:
+    """Whether the tag of a graph or of graphs (fields 6 and 11 of an AttributeProto) is among the bytes."""
+    return any(b"\x32" in data or b"\x5a" in data for data in attributes)
+
 
 _Key = tuple[Signature, tuple[str, ...]]
 _UNKNOWN = "\0"  # no tensor's name

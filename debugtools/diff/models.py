@@ -14,6 +14,7 @@ from layerwise._tool.backends.tensors import format_shape
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, Tolerances
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
+from layerwise._tool.debugtools.diff.matching import GraphSide
 from layerwise._tool.debugtools.diff.nodes import (
     NodeChanges,
     Weights,
@@ -24,7 +25,6 @@ from layerwise._tool.debugtools.diff.nodes import (
     operator,
 )
 from layerwise._tool.debugtools.diff.outcome import DiffOutcome
-from layerwise._tool.debugtools.diff.sides import GraphSide
 from layerwise._tool.debugtools.diff.spec import DiffSpec
 from layerwise._tool.surgery.inspect.view import GraphView, open_view
 

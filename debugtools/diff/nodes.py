@@ -11,9 +11,8 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
-from layerwise._tool.debugtools.diff.matching import Matching
+from layerwise._tool.debugtools.diff.matching import GraphSide, Matching
 from layerwise._tool.debugtools.diff.outcome import Section
-from layerwise._tool.debugtools.diff.sides import GraphSide
 from layerwise._tool.surgery.inspect.text import attribute_text
 from layerwise._tool.surgery.inspect.view import GraphView
 

@@ -17,7 +17,7 @@ from layerwise._tool.surgery.history.tree import edits_to_json, read_edits
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.script.export import export_script
-from layerwise._tool.surgery.types.declared import settled
+from layerwise._tool.surgery.types.incremental import settled
 from layerwise._tool.surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.surgery.history.tree import History
 from layerwise._tool.surgery.model.structure import Structure
-from layerwise._tool.surgery.types.declared import settled
+from layerwise._tool.surgery.types.incremental import settled
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext

@@ -47,6 +47,12 @@ class Algorithm:
         """Return what distinguishes implementations, apart from formats."""
         return f"(Implementation: {self.implementation}, Tactic: {self.tactic})"
 
+    def fields(self) -> dict[str, Any]:
+        """Return the same for machines, with formats."""
+        sides = {"inputs": self.inputs, "outputs": self.outputs}
+        tensors = {name: [{**vars(t), "strides": list(t.strides)} for t in side] for name, side in sides.items()}
+        return {"implementation": self.implementation, "tactic": self.tactic, **tensors}
+
     def __str__(self) -> str:
         return f"{self.brief} | Inputs: {self.inputs} | Outputs: {self.outputs}"
 
@@ -62,6 +68,10 @@ class CacheTactic:
     def brief(self) -> str:
         """The same as the whole."""
         return f"(Tactic: {self.tactic}, Kernel: {self.kernel or 'not named'})"
+
+    def fields(self) -> dict[str, Any]:
+        """Return the same for machines."""
+        return {"tactic": self.tactic, "kernel": self.kernel}
 
     def __str__(self) -> str:
         return self.brief

@@ -2,9 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.debugtools.locate.rows import LocateResult
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 
@@ -18,10 +16,7 @@ def locate(context: "JobContext") -> LocateResult:
     Emits rows of the tables layers and suspects; returns the suspects, worst first. LayerwiseError for what the user
     can mend.
     """
-    try:
-        spec = msgspec.convert(context.params, LocateSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of what to locate does not fit: {error}") from None
+    spec = read_spec(context.params, LocateSpec, "what to locate")
     return context.resumed(lambda: _locate(context, spec), ["layers", "feeds"])
 
 

@@ -18,8 +18,7 @@ from layerwise._tool.debugtools.compare.sides.stream import SessionPool, observi
 from layerwise._tool.debugtools.locate.inside import Pair
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part, held
 from layerwise._tool.debugtools.locate.walk import Reference, Walk, find_points
-from layerwise._tool.surgery.cut.explode import Exploder
-from layerwise._tool.surgery.cut.regions import Regions
+from layerwise._tool.surgery.cut.explode import Exploder, Regions
 from layerwise._tool.surgery.cut.sizes import Estimate, estimates
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import NDArray
@@ -14,8 +13,15 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.variants import loads_engine
-from layerwise._tool.debugtools.compare.memory import Limits, keep_for_reuse, keep_nothing_back, limits, peak, resident
+from layerwise._tool.backends.trt.options import loads_engine
+from layerwise._tool.debugtools.compare.memory import (
+    Limits,
+    keep_for_reuse,
+    keep_nothing_back,
+    limits,
+    over_budget,
+    resident,
+)
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
@@ -77,10 +83,11 @@ def plain_runs_differ(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Fe
     return False
 
 
-class LocateRun:
+class LocateRun(ExitStack):
     """Holds what lives as long as the job's work. A context manager: leaving it closes sessions."""
 
     def __init__(self, context: "JobContext", spec: LocateSpec, setup: Setup) -> None:
+        super().__init__()
         self.context, self.spec, self.setup = context, spec, setup
         self.started = time.perf_counter()
         self.suspect, self.reference = two_sides(setup.sides)
@@ -96,16 +103,10 @@ class LocateRun:
         self.findings = Findings(self.suspect, self.reference)
 
     def __enter__(self) -> Self:
-        self._stack = ExitStack()
-        self._stack.callback(self.setup.close)
+        self.callback(self.setup.close)
         for pool in self._pools:
-            self._stack.callback(pool.close)
+            self.callback(pool.close)
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
 
     def run(self) -> LocateResult:
         """Run all iterations and return the job's result."""
@@ -154,7 +155,7 @@ class LocateRun:
         from layerwise._tool.debugtools.engines.node_map.trace import EngineTrace
 
         trace = EngineTrace(self.suspect, folder, self._limits().waiting)
-        self._stack.callback(trace.close)
+        self.callback(trace.close)
         self.suspect.observe(trace.begin(feed))
         self.findings.engine = trace.layers
         for layer in trace.layers:
@@ -195,21 +196,14 @@ class LocateRun:
         return "executed" if self.suspect.observed.executed else "every"
 
     def _result(self) -> LocateResult:
-        for text in [*self.findings.unmatched(), *self._over_budget()]:
+        over = over_budget(self.spec.compare.memory_budget, "a single node or the process itself")
+        for text in filter(None, [*self.findings.unmatched(), over]):
             self.context.warn(text)
         rows = self.findings.rows(self.spec.top)
         for row in rows:
             self.context.row("suspects", row)
         seconds = time.perf_counter() - self.started
         return self.findings.result(rows, seconds, [side.name for side in self.setup.sides])
-
-    def _over_budget(self) -> Iterator[str]:
-        budget, used = self.spec.compare.memory_budget, peak()
-        if budget is not None and used > 1.1 * budget:
-            yield (
-                f"the memory budget of {budget / 1e6:.0f} MB was not kept: {used / 1e6:.0f} MB were used, "
-                "which a single node or the process itself needs"
-            )
 
 
 def two_sides(sides: list[Side]) -> tuple[ModelSide, Side]:

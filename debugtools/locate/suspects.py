@@ -14,7 +14,7 @@ from layerwise._tool.debugtools.compare.table.layers import LEAP
 from layerwise._tool.debugtools.compare.table.places import Place
 from layerwise._tool.debugtools.locate.rows import Inside, NodeRow, SuspectRow
 from layerwise._tool.debugtools.locate.tensor_error import Error
-from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.model.structure import node_label
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut

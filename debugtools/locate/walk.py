@@ -12,6 +12,7 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.model.reads import MissingTensor
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
@@ -19,8 +20,8 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import Blocked
 from layerwise._tool.debugtools.locate.part import LocalRuns, Result, fit, fits, nudged
 from layerwise._tool.debugtools.locate.tensor_error import relative_l2
+from layerwise._tool.surgery.cut.explode import Regions
 from layerwise._tool.surgery.cut.randomness import Randomness
-from layerwise._tool.surgery.cut.regions import Regions
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
@@ -250,10 +251,15 @@ class Walk:
         for name in self.regions.joint(names).feeds:
             point = self._points.get(name)
             if point is None:
-                feed[name] = self.feed[name]
+                feed[name] = self._fed(name)
             else:
                 feed[name] = point.fed(fit(self._reference.get(point.name), self._types.get(name)))
         return feed
+
+    def _fed(self, name: str) -> Array:
+        if name not in self.feed:
+            raise LayerwiseError(f"the suspect fails: {MissingTensor(name)}")
+        return self.feed[name]
 
     def _met(self, tensor: str, made: Array | None, local: Result) -> Met:
         point = self._points[tensor]

@@ -2,7 +2,10 @@
 
 from typing import Literal
 
-from layerwise._tool.backends.specs import Spec
+import msgspec
+
+from layerwise._tool.backends.specs import RunnerSpec, Spec
+from layerwise._tool.backends.trt.options import TrtOptions, trt_options
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 Mode = Literal["bisect", "linear", "ddmin"]
@@ -11,8 +14,8 @@ Mode = Literal["bisect", "linear", "ddmin"]
 class CheckSpec(Spec, frozen=True):
     """A command that judges: no shell, run in a folder of its own that links to all that is in the job's.
 
-    fail_codes, ignore_fail_codes, fail_regex: as `debugtools.search.judges.pass_rule` says. timeout: seconds; what
-    takes longer is skipped. parallel: how many run side by side. environment: variables over the job's own.
+    fail_codes, ignore_fail_codes, fail_regex: as `debugtools.search.judges.command.PassRule` says. timeout: seconds;
+    what takes longer is skipped. parallel: how many run side by side. environment: variables over the job's own.
     """
 
     command: list[str]
@@ -70,3 +73,66 @@ class DebugSpec(Spec, frozen=True):
     confidence: float = 0.95
     rate: float = 0.1
     flaky: FlakySpec | None = None
+
+    def sides(self, *, anew: bool = False) -> CompareSpec:
+        """The comparison that the search rests on; without runners, onnxruntime on the CPU makes the tensors.
+
+        anew: the suspect is built anew each time it is opened, for what changes from build to build.
+        """
+        from layerwise._tool.backends.trt.options import built_anew
+
+        assert self.compare is not None
+        suspect, *others = self.compare.runners or [RunnerSpec(kind="onnxrt")]
+        return msgspec.structs.replace(self.compare, runners=[built_anew(suspect) if anew else suspect, *others])
+
+
+LowType = Literal["float16", "bfloat16", "int8"]
+
+
+class PrecisionSpec(Spec, frozen=True):
+    """Which nodes must stay in FP32 for the model to pass when the others are low.
+
+    search: the model and its sides, who judges, files. The first side runs the candidates (onnxruntime on the CPU where
+    none is named); the second one is the reference (the FP32 model on the first side's runner where there is none).
+    Its mode: ddmin by predicted effect, then delta debugging; bisect and linear keep the first or last k nodes
+    (direction), as Polygraphy does. Its output: the model that passes.
+    low: the type of the nodes that are not kept; int8 on TensorRT alone, calibrated with the inputs of the comparison.
+    emulate: candidates are FP32 nodes between Cast round trips. None: where two sides judge on a CPU, which would
+        compute low nodes in FP32.
+    limit: verdicts after which ddmin makes a set that passes no smaller.
+    layers: the layer table of the model found; save_layer_outputs: a file for all its tensors and the reference's.
+    """
+
+    search: DebugSpec = DebugSpec()
+    low: LowType = "float16"
+    direction: Literal["forward", "reverse"] = "forward"
+    emulate: bool | None = None
+    limit: int = 200
+    layers: bool = False
+    save_layer_outputs: str | None = None
+
+
+def rounds_like(low: LowType) -> Literal["float16", "bfloat16"]:
+    """The floating type that rounds as `low` does: INT8 keeps 8 bits of the largest value."""
+    return "bfloat16" if low == "int8" else low
+
+
+ENGINE = "polygraphy_debug.engine"
+
+
+class BuildsSpec(Spec, frozen=True):
+    """One repetition of a build.
+
+    search: model, judge, files, and when to stop; its first runner is the engine that is built, of kind "trt".
+    judged: False where that an engine can be built is all that is asked. narrow: then find the tactics that do it.
+    """
+
+    search: DebugSpec
+    judged: bool = True
+    narrow: bool = False
+
+    @property
+    def options(self) -> TrtOptions:
+        """How the engine is built. UsageError where the description holds none."""
+        compare = self.search.compare
+        return trt_options(compare.runners[0].options if compare and compare.runners else {})

@@ -8,13 +8,13 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import to_builtins
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.triage import measure
 from layerwise._tool.debugtools.triage.finding import Case, Finding, JobFolders, SubJobs
@@ -54,10 +54,7 @@ def triage(context: "JobContext") -> TriageResult:
     Emits a row of table steps for each step taken; returns the way, the verdict and the files written. Steps that an
     earlier attempt of the job took are not taken again. LayerwiseError for what the user can mend.
     """
-    try:
-        spec = msgspec.convert(context.params, TriageSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the description of the triage does not fit: {error}") from None
+    spec = read_spec(context.params, TriageSpec, "the triage")
     if len(spec.compare.runners) < 2:
         raise UsageError("a triage needs two sides: --onnxrt with --reference-model GOOD.onnx, for example")
     check_answers(spec.answers)

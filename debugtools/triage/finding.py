@@ -25,7 +25,7 @@ from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
 from layerwise._tool.debugtools.compare.rows import CompareResult, LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.debugtools.locate.rows import NodeRow, SuspectRow
+from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.debugtools.triage.spec import TriageSpec
 
 if TYPE_CHECKING:
@@ -40,21 +40,6 @@ class Sanitized(msgspec.Struct, frozen=True):
 
     before: int = 0
     after: int = 0
-
-
-class Reduced(msgspec.Struct, frozen=True):
-    """What is read of the result of a reduction. found: a set of nodes and a model each."""
-
-    summary: str = ""
-    verified: bool = False
-    found: list["FoundPart"] = []
-
-
-class FoundPart(msgspec.Struct, frozen=True):
-    """A part of the model that fails still."""
-
-    nodes: list[NodeRow] = []
-    path: str | None = None
 
 
 class Bundled(msgspec.Struct, frozen=True):

@@ -1,43 +1,38 @@
 """The first half of the flowchart: does it fail, and what does that depend on? Comparisons only."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from layerwise._tool.backends.specs import FeedSpec
-from layerwise._tool.backends.trt.variants import built_anew, loads_engine
+from layerwise._tool.backends.trt.options import built_anew, loads_engine
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.rows import CompareResult
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
-from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.debugtools.compare.spec import NO_FILES, CompareSpec, MarkSpec
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.spec import LocateSpec
-from layerwise._tool.debugtools.search.precision.engines import full
+from layerwise._tool.debugtools.search.precision.ways import full
+from layerwise._tool.debugtools.search.rows import NodeSearchResult
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.triage.finding import (
     Bundled,
     Case,
     Done,
     Finding,
-    Reduced,
     Sanitized,
     failed,
     outputs_told,
 )
-from layerwise._tool.surgery.sanitize.action import SanitizeJob
-from layerwise._tool.surgery.sanitize.steps import SanitizeSpec
+from layerwise._tool.surgery.sanitize.action import SanitizeJob, SanitizeSpec
 
-_QUIET: dict[str, Any] = {"save_inputs": None, "save_outputs": None, "save_accuracy": None, "save_heatmaps": None,
-                          "save_error_plots": None, "save_input_blob": None}  # fmt: skip
-_FIRST_OTHER_SEED = 2
 _SHOWN = 3
 
 
 def plain(spec: CompareSpec) -> CompareSpec:
     """The comparison of the outputs alone, nothing saved."""
-    return replace(spec, marks=MarkSpec(), observe="auto", **_QUIET)
+    return replace(spec, marks=MarkSpec(), observe="auto", **NO_FILES)
 
 
 def reproduce(case: Case) -> Finding:
@@ -158,12 +153,12 @@ def reduce(case: Case) -> Finding:
     """Is there a smaller model that still fails?"""
     compare = plain(case.spec.compare)
     spec = DebugSpec(compare=compare, output=str(case.folder / "reduced.onnx"))
-    done = case.jobs.run("debug_reduce", spec, "reduce", Reduced)
+    done = case.jobs.run("debug_reduce", spec, "reduce", NodeSearchResult)
     found = done.result.found
     told = [done.problem or done.result.summary]
     if not found or not done.result.verified:
         return Finding("no", told, [done.job])
-    nodes = [node.i for node in found[0].nodes]
+    nodes = [node.i for node in found[0].nodes if node.i is not None]
     return Finding("yes", told, [done.job], {"nodes": nodes, "model": found[0].path})
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from layerwise._tool.debugtools.compare.plots import drawing
+from layerwise._tool.debugtools.compare import plots
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise.datatype import DataType, DataTypeEntry
@@ -174,8 +174,8 @@ def build_heatmaps(
     path = _plot(f"{prefix}.png", save_dir, show)
     if path is not None:
         values = array.to_numpy(arr).astype(float)
-        sheet = drawing.sheet(values, prefix, drawing.worst_panels(values))
-        drawing.save_sheets([sheet], prefix, values.shape, path)
+        sheet = plots.sheet(values, prefix, plots.worst_panels(values))
+        plots.save_sheets([sheet], prefix, values.shape, path)
 
 
 def scatter_plot_error_magnitude(
@@ -191,16 +191,16 @@ def scatter_plot_error_magnitude(
         return
     magnitude = abs(array.to_numpy(reference_output).astype(float))
     title = f"error of {out0_name}\n{runner0_name} against {runner1_name}: {out1_name}"
-    drawing.scatter(magnitude, array.to_numpy(absdiff).astype(float), f"absolute {title}", path)
+    plots.scatter(magnitude, array.to_numpy(absdiff).astype(float), f"absolute {title}", path)
     relative = path.with_stem(f"{path.stem}_relative")
-    drawing.scatter(magnitude, array.to_numpy(reldiff).astype(float), f"relative {title}", relative)
+    plots.scatter(magnitude, array.to_numpy(reldiff).astype(float), f"relative {title}", relative)
 
 
 def draw_differences(
     row: LayerRow, runners: tuple[str, str], a: Any, b: Any, heatmaps: str | None, plots: str | None
 ) -> None:
     """Save plots of the differences of two outputs into folders."""
-    with drawing.Plots(CompareSpec(save_heatmaps=heatmaps, save_error_plots=plots)) as drawn:
+    with plots.Plots(CompareSpec(save_heatmaps=heatmaps, save_error_plots=plots)) as drawn:
         drawn.draw(row, runners, a, b)
 
 
@@ -209,5 +209,5 @@ def _plot(name: str, folder: str | None, show: bool | None) -> Path | None:
         G_LOGGER.warning("plots are saved, not shown: name a folder for them")
     if folder is None:
         return None
-    drawing.need_matplotlib()
+    plots.need_matplotlib()
     return Path(folder) / sanitize_filename(name)

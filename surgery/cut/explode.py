@@ -4,6 +4,12 @@ Fed with the tensors of a reference, each output differs from the reference's by
 *local* error, regardless of earlier errors. Inputs have the names of the tensors that they replace, so nodes and
 bodies are copied unchanged; a tensor that is both cut and made here is output under a new name. Weights stay
 external data in the model's own file.
+
+Regions: the nodes between tensors that another graph also has.
+
+The common tensors of both graphs cut this one. The region of such a tensor is what computes it from other such
+tensors: one node if all its inputs are cut, more if this graph has nodes that the other lacks (casts to FP16 and back,
+the parts of a fused node). Sequences, optionals and maps cannot be fed, so they never cut.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,11 +18,52 @@ from functools import cached_property
 
 import onnx
 
-from layerwise._tool.surgery.cut.regions import Regions
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.model.proto import all_names, fresh
 
-_INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be graph inputs
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What computes one tensor. nodes: positions, in order. feeds: inputs from outside, without weights."""
+
+    nodes: tuple[int, ...]
+    feeds: tuple[str, ...]
+
+
+class Regions:
+    """The regions of a graph cut at the tensors `cuts`."""
+
+    def __init__(self, cut: GraphCut, cuts: Collection[str]) -> None:
+        self._cut = cut
+        self.cuts = frozenset(name for name in cuts if name in cut.maker)
+        self._known: dict[int, Region] = {}
+
+    def of(self, name: str) -> Region:
+        """Return the region of a tensor that a node makes."""
+        i = self._cut.maker[name]
+        if i not in self._known:
+            self._known[i] = self._find(i)
+        return self._known[i]
+
+    def joint(self, names: Sequence[str]) -> Region:
+        """Return the nodes that make all of `names`, each once, and their inputs from outside."""
+        regions = [self.of(name) for name in names]
+        nodes = sorted({i for region in regions for i in region.nodes})
+        return Region(tuple(nodes), tuple(dict.fromkeys(name for region in regions for name in region.feeds)))
+
+    def _find(self, last: int) -> Region:
+        cut = self._cut
+        nodes, waiting, feeds = {last}, [last], dict[str, None]()
+        while waiting:
+            for name in cut.reads[waiting.pop()]:
+                maker = cut.maker.get(name)
+                if maker is None or name in self.cuts:
+                    if name not in cut.initializers and name not in cut.sparse:
+                        feeds[name] = None
+                elif maker not in nodes:
+                    nodes.add(maker)
+                    waiting.append(maker)
+        return Region(tuple(sorted(nodes)), tuple(feeds))
 
 
 @dataclass(frozen=True)
@@ -51,15 +98,12 @@ class Exploder:
         region = self.regions.joint(names)
         taken = [name for name in region.feeds if name in own]
         gives = {self._outside(name) if name in self.regions.cuts else name: name for name in names}
-        part = onnx.ModelProto(ir_version=max(self.cut.model.ir_version, _INPUTS_HOLD_NO_WEIGHTS))
-        part.opset_import.extend(self.cut.model.opset_import)
-        part.functions.extend(self.cut.model.functions)
+        part = self.cut.empty()
         graph = part.graph
-        graph.name = self.cut.model.graph.name or "exploded"
         graph.node.extend(self.cut.nodes[self.cut.maker[name]] for name in taken)
         for i in region.nodes:
             self._add(graph, i)
-        self._add_weights(graph, region.nodes)
+        self.cut.add_weights(graph, region.nodes)
         feeds = [name for name in region.feeds if name not in own]
         for name in feeds:
             graph.input.add(name=name).type.tensor_type.elem_type = types[name]
@@ -82,11 +126,3 @@ class Exploder:
         for place, name in enumerate(node.output):
             if name in self.regions.cuts:
                 node.output[place] = self._outside(name)
-
-    def _add_weights(self, graph: onnx.GraphProto, nodes: Sequence[int]) -> None:
-        cut = self.cut
-        for name in dict.fromkeys(name for i in nodes for name in cut.reads[i]):
-            if name in cut.initializers:
-                graph.initializer.append(cut.initializers[name])
-            elif name in cut.sparse:
-                graph.sparse_initializer.append(cut.sparse[name])

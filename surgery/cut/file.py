@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.filesystem.folders import written_together
-from layerwise._tool.backends.model.protos import all_tensors
+from layerwise._tool.backends.model.protos import all_tensors, set_shape
 from layerwise._tool.backends.tensors import dtype_name, to_onnx
 from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 from layerwise._tool.surgery.saving.streamed import embed, nbytes, write_apart, write_streamed
@@ -65,9 +65,7 @@ def _describe(graph: onnx.GraphProto, tensors: Mapping[str, NDArray[Any]]) -> No
         if value.name in tensors:
             array = tensors[value.name]
             value.type.tensor_type.elem_type = to_onnx(dtype_name(array))
-            value.type.tensor_type.shape.SetInParent()
-            for length in array.shape:
-                value.type.tensor_type.shape.dim.add(dim_value=length)
+            set_shape(value, array.shape)
 
 
 def _taken_out(graph: onnx.GraphProto) -> list[onnx.TensorProto]:

@@ -40,7 +40,7 @@ class Pieces:
                 self.maker.setdefault(name, position)
         self.types = {v.name: _without_shape(v.type) for v in (*graph.input, *graph.value_info, *graph.output)}
         self.order, self.cyclic = self._sorted()
-        functions = {_key(f): f for f in model.functions} if outer is None else outer._functions
+        functions = {(f.domain, f.name, f.overload): f for f in model.functions} if outer is None else outer._functions
         self._functions: dict[FunctionKey, onnx.FunctionProto] = functions
 
     def _sorted(self) -> tuple[list[int], list[int]]:
@@ -135,10 +135,6 @@ def type_of(value: Any) -> onnx.TypeProto | None:
 def _plain(array: np.ndarray[Any, Any]) -> bool:
     """Return whether its elements are numbers or text, not other Python objects (maps)."""
     return array.dtype != object or all(isinstance(item, str | bytes) for item in array.flat)
-
-
-def _key(function: onnx.FunctionProto) -> FunctionKey:
-    return function.domain, function.name, function.overload
 
 
 def _without_shape(kind: onnx.TypeProto) -> onnx.TypeProto:

@@ -6,19 +6,20 @@ between them, the segments run each node once; with optimisation off every tenso
 unsegmented run. Weights stay external data in the model's own file.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import onnx
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.backends.model.reads import captures, reads
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.cut.sizes import Estimate
-from layerwise._tool.surgery.model.node_order import topological
+from layerwise._tool.surgery.model.topological_order import topological
 
 _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be graph inputs
+CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 
 
 @dataclass(frozen=True)
@@ -97,23 +98,32 @@ class GraphCut:
 
     def build(self, segment: Segment, types: Mapping[str, int]) -> bytes:
         """Return the segment as a serialised ModelProto; `types`: ONNX element types of its feeds."""
-        part = onnx.ModelProto(ir_version=max(self.model.ir_version, _INPUTS_HOLD_NO_WEIGHTS))
-        part.opset_import.extend(self.model.opset_import)
-        part.functions.extend(self.model.functions)
+        part = self.empty()
         graph = part.graph
-        graph.name = self.model.graph.name or "segment"
         graph.node.extend(self.nodes[i] for i in segment.nodes)
-        for name in dict.fromkeys(name for i in segment.nodes for name in self.reads[i]):
-            if name in self.initializers and name not in types:
-                graph.initializer.append(self.initializers[name])
-            elif name in self.sparse:
-                graph.sparse_initializer.append(self.sparse[name])
+        self.add_weights(graph, segment.nodes, types)
         for name in segment.feeds:
             graph.input.add(name=name).type.tensor_type.elem_type = types[name]
         for name in segment.gives:
             graph.output.add(name=name)
         data: bytes = part.SerializeToString()
         return data
+
+    def empty(self) -> onnx.ModelProto:
+        """Return a model for a part of this one: with its opsets, its functions and its name."""
+        part = onnx.ModelProto(ir_version=max(self.model.ir_version, _INPUTS_HOLD_NO_WEIGHTS))
+        part.opset_import.extend(self.model.opset_import)
+        part.functions.extend(self.model.functions)
+        part.graph.name = self.model.graph.name or "part"
+        return part
+
+    def add_weights(self, graph: onnx.GraphProto, nodes: Iterable[int], fed: Container[str] = ()) -> None:
+        """Add to `graph` the weights that these nodes read, except those that are fed."""
+        for name in dict.fromkeys(name for i in nodes for name in self.reads[i]):
+            if name in self.initializers and name not in fed:
+                graph.initializer.append(self.initializers[name])
+            elif name in self.sparse:
+                graph.sparse_initializer.append(self.sparse[name])
 
     def _segment(self, nodes: list[int], wanted: set[str], last: Mapping[str, int]) -> Segment:
         made = {name for i in nodes for name in self.nodes[i].output if name}
@@ -162,19 +172,14 @@ class GraphCut:
 
     def _made_bytes(self, i: int, wanted: set[str], known: Mapping[str, Estimate], sizes: dict[str, int]) -> int:
         """Return the bytes of a node's requested outputs. An unknown size is taken to be that of its largest input."""
-        guess = max(
-            (self._size(name, known, sizes) for name in self.reads[i] if name not in self.initializers),
-            default=0,
-        )
+        read = (name for name in self.reads[i] if name not in self.initializers)
+        guess = max((sizes.get(name) or known.get(name, _UNKNOWN).nbytes or 0 for name in read), default=0)
         made = 0
         for name in self.nodes[i].output:
             nbytes = known.get(name, _UNKNOWN).nbytes
             sizes[name] = guess if nbytes is None else nbytes
             made += sizes[name] if name in wanted else 0
         return made
-
-    def _size(self, name: str, known: Mapping[str, Estimate], sizes: Mapping[str, int]) -> int:
-        return sizes.get(name) or known.get(name, _UNKNOWN).nbytes or 0
 
 
 _UNKNOWN = Estimate()
@@ -185,3 +190,25 @@ def _external_bytes(tensor: onnx.TensorProto) -> int:
         if entry.key == "length" and entry.value.isdigit():
             return int(entry.value)
     return 0
+
+
+def bodies(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
+    """Return the bodies of a node, each with the name of its attribute."""
+    return ((attribute.name, attribute.g) for attribute in node.attribute if attribute.HasField("g"))
+
+
+def body_graph(outer: GraphCut, body: onnx.GraphProto, types: Mapping[str, int]) -> GraphCut:
+    """Return a body as a separate graph: its captures become inputs, or weights if they are weights outside.
+
+    types: ONNX element types of tensors that may be captured. Weights stay in place, as in `outer`.
+    """
+    model = outer.empty()
+    model.graph.CopyFrom(body)
+    for name in captures(body):
+        if name in outer.initializers:
+            model.graph.initializer.append(outer.initializers[name])
+        elif name in outer.sparse:
+            model.graph.sparse_initializer.append(outer.sparse[name])
+        else:
+            model.graph.input.add(name=name).type.tensor_type.elem_type = types.get(name, 0)
+    return GraphCut(model)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from layerwise._tool.backends.model.protos import inferred
+from layerwise._tool.backends.model.protos import inferred, set_shape
 from layerwise._tool.backends.tensors import dtype_name, packed_nbytes
 
 
@@ -28,11 +28,7 @@ def estimates(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> di
 
     `model`: a structure; it is not changed. If inference fails, only declared types are known.
     """
-    fixed = onnx.ModelProto()
-    fixed.CopyFrom(model)
-    for value in fixed.graph.input:
-        if value.name in shapes and value.type.HasField("tensor_type"):
-            _set_shape(value, shapes[value.name])
+    fixed = with_input_shapes(model, shapes)
     known = _inferred(fixed, values=False)
     complete = all(
         name in known and known[name].nbytes is not None for node in model.graph.node for name in node.output
@@ -42,18 +38,21 @@ def estimates(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> di
     return _inferred(fixed, values=True)
 
 
+def with_input_shapes(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> onnx.ModelProto:
+    """Return a copy of the model whose inputs have these shapes, where they are tensors."""
+    fixed = onnx.ModelProto()
+    fixed.CopyFrom(model)
+    for value in fixed.graph.input:
+        if value.name in shapes and value.type.HasField("tensor_type"):
+            set_shape(value, shapes[value.name])
+    return fixed
+
+
 def _inferred(model: onnx.ModelProto, *, values: bool) -> dict[str, Estimate]:
     with suppress(Exception):  # any model that inference cannot handle; the sizes are only a plan
         model = inferred(model, values=values)
     graph = model.graph
     return {value.name: _estimate(value) for value in (*graph.input, *graph.output, *graph.value_info)}
-
-
-def _set_shape(value: onnx.ValueInfoProto, shape: Sequence[int]) -> None:
-    dims = value.type.tensor_type.shape.dim
-    del dims[:]
-    for length in shape:
-        dims.add().dim_value = length
 
 
 def _estimate(value: onnx.ValueInfoProto) -> Estimate:

@@ -7,19 +7,33 @@ import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.edits.attributes import SetAttribute, SetOp
+from layerwise._tool.surgery.edits.attributes import RenameNode, RenameTensor, SetAttribute, SetOp
 from layerwise._tool.surgery.edits.base import Edit, EditError
-from layerwise._tool.surgery.edits.inputs import AddInput, SetInputs
-from layerwise._tool.surgery.edits.names import RenameNode, RenameTensor
+from layerwise._tool.surgery.edits.ends import (
+    AddInput,
+    DebugOutputs,
+    MarkOutputs,
+    SetInputs,
+    SetOutputs,
+    Tensor,
+    UnmarkOutputs,
+)
 from layerwise._tool.surgery.edits.nodes import AddNode, Bypass, DeleteNodes, InsertNode, ReplaceNode
 from layerwise._tool.surgery.edits.operands import Constant
-from layerwise._tool.surgery.edits.outputs import DebugOutputs, MarkOutputs, SetOutputs, UnmarkOutputs
 from layerwise._tool.surgery.edits.patterns import InsertBetween, ReplacePattern
 from layerwise._tool.surgery.edits.shapes import FreezeDims, SetBatch, SetShape, UpperBounds
-from layerwise._tool.surgery.edits.tensors import Tensor
-from layerwise._tool.surgery.edits.tidying import CleanUp, Deduplicate, RemoveInputs, Toposort
 from layerwise._tool.surgery.edits.weights import AddWeight, SetWeights, Sparsify
-from layerwise._tool.surgery.edits.whole import ConvertPrecision, Extract, Fold, InferShapes, SetOpset
+from layerwise._tool.surgery.edits.whole import (
+    CleanUp,
+    ConvertPrecision,
+    Deduplicate,
+    Extract,
+    Fold,
+    InferShapes,
+    RemoveInputs,
+    SetOpset,
+    Toposort,
+)
 from layerwise._tool.surgery.model.structure import Structure
 
 __all__ = ["AnyEdit", "Constant", "Edit", "EditError", "Tensor", "apply_all", "edit_from", "edits_from_json"]

@@ -11,10 +11,16 @@ from layerwise._tool.backends.model.reads import reads
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
 from layerwise._tool.surgery.edits.operands import Operand, add_operand, attributes
-from layerwise._tool.surgery.model.structure import Graph, Structure
-from layerwise._tool.surgery.rewrite.bypassing import bypassed, without_unread
-from layerwise._tool.surgery.rewrite.placing import in_time, placed
-from layerwise._tool.surgery.rewrite.rewiring import making, reading, without_values
+from layerwise._tool.surgery.model.structure import AnyGraph, Graph, Structure
+from layerwise._tool.surgery.rewrite.rewiring import (
+    bypassed,
+    in_time,
+    making,
+    placed,
+    reading,
+    without_unread,
+    without_values,
+)
 from layerwise._tool.surgery.rewrite.tidy import map_bodies
 
 
@@ -50,7 +56,7 @@ class Bypass(Edit, frozen=True, tag="bypass", kw_only=True):
     def _applied(self, structure: Structure) -> Structure:
         count = [0]
 
-        def within(graph: Graph) -> Graph:
+        def within(graph: AnyGraph) -> AnyGraph:
             graph = map_bodies(graph, within)
             nodes = [node for node in graph.nodes if is_op(node, self.ops)]
             count[0] += len(nodes)
@@ -59,7 +65,6 @@ class Bypass(Edit, frozen=True, tag="bypass", kw_only=True):
         result = within(structure)
         if not count[0]:
             raise LayerwiseError("no node is of that type")
-        assert isinstance(result, Structure)
         return result
 
 

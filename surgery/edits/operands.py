@@ -99,11 +99,16 @@ def add_operand(graph: Graph, operand: Operand, wish: str) -> tuple[Graph, str]:
             raise LayerwiseError(f"there is no tensor {shown(operand, 120)!r}")
         return graph, operand
     name = graph.fresh(wish)
-    tensor = operand.tensor(name)
+    return with_constant(graph, operand, name), name
+
+
+def with_constant(graph: Graph, constant: Constant, name: str) -> Graph:
+    """Return the graph with a new tensor: an initializer, or a node in a function."""
+    tensor = constant.tensor(name)
     if graph.is_function:
         node = helper.make_node("Constant", [], [name], graph.fresh_node(name), value=tensor)
-        return graph.with_(nodes=(node, *graph.nodes)), name
-    return graph.with_(initializers={**graph.initializers, name: tensor}), name
+        return graph.with_(nodes=(node, *graph.nodes))
+    return graph.with_(initializers={**graph.initializers, name: tensor})
 
 
 def _fitting(value: Any, kind: str) -> Any:

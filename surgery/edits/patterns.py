@@ -1,6 +1,6 @@
-"""Edits of many nodes at once, found by operator chains."""
+"""Edits of many nodes at once, found by operator chains or by the tensors around them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -12,9 +12,56 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
 from layerwise._tool.surgery.edits.nodes import is_op
 from layerwise._tool.surgery.edits.operands import Operand, add_operand, attributes
+from layerwise._tool.surgery.extract.structure import check_defined
 from layerwise._tool.surgery.model.structure import Graph, Nodes, Structure, changed
-from layerwise._tool.surgery.rewrite.rewiring import making, reading, without_values
-from layerwise._tool.surgery.rewrite.tidy import cleaned
+from layerwise._tool.surgery.rewrite.rewiring import making, reading, reread, without_values
+from layerwise._tool.surgery.rewrite.tidy import cleaned, cleaned_model, in_order, unmade
+
+
+def insert_between(
+    model: Structure,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    op: str,
+    name: str = "",
+    attrs: Mapping[str, Any] | None = None,
+) -> Structure:
+    """Return the model in which a node `op` computes `outputs` from `inputs`; what did so before is removed if unused.
+
+    An output that is also an input becomes a separate tensor, which all readers of the input read instead: the node
+    is inserted on that tensor. A graph output keeps its name. attrs: numbers, text and lists of them.
+    UsageError for an unknown tensor; LayerwiseError if an input depends on an output.
+    """
+    check_defined(model, (*inputs, *outputs))
+    reads, makes = list(inputs), list(outputs)
+    for i, tensor in enumerate(outputs):
+        if tensor in inputs:
+            model, before, after = _split(model, tensor)
+            reads = [before if other == tensor else other for other in reads]
+            makes[i] = after
+    rest = unmade(model, makes)
+    node = helper.make_node(op, reads, makes, name or rest.fresh_node(f"{op}_inserted"))
+    node.attribute.extend(attributes(attrs or {}, op))
+    return _finished(rest, node)
+
+
+def _finished(model: Structure, node: onnx.NodeProto) -> Structure:
+    place = {name: i for i, other in enumerate(model.nodes) for name in other.output}
+    after = max((place[name] + 1 for name in node.input if name in place), default=0)
+    model = model.with_(nodes=(*model.nodes[:after], node, *model.nodes[after:]))
+    return in_order(cleaned_model(model))
+
+
+def _split(model: Structure, tensor: str) -> tuple[Structure, str, str]:
+    """Split a tensor in two: one for its maker, one for its readers."""
+    if not model.read_outside(tensor) or tensor not in model.lookups.makers:
+        after = model.fresh(f"{tensor}_inserted")
+        outputs = tuple(changed(v, name=after) if v.name == tensor else v for v in model.outputs)
+        return reread(model, {tensor: after}).with_(outputs=outputs), tensor, after
+    before = model.fresh(f"{tensor}_inserted")
+    maker = model.lookups.makers[tensor]
+    split = model.replaced({id(maker): [making(maker, {tensor: before})]})
+    return split, before, tensor
 
 
 class ReplacePattern(GraphEdit, frozen=True, tag="replace-pattern", kw_only=True):
@@ -80,8 +127,6 @@ class InsertBetween(Edit, frozen=True, tag="insert-between", kw_only=True):
         return f"put {shown(self.op, 60)} between {listed(self.inputs)} and {listed(self.outputs)}"
 
     def _applied(self, structure: Structure) -> Structure:
-        from layerwise._tool.surgery.edits.insert import insert_between
-
         return insert_between(structure, self.inputs, self.outputs, self.op, self.name, self.attributes)
 
 

@@ -7,12 +7,12 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.protos import dims_of, set_shape
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.edits.base import Edit, listed
-from layerwise._tool.surgery.edits.tensors import Dim, Length, Tensor, set_shape
-from layerwise._tool.surgery.model.structure import Graph, Structure, changed
-from layerwise._tool.surgery.rewrite.placing import placed
-from layerwise._tool.surgery.rewrite.rewiring import reread
+from layerwise._tool.surgery.edits.ends import Length, Tensor
+from layerwise._tool.surgery.model.structure import AnyGraph, Structure, changed
+from layerwise._tool.surgery.rewrite.rewiring import placed, reread
 from layerwise._tool.surgery.rewrite.tidy import map_bodies
 from layerwise._tool.surgery.types.incremental import types_of
 from layerwise._tool.surgery.types.unbounded import unbounded_tensors
@@ -76,17 +76,16 @@ class FreezeDims(Edit, frozen=True, tag="freeze-dims", kw_only=True):
         if unknown:
             raise LayerwiseError(f"no input has a dimension {shown(unknown[0], 80)!r}")
 
-        def frozen(graph: Graph) -> Graph:
+        def frozen(graph: AnyGraph) -> AnyGraph:
             freeze = _frozen_by(self.dims)
-            return map_bodies(graph, frozen).with_(
+            graph = map_bodies(graph, frozen)
+            return graph.with_(
                 inputs=tuple(map(freeze, graph.inputs)),
                 outputs=tuple(map(freeze, graph.outputs)),
                 values={name: freeze(value) for name, value in graph.values.items()},
             )
 
-        result = frozen(structure)
-        assert isinstance(result, Structure)
-        return result
+        return frozen(structure)
 
 
 class UpperBounds(Edit, frozen=True, tag="upper-bounds", kw_only=True):
@@ -112,12 +111,6 @@ class UpperBounds(Edit, frozen=True, tag="upper-bounds", kw_only=True):
         return structure
 
 
-def dims_of(value: onnx.ValueInfoProto) -> list[Dim]:
-    """Return the dimensions of a value: numbers, symbols, None."""
-    dims = value.type.tensor_type.shape.dim
-    return [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in dims]
-
-
 def _frozen_by(sizes: Mapping[str, int]) -> Callable[[onnx.ValueInfoProto], onnx.ValueInfoProto]:
     def freeze(value: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
         dims = dims_of(value)
@@ -138,6 +131,4 @@ def _limited(structure: Structure, name: str, limit: int, known: Mapping[str, on
     node = helper.make_node("Min", [name, bound], [output], structure.fresh_node(f"{name}_limit"))
     reading = reread(structure, {name: output})
     weights = {**structure.initializers, bound: numpy_helper.from_array(array, bound)}
-    limited = placed(reading.with_(initializers=weights), node)
-    assert isinstance(limited, Structure)
-    return limited
+    return placed(reading.with_(initializers=weights), node)

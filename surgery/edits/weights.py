@@ -1,12 +1,10 @@
 """Edits of weights."""
 
-import onnx
-
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.formats.npy import array_from_npy
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
-from layerwise._tool.surgery.edits.operands import Constant
+from layerwise._tool.surgery.edits.operands import Constant, with_constant
 from layerwise._tool.surgery.model.structure import Graph, Structure
 from layerwise._tool.surgery.weights.arrays import with_weights
 from layerwise._tool.surgery.weights.sparsity import prune_2_4
@@ -40,11 +38,7 @@ class AddWeight(GraphEdit, frozen=True, tag="add-weight", kw_only=True):
     def _changed(self, graph: Graph) -> Graph:
         if not self.name or graph.taken(self.name):
             raise LayerwiseError("that name is taken")
-        tensor: onnx.TensorProto = self.value.tensor(self.name)
-        if graph.is_function:
-            node = onnx.helper.make_node("Constant", [], [self.name], graph.fresh_node(self.name), value=tensor)
-            return graph.with_(nodes=(node, *graph.nodes))
-        return graph.with_(initializers={**graph.initializers, self.name: tensor})
+        return with_constant(graph, self.value, self.name)
 
 
 class Sparsify(Edit, frozen=True, tag="sparsify", kw_only=True):

@@ -1,26 +1,79 @@
 """Edits of the whole model, implemented elsewhere in surgery."""
 
+from dataclasses import fields
 from typing import Annotated, Literal
 
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.edits.base import Edit, listed
-from layerwise._tool.surgery.edits.tensors import Tensor
-from layerwise._tool.surgery.extract.ends import End
+from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
+from layerwise._tool.surgery.edits.ends import Tensor
 from layerwise._tool.surgery.extract.structure import around, borders, extract
-from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.extract.wire import End
+from layerwise._tool.surgery.folding.options import FoldOptions
+from layerwise._tool.surgery.model.structure import Graph, Structure
 from layerwise._tool.surgery.precision.conversion import labels, to_low_precision
 from layerwise._tool.surgery.precision.plan import LowType
+from layerwise._tool.surgery.rewrite.deduplicate import deduplicated
 from layerwise._tool.surgery.rewrite.opset import convert_opset
+from layerwise._tool.surgery.rewrite.tidy import cleaned_model, in_order
 from layerwise._tool.surgery.types.incremental import types_of
+
+
+class CleanUp(Edit, frozen=True, tag="clean-up"):
+    """Remove nodes, weights and functions that no output needs, bodies included."""
+
+    def describe(self) -> str:
+        return "clean up"
+
+    def _applied(self, structure: Structure) -> Structure:
+        return cleaned_model(structure)
+
+
+class Toposort(GraphEdit, frozen=True, tag="toposort", kw_only=True):
+    """Sort nodes topologically."""
+
+    def describe(self) -> str:
+        return f"sort topologically{place(self.scope)}"
+
+    def _changed(self, graph: Graph) -> Graph:
+        return in_order(graph)
+
+
+class Deduplicate(Edit, frozen=True, tag="deduplicate"):
+    """Keep one of each set of nodes that compute the same, and of equal weights."""
+
+    def describe(self) -> str:
+        return "deduplicate"
+
+    def _applied(self, structure: Structure) -> Structure:
+        return deduplicated(structure)
+
+
+class RemoveInputs(GraphEdit, frozen=True, tag="remove-input", kw_only=True):
+    """Remove graph inputs that nothing reads; all of them if none are named."""
+
+    tensors: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        return f"remove {'input ' + listed(self.tensors) if self.tensors else 'unused inputs'}{place(self.scope)}"
+
+    def _changed(self, graph: Graph) -> Graph:
+        read = graph.lookups.readers.keys() | set(graph.output_names)
+        for name in self.tensors:
+            if name not in graph.input_names:
+                raise LayerwiseError(f"{listed([name])} is no input of the graph")
+            if name in read:
+                raise LayerwiseError(f"{listed([name])} is still read")
+        gone = set(self.tensors) or set(graph.input_names) - read
+        return graph.with_(inputs=tuple(value for value in graph.inputs if value.name not in gone))
 
 
 class Fold(Edit, frozen=True, tag="fold", kw_only=True):
     """Fold constants; needs onnxruntime, so run it where native code may crash.
 
-    Options as in `surgery.folding.structure.FoldOptions`.
+    Options as in `surgery.folding.options.FoldOptions`.
     """
 
     heavy = True
@@ -34,17 +87,10 @@ class Fold(Edit, frozen=True, tag="fold", kw_only=True):
         return "fold constants"
 
     def _applied(self, structure: Structure) -> Structure:
-        from layerwise._tool.surgery.folding.options import FoldOptions
         from layerwise._tool.surgery.folding.structure import fold_constants
 
-        options = FoldOptions(
-            passes=self.passes,
-            partitioning=self.partitioning,
-            shapes=self.shapes,
-            infer=self.infer,
-            threshold=self.threshold,
-        )
-        return fold_constants(structure, options)
+        given = {field.name: getattr(self, field.name) for field in fields(FoldOptions)}
+        return fold_constants(structure, FoldOptions(**given))
 
 
 class ConvertPrecision(Edit, frozen=True, tag="convert-precision", kw_only=True):

@@ -6,10 +6,11 @@ from difflib import get_close_matches
 import onnx
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.model.protos import set_shape
 from layerwise._tool.backends.model.reads import reads
 from layerwise._tool.backends.tensors import TensorInfo, to_onnx
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.extract.ends import End
+from layerwise._tool.surgery.extract.wire import End
 from layerwise._tool.surgery.model.structure import Graph, Structure, changed
 from layerwise._tool.surgery.rewrite.tidy import cleaned_model, unmade
 from layerwise._tool.surgery.types.shapes import with_shapes
@@ -21,7 +22,7 @@ def extract(model: Structure, inputs: Sequence[End] | None, outputs: Sequence[En
     Missing shapes and types are the model's, inferred if it does not declare them. Names of tensors of
     the main graph. UsageError for an unknown tensor, or if the outputs need more inputs than these.
     """
-    _check_names(model, [*(inputs or ()), *(outputs or ())])
+    check_defined(model, (end.name for end in (*(inputs or ()), *(outputs or ()))))
     if missing(model, inputs, outputs):
         model = with_shapes(model)[0]
     part = _cut(model, inputs)
@@ -103,9 +104,7 @@ def _cut(model: Structure, inputs: Sequence[End] | None) -> Structure:
     listed = tuple(value for value in model.inputs if value.name in weights)  # before IR 4 every weight is one
     values = {name: value for name, value in model.values.items() if name not in names}
     fed = tuple(_declared(model, end) for end in inputs)
-    cut = unmade(model, names).with_(inputs=(*fed, *listed), initializers=weights, values=values)
-    assert isinstance(cut, Structure)
-    return cut
+    return unmade(model, names).with_(inputs=(*fed, *listed), initializers=weights, values=values)
 
 
 def _declared(model: Structure, end: End) -> onnx.ValueInfoProto:
@@ -116,32 +115,22 @@ def _declared(model: Structure, end: End) -> onnx.ValueInfoProto:
     tensor = value.type.tensor_type
     if weight is not None and not tensor.elem_type:
         tensor.elem_type = weight.data_type
-        _set_shape(value, tuple(weight.dims))
+        set_shape(value, tuple(weight.dims))
     if end.dtype is not None:
         tensor.elem_type = to_onnx(end.dtype)
     if end.shape is not None:
-        _set_shape(value, end.shape)
+        set_shape(value, end.shape)
     return value
 
 
-def _set_shape(value: onnx.ValueInfoProto, shape: Sequence[int | str | None]) -> None:
-    dims = value.type.tensor_type.shape
-    dims.Clear()
-    value.type.tensor_type.shape.SetInParent()
-    for length in shape:
-        if isinstance(length, int):
-            dims.dim.add(dim_value=length)
-        else:
-            dims.dim.add(**({"dim_param": length} if length else {}))
-
-
-def _check_names(model: Structure, ends: Iterable[End]) -> None:
+def check_defined(model: Structure, names: Iterable[str]) -> None:
+    """Raise UsageError, with similar names, for one that is no tensor of the main graph."""
     known = _given(model)
-    for end in ends:
-        if end.name not in known:
-            near = get_close_matches(end.name, [*model.lookups.makers, *model.input_names], n=3)
+    for wanted in names:
+        if wanted not in known:
+            near = get_close_matches(wanted, [*model.lookups.makers, *model.input_names], n=3)
             hint = f"; did you mean {', '.join(shown(name, 80) for name in near)}?" if near else ""
-            raise UsageError(f"Tensor: {shown(end.name, 120)} does not exist in the model{hint}")
+            raise UsageError(f"Tensor: {shown(wanted, 120)} does not exist in the model{hint}")
 
 
 def _check_fed(part: Structure) -> None:

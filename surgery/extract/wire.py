@@ -4,11 +4,20 @@ A faster `surgery.extract.structure` for large models, where selecting is suffic
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from layerwise._tool.surgery.extract.ends import End
 from layerwise._tool.surgery.wire.graph import INITIALIZER, INPUT, NODE, OUTPUT, VALUE, WireGraph
 from layerwise._tool.surgery.wire.pieces import Piece, embedded
+
+
+@dataclass(frozen=True)
+class End:
+    """A tensor that becomes an input or an output. dtype ("float32") and shape: None is the model's own."""
+
+    name: str
+    shape: tuple[int | str | None, ...] | None = None
+    dtype: str | None = None
 
 
 class ExtractedPart:

@@ -74,11 +74,3 @@ def numbers(graph: Graph, name: str, folder: Path | None) -> Sequence[int] | Non
     if np.prod(tensor.dims, dtype=float) > _SMALL:
         return None
     return [int(value) for value in tensor_array(tensor, folder).reshape(-1)]
-
-
-def nbytes(tensor: TensorProto) -> int:
-    """Return the bytes that a weight takes in the file."""
-    for entry in tensor.external_data:
-        if entry.key == "length":
-            return int(entry.value)
-    return int(tensor.ByteSize())

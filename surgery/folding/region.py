@@ -1,4 +1,4 @@
-"""Determines what of one graph can be folded, and which tensors become constants."""
+"""Determines what of one graph can be folded, and computes it with onnxruntime's CPU provider."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,14 +7,68 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, packed_nbytes
-from layerwise._tool.surgery.folding.constants import nbytes, weight
+from layerwise._tool.surgery.folding.constants import weight
 from layerwise._tool.surgery.folding.options import KEPT, SMALL
-from layerwise._tool.surgery.model.structure import Graph
+from layerwise._tool.surgery.model.proto import stored_bytes
+from layerwise._tool.surgery.model.structure import Graph, Structure
+from layerwise._tool.surgery.rewrite.tidy import needed
 
+_PLAIN = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", options={"arena": False})
 Known = tuple[int, tuple[int | None, ...]]
 Allowed = Callable[["ConstantRegion", str, int], bool]
+
+
+class Evaluator:
+    """Runs parts of one graph of a model. Loads onnxruntime, so use it only in a process that may crash.
+
+    errors: why tensors have no value, one for each part that failed.
+    """
+
+    def __init__(self, model: Structure, graph: Graph) -> None:
+        self.model, self.graph = model, graph
+        self.errors: list[str] = []
+
+    def values(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Return the values that can be computed, of tensors only: failing sets are halved and retried."""
+        if not names:
+            return {}
+        try:
+            found = self._run(names)
+        except LayerwiseError as error:
+            if len(names) == 1:
+                self.errors.append(f"{names[0]}: {error}")
+                return {}
+            middle = len(names) // 2
+            return {**self.values(names[:middle]), **self.values(names[middle:])}
+        return {name: found[name] for name in names if name in found}
+
+    def _run(self, names: Sequence[str]) -> Mapping[str, NDArray[Any]]:
+        from layerwise._tool.backends.onnxrt.runner import open_onnxrt
+
+        part = Loadable(data=self._part(names).SerializeToString(), folder=self.model.folder)
+        with open_onnxrt(_PLAIN, part, name="folding") as runner:
+            return runner.infer({}).outputs
+
+    def _part(self, names: Sequence[str]) -> onnx.ModelProto:
+        part = onnx.ModelProto(ir_version=max(self.model.ir_version, 4))
+        for domain, version in self.model.opsets.items():
+            part.opset_import.add(domain=domain, version=version)
+        part.functions.extend(self.model.functions)
+        part.graph.name = "folding"
+        nodes, read = needed(self.graph, names)
+        part.graph.node.extend(nodes)
+        for node in part.graph.node:
+            node.name = ""  # onnxruntime requires different ones
+        tensors = (weight(self.graph, name) for name in sorted(read))
+        part.graph.initializer.extend(tensor for tensor in tensors if tensor is not None)
+        for name in names:
+            part.graph.output.add(name=name)
+        return part
 
 
 def within(threshold: int | None) -> Allowed:
@@ -27,7 +81,7 @@ def within(threshold: int | None) -> Allowed:
     def allowed(region: "ConstantRegion", name: str, size: int) -> bool:
         if threshold is not None:
             return size <= threshold
-        return size <= SMALL or size <= sum(nbytes(tensor) for tensor in region.freed_by(name))
+        return size <= SMALL or size <= sum(map(stored_bytes, region.freed_by(name)))
 
     return allowed
 

@@ -14,12 +14,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from layerwise._tool.surgery.cut.randomness import Randomness
 from layerwise._tool.surgery.cut.segments import GraphCut
-from layerwise._tool.surgery.folding.casts import without_casts
 from layerwise._tool.surgery.folding.constants import constants_as_weights, numbers, weights_as_constants
+from layerwise._tool.surgery.folding.lengths import shape_values, without_casts
 from layerwise._tool.surgery.folding.options import FoldOptions, totals
-from layerwise._tool.surgery.folding.region import ConstantRegion, within
-from layerwise._tool.surgery.folding.shape_values import shape_values
-from layerwise._tool.surgery.folding.values import Attempts, Evaluator
+from layerwise._tool.surgery.folding.region import ConstantRegion, Evaluator, within
 from layerwise._tool.surgery.model.structure import Graph, Structure, changed
 from layerwise._tool.surgery.rewrite.rewiring import making, reading
 from layerwise._tool.surgery.rewrite.tidy import cleaned, cleaned_model, count_nodes, in_order, map_bodies, unmade
@@ -41,7 +39,7 @@ def fold_constants(
     """
     options = options or FoldOptions()
     number, before, after = 0, count_nodes(model), -1
-    model = _sorted(model)
+    model = in_order(model)
     while before != after and (options.passes is None or number < options.passes):
         number, before = number + 1, count_nodes(model)
         say("start", f"Folding Constants | Pass {number}")
@@ -90,9 +88,9 @@ class _Pass:
         region = ConstantRegion(graph, known, self._can, within(self.options.threshold), recursive)
         if not region.nodes:
             return graph
-        attempts = Attempts(Evaluator(self.model, graph))
-        values = region.values(attempts.values)
-        for error in attempts.errors[:5]:
+        evaluator = Evaluator(self.model, graph)
+        values = region.values(evaluator.values)
+        for error in evaluator.errors[:5]:
             self.say("warning", f"Not folded, onnxruntime cannot compute it: {error}")
         return _replaced(graph, {name: numpy_helper.from_array(array, name) for name, array in values.items()})
 
@@ -103,12 +101,6 @@ class _Pass:
         if any(attribute.ref_attr_name for attribute in node.attribute):
             return False
         return node.domain in _KNOWN_DOMAINS or (node.domain, node.op_type) in self._functions
-
-
-def _sorted(model: Structure) -> Structure:
-    ordered = in_order(model)
-    assert isinstance(ordered, Structure)
-    return ordered
 
 
 def _hidden(model: Structure) -> tuple[Structure, dict[str, TensorProto]]:

@@ -4,15 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.model.external_data import WeightRef
-from layerwise._tool.backends.model.record_attributes import Attribute, read_attribute
-from layerwise._tool.backends.model.record_values import read_initializer, read_type
+from layerwise._tool.backends.model.record_values import Attribute, read_attribute, read_initializer, read_type
 from layerwise._tool.backends.model.records import Span, read_graph
 from layerwise._tool.backends.model.structure import TensorRecord
-from layerwise._tool.backends.model.weight_arrays import parsed_array, raw_array
+from layerwise._tool.backends.model.weight_arrays import inline_array
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 
@@ -69,15 +66,7 @@ def tensor_text(data: bytes, tensor: TensorRecord) -> str:
     if tensor.external is not None or tensor.end - tensor.start > _PREVIEW_BYTES:
         return head
     try:
-        values = _inline_array(data, tensor).reshape(-1)
+        values = inline_array(Path(), tensor, data).reshape(-1)
     except LayerwiseError:
         return head
     return f"{head} {', '.join(str(v) for v in values[:_VALUES])}{', …' if values.size > _VALUES else ''}"
-
-
-def _inline_array(data: bytes, tensor: TensorRecord) -> NDArray[Any]:
-    if tensor.data is None:
-        return parsed_array(Path(), tensor.name, data[tensor.start : tensor.end])
-    start, end = tensor.data
-    ref = WeightRef(tensor.name, tensor.dtype, tuple(tensor.dims), Path(), 0, end - start)
-    return raw_array(Path(), ref, data[start:end])

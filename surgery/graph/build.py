@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,15 @@ from layerwise._tool.backends.model.wire import WireError
 from layerwise._tool.backends.tensors import Dim
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.graph.attribute_text import attribute_text
-from layerwise._tool.surgery.graph.collect import Collector
-from layerwise._tool.surgery.graph.columns import Columns, write_columns
-from layerwise._tool.surgery.graph.entries import NodeEntry, TensorEntry
+from layerwise._tool.surgery.graph.cache import has_index, index_folder, place_for, remember
+from layerwise._tool.surgery.graph.collect import Collector, NodeEntry, TensorEntry
+from layerwise._tool.surgery.graph.columns import Columns, StringTable, write_columns
 from layerwise._tool.surgery.graph.index import GraphIndex
-from layerwise._tool.surgery.graph.names import INDEX_FILE
-from layerwise._tool.surgery.graph.strings import StringTable
+from layerwise._tool.surgery.graph.kinds import INDEX_FILE
 from layerwise._tool.surgery.types.infer import inferred_structure
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Progress = Callable[[int, int], None]
 _STEPS = 5
@@ -224,3 +226,59 @@ def sorted_by(names: list[str], scopes: list[int]) -> NDArray[np.int32]:
     """Return row numbers sorted by name (UTF-8), then scope, for binary search by name."""
     keys = [name.encode() for name in names]
     return int32(sorted(range(len(names)), key=lambda i: (keys[i], scopes[i])))
+
+
+def action_index(context: "JobContext") -> dict[str, Any]:
+    """Build the model's index if it does not exist.
+
+    params: path (the model), cache (folder of all indexes; default: the workspace's), external_data_dir,
+    ignore_external_data, shape_inference (default true).
+    Result: folder, n_nodes, n_tensors, hash, built (false if it existed).
+    """
+    params = context.params
+    cache = Path(params["cache"]) if params.get("cache") else _workspace_cache()
+    path, external = Path(params["path"]), params.get("external_data_dir")
+    ignore = bool(params.get("ignore_external_data"))
+    folder = index_folder(cache, path, external, ignore)
+    index = _opened(folder)
+    built = False
+    if index is None:
+        with ModelFile(path, external, ignore) as model:
+            folder = place_for(cache, model)
+            index = _opened(folder)
+            built = index is None
+            if index is None:
+                index = build_index(
+                    model,
+                    folder,
+                    lambda done, total: context.progress(done, total, "steps", "indexing"),
+                    bool(params.get("shape_inference", True)),
+                )
+            remember(cache, model, folder, external)
+        for warning in [*index.meta["warnings"], *index.meta["problems"]]:
+            context.warn(warning)
+    meta = index.meta
+    return {
+        "folder": str(folder),
+        "n_nodes": index.n_nodes,
+        "n_tensors": index.n_tensors,
+        "hash": meta["hash"],
+        "built": built,
+    }
+
+
+def _opened(folder: Path) -> GraphIndex | None:
+    """Return the index in `folder`, None if there is none or it is damaged or from another version."""
+    if not has_index(folder):
+        return None
+    try:
+        return GraphIndex.open(folder)
+    except BadFile:
+        return None
+
+
+def _workspace_cache() -> Path:
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
+
+    cache: Path = Workspace().cache
+    return cache

@@ -1,21 +1,28 @@
-"""Where indexes are kept, and how one is found without reading the model.
+"""Where indexes are kept, how one is found without reading the model, and how unused ones are removed.
 
 A model file's (device, inode, size, times of content and inode) names a small file that holds the name of the
 index's folder. That name is a hash of the structure and of the model's path, so that a model that was only touched
-keeps its index. No NumPy here.
+keeps its index. `GraphIndex.open` records each use in the file's time. No NumPy here.
 """
 
 import hashlib
 import os
+import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.jobs.folder import disk_use
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.surgery.graph.names import FORMAT, INDEX_FILE
+from layerwise._tool.surgery.graph.kinds import FORMAT, INDEX_FILE
 
 _LONGEST_NAME = 64
+UNUSED = 30 * 86400.0
+MOST = 10**9
 
 
 def index_folder(
@@ -67,3 +74,50 @@ def _file_key(path: Path, external_data_dir: str | None, ignore_external_data: b
         ignore_external_data,
     )
     return hashlib.blake2b(repr((FORMAT, place, where)).encode(), digest_size=20).hexdigest()
+
+
+class _Entry(NamedTuple):
+    used: float
+    size: int
+    folder: Path
+
+
+def prune_indexes(cache_root: Path, unused: float = UNUSED, most: int = MOST) -> tuple[int, int]:
+    """Remove the indexes not opened for `unused` seconds, and the least recently opened ones beyond `most` bytes.
+
+    Returns how many, and the bytes they took on disk. An index that is mapped somewhere stays readable there.
+    """
+    kept = count = freed = 0
+    for entry in sorted(_entries(cache_root / "graphs"), reverse=True):
+        if entry.used >= time.time() - unused and kept + entry.size <= most:
+            kept += entry.size
+            continue
+        shutil.rmtree(entry.folder, ignore_errors=True)
+        if not entry.folder.exists():
+            count, freed = count + 1, freed + entry.size
+    _forget(cache_root)
+    return count, freed
+
+
+def _entries(graphs: Path) -> Iterator[_Entry]:
+    for folder in _listed(graphs):
+        try:
+            times = [path.stat().st_mtime for path in (folder, folder / INDEX_FILE) if path.exists()]
+            yield _Entry(max(times), disk_use(folder), folder)
+        except (OSError, ValueError):  # another process removed it meanwhile
+            continue
+
+
+def _forget(cache_root: Path) -> None:
+    """Remove the records of model files whose index is gone."""
+    left = {folder.name for folder in _listed(cache_root / "graphs")}
+    for note in _listed(cache_root / "files"):
+        try:
+            if note.read_text() not in left:
+                note.unlink()
+        except (OSError, UnicodeDecodeError):
+            continue
+
+
+def _listed(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []

@@ -1,17 +1,78 @@
 """Nodes, tensors and scopes of a model's structure, with names resolved: the input of the index."""
 
-from layerwise._tool.backends.model.record_attributes import read_attribute
-from layerwise._tool.backends.model.record_values import Value, read_initializer, read_sparse_initializer, read_value
-from layerwise._tool.backends.model.records import GraphSpans, Span, read_function, read_graph, read_model, read_node
+from dataclasses import dataclass, field
+
+from layerwise._tool.backends.model.record_values import (
+    Value,
+    read_attribute,
+    read_initializer,
+    read_sparse_initializer,
+    read_value,
+)
+from layerwise._tool.backends.model.records import (
+    GraphSpans,
+    Node,
+    Span,
+    read_function,
+    read_graph,
+    read_model,
+    read_node,
+)
+from layerwise._tool.backends.model.structure import TensorRecord
 from layerwise._tool.backends.model.wire import MAX_DEPTH, WireError
-from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.backends.tensors import Dim, dtype_name
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.graph.entries import NodeEntry, ScopeEntry, TensorEntry
 from layerwise._tool.surgery.graph.kinds import Kind
 from layerwise._tool.surgery.model.topological_order import topological_order
 
 PROBLEM_LIMIT = 50
 _GRAPH_KINDS = (5, 10)
+
+
+@dataclass(slots=True)
+class TensorEntry:
+    """A tensor. producer: its node, None if there is none. place: an initializer's message."""
+
+    name: str
+    scope: int
+    kind: Kind
+    dtype: str = ""
+    shape: tuple[Dim, ...] | None = None
+    producer: "NodeEntry | None" = None
+    is_output: bool = False
+    place: TensorRecord | None = None
+
+
+@dataclass(slots=True, eq=False)
+class NodeEntry:
+    """A node. inputs, outputs, captures: tensor numbers, -1 for an omitted optional one. position: in its
+    graph's file order. captures: read by its bodies from outside. number: in the index.
+    """
+
+    node: Node
+    scope: int
+    position: int
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    captures: dict[int, None] = field(default_factory=dict)
+    bodies: list["ScopeEntry"] = field(default_factory=list)
+    number: int = -1
+
+
+@dataclass(slots=True)
+class ScopeEntry:
+    """A graph: the main one (0), a body of If, Loop or Scan (with its owner and attribute), or a function."""
+
+    number: int
+    kind: str
+    name: str
+    parent: "ScopeEntry | None" = None
+    owner: NodeEntry | None = None
+    attribute: str = ""
+    names: dict[str, int] = field(default_factory=dict)
+    nodes: list[NodeEntry] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
 
 
 class Collector:
@@ -65,7 +126,7 @@ class Collector:
         for value in inputs:
             if value.name not in scope.names:
                 self._define(scope, value.name, Kind.INPUT)
-        scope.inputs = [v.name for v in inputs if self._kind(scope, v.name) == Kind.INPUT]
+        scope.inputs = [v.name for v in inputs if self.tensors[scope.names[v.name]].kind == Kind.INPUT]
         self._body(graph, scope, [v.name for v in outputs], depth)
         self._types(scope, [*inputs, *outputs])
 
@@ -110,9 +171,6 @@ class Collector:
         elif kind != Kind.NODE:
             self.problem(f"two {kind.name.lower()}s are named {name!r}")
         return number
-
-    def _kind(self, scope: ScopeEntry, name: str) -> Kind:
-        return self.tensors[scope.names[name]].kind
 
     def _produce(self, scope: ScopeEntry, name: str, node: NodeEntry) -> int:
         if not name:

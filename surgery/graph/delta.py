@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from layerwise._tool.surgery.graph.overlay import Overlay
-from layerwise._tool.surgery.model.calls import callers, changed_functions
+from layerwise._tool.surgery.model.versions import callers, changed_functions
 
 
 @dataclass(frozen=True)

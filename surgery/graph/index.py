@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from layerwise._tool.surgery.graph.columns import read_columns
-from layerwise._tool.surgery.graph.kinds import Kind
-from layerwise._tool.surgery.graph.names import INDEX_FILE
-from layerwise._tool.surgery.graph.strings import Strings
+from layerwise._tool.surgery.graph.columns import Strings, read_columns
+from layerwise._tool.surgery.graph.kinds import INDEX_FILE, Kind
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph.repeats import Repeat
@@ -183,14 +181,6 @@ class GraphIndex:
         """Two columns: where each node's children begin in the second, which holds those of all nodes."""
         return self._c["children_at"].tolist(), self._c["children"].tolist()
 
-    def ancestors(self, node: int) -> Numbers:
-        """All nodes that it depends on, ascending."""
-        return self._reach(node, "parents")
-
-    def descendants(self, node: int) -> Numbers:
-        """All nodes that depend on it, ascending."""
-        return self._reach(node, "children")
-
     # Finding
 
     def find_node(self, name: str) -> int:
@@ -249,14 +239,3 @@ class GraphIndex:
             else:
                 high = middle
         return low if low < order.size and self._names.raw(column[order[low]]) == wanted else -1
-
-    def _reach(self, node: int, edges: str) -> Numbers:
-        at, to = self._c[f"{edges}_at"].tolist(), self._c[edges].tolist()
-        seen = bytearray(self.n_nodes)
-        waiting: list[int] = to[at[node] : at[node + 1]]
-        while waiting:
-            number = waiting.pop()
-            if not seen[number]:
-                seen[number] = 1
-                waiting += to[at[number] : at[number + 1]]
-        return np.flatnonzero(np.frombuffer(seen, np.uint8)).astype(np.int32)

@@ -1,6 +1,9 @@
-"""The role of a tensor in its graph."""
+"""What an index's files are called and hold, for code without NumPy."""
 
 from enum import IntEnum
+
+INDEX_FILE = "graph.index"
+FORMAT = 1  # part of every key and of the file header, so that an index of another version is not used
 
 
 class Kind(IntEnum):

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 
 from layerwise._tool.surgery.graph.index import GraphIndex
+from layerwise._tool.surgery.model.proto import stored_bytes
 from layerwise._tool.surgery.model.structure import Graph, function_name
 
 if TYPE_CHECKING:
@@ -172,12 +173,12 @@ class Numbering:
     def weight_bytes(self, state: "Structure") -> int:
         """Return the bytes of all weights of a state; what it shares with the file is counted once for all."""
         if self._weight_bytes < 0:
-            self._weight_bytes = sum(map(nbytes, self.structure.initializers.values()))
+            self._weight_bytes = sum(map(stored_bytes, self.structure.initializers.values()))
         old, new = self.structure.initializers, state.initializers
         if new is old:
             return self._weight_bytes
-        gone = sum(nbytes(tensor) for name, tensor in old.items() if new.get(name) is not tensor)
-        return self._weight_bytes - gone + sum(nbytes(t) for name, t in new.items() if old.get(name) is not t)
+        gone = sum(stored_bytes(tensor) for name, tensor in old.items() if new.get(name) is not tensor)
+        return self._weight_bytes - gone + sum(stored_bytes(t) for name, t in new.items() if old.get(name) is not t)
 
 
 def bodies_of(node: onnx.NodeProto, number: int) -> list[tuple[ScopeLocation, onnx.GraphProto]]:
@@ -187,12 +188,6 @@ def bodies_of(node: onnx.NodeProto, number: int) -> list[tuple[ScopeLocation, on
         bodies = [attribute.g] if attribute.HasField("g") else attribute.graphs
         found += [(ScopeLocation(number, attribute.name, turn), body) for turn, body in enumerate(bodies)]
     return found
-
-
-def nbytes(tensor: onnx.TensorProto) -> int:
-    """Return the bytes of a weight, wherever they are stored."""
-    length = next((entry.value for entry in tensor.external_data if entry.key == "length"), "")
-    return int(length) if length.isdecimal() else tensor.ByteSize()
 
 
 def _places(index: GraphIndex) -> list[ScopeLocation]:

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layerwise._tool.surgery.graph.columns import Columns
-from layerwise._tool.surgery.graph.strings import Strings
+from layerwise._tool.surgery.graph.columns import Columns, Strings
 
 Mask = NDArray[np.bool_]
 _TERM = re.compile(r'(!?)(?:(name|op|dtype):)?("[^"]*"|\S+)?', re.IGNORECASE)

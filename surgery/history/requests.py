@@ -4,7 +4,6 @@ valid.
 The worker keeps the model's structure; earlier states are read from the history's own file.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +16,13 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.record_values import read_value
 from layerwise._tool.backends.tensors import format_shape
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.edits import Edit, EditError, edit_from
+from layerwise._tool.surgery.edits import EditError, apply_all, edit_from
 from layerwise._tool.surgery.history.soundness import edit_problems
 from layerwise._tool.surgery.history.tree import History
 from layerwise._tool.surgery.model.lookups import difference
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
-from layerwise._tool.surgery.script.export import export_script
-from layerwise._tool.surgery.types.declared import settled
-from layerwise._tool.surgery.types.incremental import types_of
+from layerwise._tool.surgery.types.incremental import settled, types_of
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
@@ -51,7 +48,7 @@ def answer_result(context: "JobContext", params: dict[str, Any]) -> dict[str, An
     Answer: misfits, [index, reason] of the edits that do not fit and were skipped. Without `skip_misfits` one that
     does not fit is an EditError.
     """
-    structure, misfits = _state(params), []
+    structure, misfits = _history(params)[1].structure_at(int(params["at"])), []
     for place, edit in enumerate(map(edit_from, params["edits"])):
         try:
             structure = edit.apply(structure)
@@ -92,7 +89,9 @@ def answer_check(context: "JobContext", params: dict[str, Any]) -> dict[str, Any
 def _after(params: dict[str, Any], before: Structure, history: History) -> Structure:
     if "to" in params:
         return history.structure_at(int(params["to"]))
-    return _read(Path(params["result"]), before) if "result" in params else _applied(before, params)
+    if "result" in params:
+        return _read(Path(params["result"]), before)
+    return apply_all(before, map(edit_from, params["edits"]))
 
 
 def _typed(value: onnx.ValueInfoProto) -> tuple[str, Any]:
@@ -114,9 +113,7 @@ def answer_write(context: "JobContext", params: dict[str, Any]) -> dict[str, Any
 
 def answer_script(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
     """Write the edits up to a state as an onnx-graphsurgeon script. params: path, log, at, out. Answer: nothing."""
-    base, history = _history(params)
-    steps = [(entry.edit, history.structure_at(entry.id)) for entry in history.path_to(int(params["at"]))]
-    export_script(base, steps, Path(params["out"]), is_new=False)
+    _history(params)[1].export_script(Path(params["out"]), int(params["at"]))
     return {}
 
 
@@ -136,21 +133,10 @@ def _text(value: onnx.ValueInfoProto) -> str:
     return f"{kind or 'untyped'} {format_shape(shape)}"
 
 
-def _state(params: dict[str, Any]) -> Structure:
-    return _history(params)[1].structure_at(int(params["at"]))
-
-
 def _history(params: dict[str, Any]) -> tuple[Structure, History]:
     """Return the model as on file, and its history."""
     base = _structure(Path(params["path"]))
     return base, History(Path(params["log"]), base)
-
-
-def _applied(structure: Structure, params: dict[str, Any]) -> Structure:
-    edits: Sequence[Edit] = [edit_from(value) for value in params["edits"]]
-    for edit in edits:
-        structure = edit.apply(structure)
-    return structure
 
 
 def _structure(path: Path) -> Structure:

@@ -24,8 +24,8 @@ from layerwise._tool.backends.jobs.workspace.store import default_root
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.surgery.edits import Edit, EditError, edit_from, edits_from_json
 from layerwise._tool.surgery.history.journal import HistoryLine, Journal
-from layerwise._tool.surgery.model.sharing import shared
 from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.model.versions import shared
 from layerwise._tool.surgery.saving.streamed import is_external
 
 ROOT = 0
@@ -155,11 +155,13 @@ class History:
         """Write the edits that lead to the current model as a JSON list, for `read_edits` and people."""
         atomic_write(path, edits_to_json(self.edits))
 
-    def export_script(self, path: Path) -> None:
-        """Write an onnx-graphsurgeon script that makes the current model; as `surgery.script.export.export_script`."""
+    def export_script(self, path: Path, at: int | None = None) -> None:
+        """Write an onnx-graphsurgeon script that makes the model after an entry (None: the current one); as
+        `surgery.script.export.export_script`.
+        """
         from layerwise._tool.surgery.script.export import export_script
 
-        steps = [(entry.edit, self.structure_at(entry.id)) for entry in self.path_to(self.at)]
+        steps = [(entry.edit, self.structure_at(entry.id)) for entry in self.path_to(self.at if at is None else at)]
         export_script(self._states[ROOT], steps, path, is_new=False)
 
     # The file

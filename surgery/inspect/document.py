@@ -1,7 +1,7 @@
-"""The output of `inspect model` for an ONNX model as a dictionary."""
+"""The output of `inspect model` for an ONNX model as a dictionary, and the job action behind that command."""
 
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError
 from layerwise._tool.backends.model.file import ModelFile
@@ -10,10 +10,15 @@ from layerwise._tool.backends.model.records import Node
 from layerwise._tool.backends.model.structure import TensorRecord
 from layerwise._tool.backends.model.wire import WireError
 from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.surgery.inspect.text import describe_model
 from layerwise._tool.surgery.inspect.view import Elided, GraphView, open_view
 from layerwise._tool.surgery.types.infer import inferred_structure
 
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.context import JobContext
+
 VALUE_LIMIT = 1000
+_EVENT_CHARACTERS = 3000  # an event of the journal is at most 4 KB
 
 
 def describe_model_json(model: ModelFile, show: Collection[str] = (), shape_inference: bool = False) -> dict[str, Any]:
@@ -106,3 +111,35 @@ def _attribute(view: GraphView, value: Any, show: Collection[str]) -> Any:
     if isinstance(value, GraphView):
         return {"name": value.name, **_graph(value, show)}
     return value
+
+
+def action_inspect_model(context: "JobContext") -> dict[str, Any]:
+    """Describe a model.
+
+    params: path; show (any of "layers", "attrs", "weights"); json (a "description" in the result instead of lines);
+    shape_inference; external_data_dir; ignore_external_data. Lines are log events of level "out", several lines in one
+    event.
+    """
+    params = context.params
+    show, infer = list(params.get("show") or ()), bool(params.get("shape_inference"))
+    external, ignore = params.get("external_data_dir"), bool(params.get("ignore_external_data"))
+    with ModelFile(params["path"], external, ignore) as model:
+        if params.get("json"):
+            return {"description": describe_model_json(model, show, infer)}
+        for text in joined_lines(describe_model(model, show, infer)):
+            context.log(text, level="out")
+    return {}
+
+
+def joined_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Join lines by newlines into texts of about 3000 characters."""
+    waiting: list[str] = []
+    size = 0
+    for line in lines:
+        waiting.append(line)
+        size += len(line) + 1
+        if size >= _EVENT_CHARACTERS:
+            yield "\n".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield "\n".join(waiting)

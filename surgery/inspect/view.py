@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError
-from layerwise._tool.backends.model.external_data import WeightRef
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.backends.model.record_attributes import Attribute, read_attribute
 from layerwise._tool.backends.model.record_values import (
+    Attribute,
     Value,
+    read_attribute,
     read_initializer,
     read_sparse_initializer,
     read_type,
     read_value,
 )
 from layerwise._tool.backends.model.records import GraphSpans, ModelRecord, Node, read_graph, read_model, read_node
-from layerwise._tool.backends.model.structure import TensorRecord
+from layerwise._tool.backends.model.structure import TensorRecord, WeightRef
 from layerwise._tool.backends.model.wire import MAX_DEPTH, WireError
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.backends.type_names import type_name
@@ -119,20 +119,16 @@ class GraphView:
 
     def array(self, tensor: TensorRecord) -> "NDArray[Any]":
         """Return a tensor's values, memory-mapped if in a file. BadFile if they do not match the tensor."""
-        from layerwise._tool.backends.model.weight_arrays import mapped_array, parsed_array, raw_array
+        from layerwise._tool.backends.model.weight_arrays import inline_array, mapped_array
 
         model = self._model
-        ref = WeightRef(tensor.name, tensor.dtype, tuple(tensor.dims), model.path, 0, 0)
-        if tensor.data is not None:
-            start, end = tensor.data
-            return raw_array(model.path, ref._replace(nbytes=end - start), self._data[start:end])
         if tensor.external is None:
-            return parsed_array(model.path, tensor.name, self._data[tensor.start : tensor.end])
+            return inline_array(model.path, tensor, self._data)
         if model.ignore_external_data:
             raise BadFile(model.path, f"tensor {shown(tensor.name, 200)!r}: its external data was ignored")
         location, offset, nbytes = tensor.external
-        file = model.folder / location
-        return mapped_array(model.path, ref._replace(file=file, offset=offset, nbytes=nbytes or 0))
+        ref = WeightRef(tensor.name, tensor.dtype, tuple(tensor.dims), model.folder / location, offset, nbytes or 0)
+        return mapped_array(model.path, ref)
 
 
 def open_view(model: ModelFile, structure: bytes) -> tuple[GraphView, ModelRecord]:

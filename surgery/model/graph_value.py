@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 
 import onnx
-from google.protobuf.message import Message
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.lookups import Lookups
-from layerwise._tool.surgery.model.proto import remainder
+from layerwise._tool.surgery.model.proto import Proto, remainder
 
-Proto = TypeVar("Proto", bound=Message)
+AnyGraph = TypeVar("AnyGraph", bound="Graph")
+"""A graph alone, or a whole model: what changes one gives back the same."""
 Nodes = tuple[onnx.NodeProto, ...]
 Values = tuple[onnx.ValueInfoProto, ...]
 OUTPUT = "output:"

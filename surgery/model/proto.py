@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import onnx
 from google.protobuf.message import Message
+from onnx import defs
 
 from layerwise._tool.backends.model.reads import subgraphs
 
@@ -31,6 +32,20 @@ def fresh(taken: Counter[str], wish: str) -> str:
         name = f"{wish}_{number}"
     taken[name] += 1
     return name
+
+
+def stored_bytes(tensor: onnx.TensorProto) -> int:
+    """Return the bytes of a weight, wherever they are stored."""
+    length = next((entry.value for entry in tensor.external_data if entry.key == "length"), "")
+    return int(length) if length.isdecimal() else tensor.ByteSize()
+
+
+def schema_of(op_type: str, version: int) -> "defs.OpSchema | None":
+    """Return the schema of an operator of ONNX's own domain in an opset, None if it has none."""
+    try:
+        return defs.get_schema(op_type, version, "")
+    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
+        return None
 
 
 def shell(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -14,10 +14,10 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.model.graph_value import Graph, Nodes, changed, graph_parts, node_label
+from layerwise._tool.surgery.model.graph_value import AnyGraph, Graph, Nodes, changed, graph_parts, node_label
 from layerwise._tool.surgery.model.proto import remainder
 
-__all__ = ["Graph", "Nodes", "Scope", "Structure", "changed", "function_name", "node_label"]
+__all__ = ["AnyGraph", "Graph", "Nodes", "Scope", "Structure", "changed", "function_name", "node_label"]
 
 Scope = tuple[str, ...]
 """Where a graph stands: () is the main graph, then pairs of a node and its attribute, outermost first ("branches[1]"
@@ -75,18 +75,8 @@ class Structure(Graph):
 
     # Scopes
 
-    def graph_at(self, scope: Scope) -> Graph:
-        """Return the graph at `scope`. LayerwiseError if there is none."""
-        if not scope:
-            return self
-        function = self._function(scope)
-        graph: Graph = self if function is None else Graph.of_function(self.functions[function])
-        for name, attribute in _steps(scope if function is None else scope[2:]):
-            graph = Graph.of(_body(graph.node(name), attribute), graph)
-        return graph
-
     def at(self, scope: Scope, edit: Callable[[Graph], Graph]) -> "Structure":
-        """Return the model with the graph at `scope` replaced by the result of `edit`."""
+        """Return the model with the result of `edit` at `scope`. LayerwiseError if there is no such graph."""
         function = self._function(scope)
         if function is None:
             result = _within(self, _steps(scope), edit)

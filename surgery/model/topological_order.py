@@ -3,6 +3,11 @@
 import heapq
 from collections.abc import Sequence
 
+import onnx
+
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+
 
 def topological_order(reads: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
     """Return the nodes' positions in topological order, and those on or after a cycle.
@@ -30,3 +35,15 @@ def topological_order(reads: Sequence[Sequence[int]]) -> tuple[list[int], list[i
     if len(order) == len(reads):
         return order, []
     return list(range(len(reads))), [node for node, count in enumerate(waiting) if count]
+
+
+def topological(nodes: Sequence[onnx.NodeProto], node_reads: Sequence[Sequence[str]]) -> list[int]:
+    """Return the nodes in topological order; unchanged if they already are.
+
+    LayerwiseError if there is a cycle.
+    """
+    maker = {name: i for i, node in enumerate(nodes) for name in node.output if name}
+    order, stuck = topological_order([[maker[name] for name in names if name in maker] for names in node_reads])
+    if stuck:
+        raise LayerwiseError(f"the graph has a cycle through node {shown(nodes[stuck[0]].name or '<unnamed>', 120)!r}")
+    return order

@@ -8,22 +8,67 @@ A plugin is a folder with a `pattern.py`:
 Scripts are the user's code: only a job runs them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import onnx_graphsurgeon as gs
+from numpy.typing import NDArray
+from onnx import TensorProto
+from onnx_graphsurgeon.ir.tensor import LazyValues
 
-from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.errors import LayerwiseError, UsageError, raise_scarce
+from layerwise._tool.backends.reference.evaluate import tensor_array
 from layerwise._tool.backends.scripts import load_script, script_errors
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import Structure
-from layerwise._tool.surgery.plugins.surgeon_graph import from_graph, to_graph
 
 PATTERN = "pattern.py"
 Attributes = dict[str, object]
+
+
+class _FileValues(LazyValues):  # type: ignore[misc]
+    """Values that are read from their file on access."""
+
+    def __init__(self, tensor: TensorProto, folder: Path | None) -> None:
+        super().__init__(tensor)
+        self._folder = folder
+
+    def load(self) -> NDArray[Any]:
+        return np.array(tensor_array(self.tensor, self._folder))
+
+
+def to_graph(structure: Structure) -> gs.Graph:
+    """Return the model as a graph to read and change. LayerwiseError if graphsurgeon does not support it."""
+    try:
+        graph = gs.import_onnx(structure.proto())
+    except Exception as error:  # it raises arbitrary exceptions
+        raise_scarce(error)
+        raise LayerwiseError(f"onnx-graphsurgeon cannot take the model: {shown(str(error), 300)}") from None
+    for tensor in _constants(graph):
+        values = tensor._values
+        if isinstance(values, LazyValues) and getattr(values.tensor, "data_location", 0) == TensorProto.EXTERNAL:
+            tensor._values = _FileValues(values.tensor, structure.folder)
+    return graph
+
+
+def from_graph(graph: gs.Graph, structure: Structure) -> Structure:
+    """Return a changed graph of `to_graph(structure)` as a structure. LayerwiseError if it is no longer a model."""
+    try:
+        model = gs.export_onnx(graph)
+    except Exception as error:  # it raises arbitrary exceptions
+        raise_scarce(error)
+        raise LayerwiseError(f"onnx-graphsurgeon cannot write the graph: {shown(str(error), 300)}") from None
+    result = Structure.from_proto(model, structure.folder, structure.base)
+    return result.with_(rest=structure.rest, metadata=structure.metadata, ir_version=structure.ir_version)
+
+
+def _constants(graph: gs.Graph) -> Iterator[gs.Constant]:
+    for part in (graph, *graph.subgraphs(recursive=True)):
+        yield from (tensor for tensor in part.tensors().values() if isinstance(tensor, gs.Constant))
 
 
 @dataclass(frozen=True)
@@ -52,7 +97,8 @@ def plugin_names(plugins: Path, include: Sequence[str] = (), exclude: Sequence[s
         raise UsageError(f"{shown(str(plugins))} holds no plugins: there is no */{PATTERN} in it")
     for name in (*include, *exclude):
         if name not in there:
-            raise UsageError(f"there is no plugin {shown(name, 80)!r} in {shown(str(plugins))}: {_listed(there)}")
+            known = shown(", ".join(there), 300)
+            raise UsageError(f"there is no plugin {shown(name, 80)!r} in {shown(str(plugins))}: it has {known}")
     return [name for name in there if (not include or name in include) and name not in exclude]
 
 
@@ -143,7 +189,3 @@ def _tensors(tensors: Mapping[str, Any], names: Sequence[str], match: Match) -> 
         if name not in tensors:
             raise LayerwiseError(f"plugin {shown(match.folder, 80)}: the model has no tensor {shown(name, 120)!r}")
     return [tensors[name] for name in names]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return "it has " + shown(", ".join(names), 300)

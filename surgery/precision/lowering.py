@@ -17,8 +17,10 @@ from onnx import TensorProto
 
 from layerwise._tool.backends.filesystem.temporary import note
 from layerwise._tool.backends.model.protos import all_tensors
+from layerwise._tool.surgery.model.structure import node_label
 from layerwise._tool.surgery.precision.nodes import Rewrite, rounded
-from layerwise._tool.surgery.precision.plan import ONNX_TYPE, LowType, PrecisionPlan, node_label
+from layerwise._tool.surgery.precision.plan import ONNX_TYPE, LowType, PrecisionPlan
+from layerwise._tool.surgery.saving.streamed import embed, is_external, place
 from layerwise._tool.surgery.types.node_types import FLOAT
 
 Bytes = NDArray[np.uint8]
@@ -62,7 +64,7 @@ class Lowering:
         note(self.folder / _FILE)
         with (self.folder / _FILE).open("wb") as stream:
             for tensor in weights:
-                if tensor.data_location == TensorProto.EXTERNAL:
+                if is_external(tensor):
                     self._move(tensor, source, stream)
         self._model.graph.initializer.extend(weights)
 
@@ -74,11 +76,12 @@ class Lowering:
             low = rounded(data.view("<f4"), self._low, emulate=self._emulate)
             _write(form, low.view(np.uint8), stream)
             self._forms[tensor.name] = form
-        place = self._link(source, _entry(tensor, "location"))
-        if place is None:
+        location, offset, _ = place(tensor)
+        linked = self._link(source, location)
+        if linked is None:
             _write(tensor, data, stream)
         else:
-            _refer(tensor, place, _entry(tensor, "offset"), data.nbytes)
+            _refer(tensor, linked, offset, data.nbytes)
 
     def _link(self, source: Path, location: str) -> str | None:
         """Hard-link a weights file into `folder`; None if the file system cannot."""
@@ -96,38 +99,24 @@ class Lowering:
 
 def fill(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
     """Embed the weights of `model` that are in `folder`; returns the same object."""
-    for tensor in all_tensors(model):
-        _fill(tensor, folder)
+    for tensor in filter(is_external, all_tensors(model)):
+        embed(tensor, folder)
     return model
 
 
-def _fill(tensor: TensorProto, folder: Path) -> None:
-    if tensor.data_location == TensorProto.EXTERNAL:
-        tensor.raw_data = _data(tensor, folder).tobytes()
-        del tensor.external_data[:]
-        tensor.ClearField("data_location")
-
-
 def _data(tensor: TensorProto, folder: Path) -> Bytes:
-    place = folder / _entry(tensor, "location")
-    length = int(_entry(tensor, "length"))
-    if not length:
-        return np.zeros(0, np.uint8)
-    return np.memmap(place, np.uint8, "r", int(_entry(tensor, "offset") or 0), (length,))
-
-
-def _entry(tensor: TensorProto, key: str) -> str:
-    return next((entry.value for entry in tensor.external_data if entry.key == key), "")
+    location, offset, length = place(tensor)
+    return np.memmap(folder / location, np.uint8, "r", offset, (length,)) if length else np.zeros(0, np.uint8)
 
 
 def _write(tensor: TensorProto, data: Bytes, stream: BinaryIO) -> None:
     """Append a tensor's bytes to the file and make the tensor refer to them."""
     stream.write(b"\0" * (-stream.tell() % _ALIGN))
-    _refer(tensor, _FILE, str(stream.tell()), data.nbytes)
+    _refer(tensor, _FILE, stream.tell(), data.nbytes)
     stream.write(data.data)
 
 
-def _refer(tensor: TensorProto, location: str, offset: str, length: int) -> None:
+def _refer(tensor: TensorProto, location: str, offset: int, length: int) -> None:
     del tensor.external_data[:]
-    for key, value in (("location", location), ("offset", offset or "0"), ("length", str(length))):
+    for key, value in (("location", location), ("offset", str(offset)), ("length", str(length))):
         tensor.external_data.add(key=key, value=value)

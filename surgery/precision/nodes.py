@@ -19,7 +19,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from layerwise._tool.backends.reference.evaluate import tensor_array
 from layerwise._tool.surgery.model.proto import all_names, fresh, shell
-from layerwise._tool.surgery.precision.plan import EXACT, ONNX_TYPE, LowType, PrecisionPlan, node_label
+from layerwise._tool.surgery.model.structure import node_label
+from layerwise._tool.surgery.precision.plan import EXACT, ONNX_TYPE, LowType, PrecisionPlan
 from layerwise._tool.surgery.types.node_types import FLOAT, Slots
 
 _NUMPY = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -47,12 +48,6 @@ def emulate_precision(
     operator that overflows only internally stays finite.
     """
     return Rewrite(model, low, PrecisionPlan.of(model, low, keep), folder, emulate=True).result()
-
-
-def lowered_nodes(model: onnx.ModelProto, low: LowType) -> list[str]:
-    """Return the names of the nodes that can compute in `low`, in graph order."""
-    plan = PrecisionPlan.of(model, low, ())
-    return [node_label(node) for node, slots in zip(model.graph.node, plan.slots, strict=True) if slots]
 
 
 def rounded(array: NDArray[Any], low: LowType, *, emulate: bool) -> NDArray[Any]:

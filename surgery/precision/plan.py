@@ -9,6 +9,7 @@ from onnx import TensorProto
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.reads import captures, subgraphs
+from layerwise._tool.surgery.model.structure import node_label
 from layerwise._tool.surgery.types.node_types import SHAPE_ONLY, Slots, node_slots, tensor_types
 
 LowType = Literal["float16", "bfloat16"]
@@ -23,11 +24,6 @@ EXACT = frozenset(
 )
 """Operators whose results are values of their inputs: nothing is left to round."""
 _LEAST_OPSET = {"float16": 6, "bfloat16": 13}  # Cast's domains
-
-
-def node_label(node: onnx.NodeProto) -> str:
-    """Return a node's name, or that of its first output."""
-    return node.name or next(filter(None, node.output), "")
 
 
 @dataclass

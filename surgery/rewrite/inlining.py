@@ -6,12 +6,13 @@ from typing import Any
 
 import onnx
 import onnx.inliner
-from onnx import defs, helper
+from onnx import helper
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.expansion import check_functions
 from layerwise._tool.backends.model.protos import inferred
 from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.proto import schema_of
 from layerwise._tool.surgery.model.structure import Structure
 
 
@@ -54,8 +55,5 @@ def written_out(model: onnx.ModelProto, op_types: Sequence[str]) -> onnx.ModelPr
 
 
 def _is_defined(op_type: str, version: int) -> bool:
-    try:
-        schema: Any = defs.get_schema(op_type, version, "")
-    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
-        return False
-    return bool(schema.has_function or schema.has_context_dependent_function)
+    schema: Any = schema_of(op_type, version)
+    return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)

@@ -16,6 +16,7 @@ from onnx import defs, helper, numpy_helper
 from layerwise._tool.backends.errors import LayerwiseError, raise_scarce
 from layerwise._tool.backends.model.protos import all_graphs, inferred
 from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.model.proto import schema_of
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.rewrite.inlining import inlined, written_out
 from layerwise._tool.surgery.saving.streamed import is_external
@@ -179,9 +180,8 @@ def changed_operators(model: onnx.ModelProto, start: int, to: int) -> list[str]:
 
 
 def _same_but_for_types(node: onnx.NodeProto, start: int, to: int) -> bool:
-    try:
-        old, new = (defs.get_schema(node.op_type, version, "") for version in (start, to))
-    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
+    old, new = schema_of(node.op_type, start), schema_of(node.op_type, to)
+    if old is None or new is None:
         return False
     if old.since_version == new.since_version:
         return True
@@ -212,10 +212,8 @@ def _formals_fit(old: Formals, new: Formals, names: Sequence[str]) -> bool:
 
 def is_default(node: onnx.NodeProto, attribute: onnx.AttributeProto, version: int) -> bool:
     """Return whether the attribute has its default value in that opset."""
-    try:
-        known = defs.get_schema(node.op_type, version, "").attributes.get(attribute.name)
-    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
-        return False
+    schema = schema_of(node.op_type, version)
+    known = None if schema is None else schema.attributes.get(attribute.name)
     if known is None or not known.default_value.type:
         return False
     return bool(helper.get_attribute_value(known.default_value) == helper.get_attribute_value(attribute))
@@ -223,8 +221,5 @@ def is_default(node: onnx.NodeProto, attribute: onnx.AttributeProto, version: in
 
 def unknown_attributes(node: onnx.NodeProto, version: int) -> list[onnx.AttributeProto]:
     """Return the attributes that the operator does not have in that opset."""
-    try:
-        known = {} if node.domain else defs.get_schema(node.op_type, version, "").attributes
-    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
-        return []
-    return [] if node.domain else [attribute for attribute in node.attribute if attribute.name not in known]
+    schema = None if node.domain else schema_of(node.op_type, version)
+    return [] if schema is None else [a for a in node.attribute if a.name not in schema.attributes]

@@ -1,46 +1,39 @@
 """Removes what no output needs, and sorts nodes topologically."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 import onnx
 
-from layerwise._tool.backends.model.reads import reads
-from layerwise._tool.surgery.model.node_order import topological
-from layerwise._tool.surgery.model.structure import Graph, Structure, changed
-
-GRAPH, GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
+from layerwise._tool.backends.model.reads import reads, subgraphs
+from layerwise._tool.surgery.model.structure import AnyGraph, Graph, Structure, changed
+from layerwise._tool.surgery.model.topological_order import topological
 
 
-def has_bodies(node: onnx.NodeProto) -> bool:
-    """True for If, Loop, Scan and the like."""
-    return any(attribute.type in (GRAPH, GRAPHS) for attribute in node.attribute)
-
-
-def with_bodies(graph: Graph, node: onnx.NodeProto, edit: Callable[[Graph], Graph]) -> onnx.NodeProto:
+def _with_bodies(graph: Graph, node: onnx.NodeProto, edit: Callable[[Graph], Graph]) -> onnx.NodeProto:
     """Return the node with each of its bodies replaced by `edit` of it, as a graph inside `graph`."""
     copy = changed(node)
-    for attribute in copy.attribute:
-        for body in [attribute.g] if attribute.type == GRAPH else attribute.graphs:
-            body.CopyFrom(edit(Graph.of(body, graph)).graph_proto())
+    for body in subgraphs(copy):
+        body.CopyFrom(edit(Graph.of(body, graph)).graph_proto())
     return copy
 
 
-def map_bodies(graph: Graph, edit: Callable[[Graph], Graph]) -> Graph:
+def map_bodies(graph: AnyGraph, edit: Callable[[Any], Graph]) -> AnyGraph:
     """Return the graph with every direct body replaced by `edit` of it."""
-    bodied = [node for node in graph.nodes if has_bodies(node)]
-    return graph.replaced({id(node): [with_bodies(graph, node, edit)] for node in bodied}) if bodied else graph
+    bodied = graph.lookups.bodied.values()
+    return graph.replaced({id(node): [_with_bodies(graph, node, edit)] for node in bodied}) if bodied else graph
 
 
-def cleaned(graph: Graph) -> Graph:
+def cleaned(graph: AnyGraph) -> AnyGraph:
     """Return the graph with only what its outputs need: nodes, weights and declarations, in bodies too.
 
     Graph inputs stay, except those that only list an unused weight.
     """
     graph = map_bodies(graph, cleaned)
-    nodes, needed = _needed(graph)
-    if len(nodes) == len(graph.nodes) and graph.initializers.keys() <= needed:
+    nodes, read = needed(graph, graph.output_names)
+    if len(nodes) == len(graph.nodes) and graph.initializers.keys() <= read:
         return _declared(graph)
-    unused = graph.initializers.keys() - needed
+    unused = graph.initializers.keys() - read
     return _declared(
         graph.with_(
             nodes=tuple(nodes),
@@ -53,7 +46,6 @@ def cleaned(graph: Graph) -> Graph:
 def cleaned_model(model: Structure) -> Structure:
     """Return the model `cleaned`, without uncalled functions and fields without effect."""
     main = cleaned(model)
-    assert isinstance(main, Structure)
     called: set[tuple[str, str]] = set()
     waiting = list(main.nodes)
     bodies = {(function.domain, function.name): function for function in main.functions}
@@ -63,9 +55,7 @@ def cleaned_model(model: Structure) -> Structure:
         if key in bodies and key not in called:
             called.add(key)
             waiting.extend(bodies[key].node)
-        for attribute in node.attribute:
-            for body in [attribute.g] if attribute.type == GRAPH else attribute.graphs:
-                waiting.extend(body.node)
+        waiting += (inner for body in subgraphs(node) for inner in body.node)
     rest = onnx.ModelProto()
     rest.CopyFrom(main.rest)
     for field, value in main.rest.ListFields():
@@ -74,14 +64,14 @@ def cleaned_model(model: Structure) -> Structure:
     return main.with_(functions=tuple(f for f in main.functions if (f.domain, f.name) in called), rest=rest)
 
 
-def in_order(graph: Graph) -> Graph:
+def in_order(graph: AnyGraph) -> AnyGraph:
     """Return the graph, and its bodies, sorted topologically. LayerwiseError if there is a cycle."""
     graph = map_bodies(graph, in_order)
     order = topological(graph.nodes, [reads(node) for node in graph.nodes])
     return graph.with_(nodes=tuple(graph.nodes[i] for i in order))
 
 
-def unmade(graph: Graph, names: Collection[str]) -> Graph:
+def unmade(graph: AnyGraph, names: Collection[str]) -> AnyGraph:
     """Return the graph without the outputs `names` of its nodes: a node without remaining outputs is removed.
 
     Others keep their outputs' positions, under unused names: an output without a name is only safe if
@@ -108,31 +98,26 @@ def unmade(graph: Graph, names: Collection[str]) -> Graph:
 def count_nodes(graph: Graph | onnx.GraphProto) -> int:
     """Return the number of nodes, including those in bodies."""
     nodes = graph.nodes if isinstance(graph, Graph) else graph.node
-    return len(nodes) + sum(
-        count_nodes(body)
-        for node in nodes
-        for attribute in node.attribute
-        for body in ([attribute.g] if attribute.type == GRAPH else attribute.graphs)
-    )
+    return len(nodes) + sum(count_nodes(body) for node in nodes for body in subgraphs(node))
 
 
-def _needed(graph: Graph) -> tuple[list[onnx.NodeProto], set[str]]:
-    """Return the nodes that the outputs need, in graph order, and the tensors that these and the outputs read."""
+def needed(graph: Graph, names: Iterable[str]) -> tuple[list[onnx.NodeProto], set[str]]:
+    """Return the nodes that the tensors `names` need, in graph order, and these tensors with those that they read."""
     makers = graph.lookups.makers
-    needed, chosen = set(graph.output_names), set()
-    waiting = list(needed)
+    read, chosen = set(names), set()
+    waiting = list(read)
     while waiting:
         node = makers.get(waiting.pop())
         if node is None or id(node) in chosen:
             continue
         chosen.add(id(node))
-        new = set(reads(node)) - needed
-        needed |= new
+        new = set(reads(node)) - read
+        read |= new
         waiting += new
-    return [node for node in graph.nodes if id(node) in chosen], needed
+    return [node for node in graph.nodes if id(node) in chosen], read
 
 
-def _declared(graph: Graph) -> Graph:
+def _declared(graph: AnyGraph) -> AnyGraph:
     """Drop value_info of tensors that do not exist (or are weights, which have their own types)."""
     there = {name for node in graph.nodes for name in node.output if name}
     there -= graph.initializers.keys()

@@ -1,4 +1,4 @@
-"""Saves a structure as a model: weights are streamed from their files, never loaded together."""
+"""Saves a structure as a model: weights are streamed from their files, never loaded together, or stay there."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
-from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.backends.filesystem.files import atomic_write, atomic_writer
 from layerwise._tool.backends.filesystem.folders import written_together
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.model.protos import all_tensors
@@ -14,6 +14,8 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
 from layerwise._tool.surgery.wire.pieces import ONE_FILE_LIMIT, THRESHOLD
+
+WORTH_IT = 64 << 20  # bytes of weights; fewer are copied quickly
 
 
 def save(
@@ -32,7 +34,8 @@ def save(
     """
     model = structure.with_(initializers={}).proto()
     weights = list(structure.initializers.values())
-    if external is None and (_keeps_weights_outside(structure, weights) or _size(model, weights) > ONE_FILE_LIMIT):
+    size = model.ByteSize() + sum(map(nbytes, weights))
+    if external is None and (_keeps_weights_outside(structure, weights) or size > ONE_FILE_LIMIT):
         external = Path(f"{path.name}.data")
     own = [] if external is None else [tensor for tensor in weights if nbytes(tensor) >= max(threshold, 1)]
     data = path.parent / external if external and own else None
@@ -51,10 +54,6 @@ def _keeps_weights_outside(structure: Structure, weights: list[onnx.TensorProto]
         return False
     base = structure.base.relative_to(structure.folder).as_posix()
     return any(place(tensor)[0] != base for tensor in weights if is_external(tensor))
-
-
-def _size(model: onnx.ModelProto, weights: list[onnx.TensorProto]) -> int:
-    return int(model.ByteSize()) + sum(map(nbytes, weights))
 
 
 def _write(
@@ -90,3 +89,43 @@ def _location(data: Path, path: Path) -> str:
     if location.startswith(".."):
         raise UsageError(f"weights must lie beside {shown(str(path))} or below, not at {shown(str(data))}")
     return Path(location).as_posix()
+
+
+def save_referring(structure: Structure, path: Path, *, overwrite: bool = False) -> list[Path]:
+    """Write the model; its weights stay external data in their files, which are returned.
+
+    None, and everything is copied, if the weights have fewer than 64 MiB or a file is neither next to `path` nor
+    below: ONNX allows no other location, and its checker no links. Those files must not change from then on.
+    Raises like `save`.
+    """
+    model = structure.proto()
+    weights = [tensor for tensor in all_tensors(model) if is_external(tensor)]
+    nbytes = sum(place(tensor)[2] for tensor in weights)
+    places = {place(tensor)[0] for tensor in weights}
+    beside = {location: _beside(structure.folder, location, path) for location in places}
+    if nbytes < WORTH_IT or None in beside.values():
+        save(structure, path, overwrite=overwrite)
+        return []
+    if path.exists() and not overwrite:
+        raise UsageError(f"{shown(str(path))} is there already: choose another name, or say to overwrite it")
+    for tensor in weights:
+        entry = next(entry for entry in tensor.external_data if entry.key == "location")
+        entry.value = beside[entry.value] or ""
+    _write_alone(model, path)
+    return [path.parent / location for location in sorted(filter(None, beside.values()))]
+
+
+def _beside(folder: Path | None, location: str, path: Path) -> str | None:
+    """Return the location as a model at `path` states it; None if it cannot, or if it is the file to be written."""
+    if folder is None:
+        return None
+    file = (folder / location).resolve()
+    relative = Path(os.path.relpath(file, path.parent.resolve()))
+    return None if ".." in relative.parts or file == path.resolve() else relative.as_posix()
+
+
+def _write_alone(model: onnx.ModelProto, path: Path) -> None:
+    try:
+        atomic_write(path, model.SerializeToString())
+    except (OSError, ValueError) as error:
+        raise LayerwiseError(f"{shown(str(path))} cannot be written: {shown(str(error), 300)}") from None

@@ -10,7 +10,7 @@ from layerwise._tool.backends.model.structure import INLINE_LIMIT
 from layerwise._tool.backends.model.wire import BYTES, put_bytes, put_varint
 from layerwise._tool.backends.tensors import dtype_name, packed_nbytes
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.wire.copying import copy_range
+from layerwise._tool.surgery.wire.pieces import copy_range
 
 _GRAPH, _INITIALIZER, _RAW_DATA = 7, 5, 9  # fields of ModelProto, GraphProto and TensorProto, onnx.proto
 _ALIGN = 4096

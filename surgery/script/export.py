@@ -16,9 +16,8 @@ from layerwise._tool.surgery.edits import Edit
 from layerwise._tool.surgery.model.structure import Graph, Structure, function_name
 from layerwise._tool.surgery.saving.streamed import nbytes
 from layerwise._tool.surgery.script.delta import ScriptDelta, unsupported
-from layerwise._tool.surgery.script.literals import Stored
-from layerwise._tool.surgery.types.declared import settled
-from layerwise._tool.surgery.types.incremental import types_of
+from layerwise._tool.surgery.script.literals import Stored, value_arguments
+from layerwise._tool.surgery.types.incremental import settled, types_of
 from layerwise._tool.surgery.wire.pieces import ONE_FILE_LIMIT
 
 _HEAD = '''"""Edits of a model with onnx-graphsurgeon."""
@@ -90,9 +89,7 @@ def _functions(before: Structure, after: Structure, stored: Stored, serial: Iter
 
 
 def _declarations(before: Structure, after: Structure) -> list[str]:
-    """Yield types and shapes that are no longer valid, or that the edits declared."""
-    from layerwise._tool.surgery.script.literals import value_arguments
-
+    """Return types and shapes that are no longer valid, or that the edits declared."""
     final = settled(before, after)
     changed = [v for v in final.outputs if (old := after.value(v.name)) is None or old != v]
     changed += [v for name, v in final.values.items() if before.values.get(name) != v]
@@ -139,5 +136,4 @@ def _external(structure: Structure) -> str:
 
 
 def _metadata(structure: Structure) -> str:
-    pairs = (f"exported.metadata_props.add(key={k!r}, value={v!r})\n" for k, v in structure.metadata.items())
-    return "".join(pairs)
+    return "".join(f"exported.metadata_props.add(key={k!r}, value={v!r})\n" for k, v in structure.metadata.items())

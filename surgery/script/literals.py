@@ -1,7 +1,6 @@
 """Values as Python source."""
 
 import math
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.model.protos import all_tensors
+from layerwise._tool.backends.model.protos import all_tensors, dims_of
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import changed
 from layerwise._tool.surgery.saving.streamed import embed, is_external
@@ -84,8 +83,7 @@ def value_arguments(value: onnx.ValueInfoProto) -> str:
     dtype = _dtype(tensor.elem_type) if tensor.elem_type else "None"
     if not tensor.HasField("shape"):
         return f"{dtype}, None"
-    dims: Iterable[object] = (d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim)
-    return f"{dtype}, {list(dims)!r}"
+    return f"{dtype}, {dims_of(value)!r}"
 
 
 def _dtype(number: int) -> str:

@@ -11,6 +11,7 @@ from layerwise._tool.backends.model.protos import inferred
 from layerwise._tool.backends.model.reads import subgraphs
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.cut.randomness import RANDOM_OPS
+from layerwise._tool.surgery.model.proto import schema_of
 
 FLOAT = TensorProto.FLOAT
 
@@ -110,11 +111,7 @@ def _bare(model: onnx.ModelProto) -> onnx.ModelProto:
 def _schema(node: onnx.NodeProto, opsets: Mapping[str, int]) -> "defs.OpSchema | None":
     if node.domain not in ("", "ai.onnx"):
         return None
-    version = opsets.get("", opsets.get("ai.onnx", 1))
-    try:
-        return defs.get_schema(node.op_type, version, "")
-    except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
-        return None
+    return schema_of(node.op_type, opsets.get("", opsets.get("ai.onnx", 1)))
 
 
 def _formal(parameters: "Sequence[defs.OpSchema.FormalParameter]", position: int) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import onnx
 
+from layerwise._tool.backends.model.protos import dims_of
 from layerwise._tool.surgery.cut.segments import GraphCut
 
 SIZED_BY = {"Range": 1, "Pad": 1, "Resize": 3, "Tile": 1, "Expand": 1}
@@ -49,7 +50,5 @@ def _has_new_size(node: onnx.NodeProto, shapes: Mapping[str, Dims | None], known
 def _shapes(graph: onnx.GraphProto) -> dict[str, Dims | None]:
     shapes: dict[str, Dims | None] = {}
     for value in [*graph.value_info, *graph.output, *graph.input]:
-        tensor = value.type.tensor_type
-        dims = (d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim)
-        shapes[value.name] = tuple(dims) if tensor.HasField("shape") else None
+        shapes[value.name] = tuple(dims_of(value)) if value.type.tensor_type.HasField("shape") else None
     return shapes

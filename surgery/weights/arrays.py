@@ -13,8 +13,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.fit import cast_safely
 from layerwise._tool.backends.filesystem.files import atomic_writer, read_file, user_path
-from layerwise._tool.backends.formats.npy import array_from_npy, header_bytes, storable
-from layerwise._tool.backends.formats.npz import read_npz
+from layerwise._tool.backends.formats.npy import array_from_npy, header_bytes, read_npz, storable
 from layerwise._tool.backends.reference.evaluate import tensor_array
 from layerwise._tool.backends.tensors import dtype_name, dtype_row
 from layerwise._tool.backends.text import shown

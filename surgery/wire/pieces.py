@@ -1,6 +1,8 @@
 """Messages assembled from bytes, file ranges and repeated bytes; nothing large is ever held in memory."""
 
+import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -12,12 +14,40 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.structure import read_tensor
 from layerwise._tool.backends.model.wire import BYTES, Source, put_varint
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.wire.copying import copy_range
 
+_COPIED = 1 << 24
 THRESHOLD = 1024  # bytes; smaller weights stay in the model's file if weights go to a separate one
 ONE_FILE_LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf's limit is 2 GB
 _RAW_DATA = 9  # of TensorProto, onnx.proto
 _CHUNK = 1 << 20
+
+
+def copy_range(stream: BinaryIO, file: Path, offset: int, length: int) -> None:
+    """Append the bytes [offset, offset + length) of `file` to `stream`. OSError if the file is shorter."""
+    with file.open("rb") as source:
+        done = _copied_by_kernel(stream, source, offset, length)
+        source.seek(offset + done)
+        while done < length:
+            data = source.read(min(_COPIED, length - done))
+            if not data:
+                raise OSError(f"{file} has become shorter")
+            stream.write(data)
+            done += len(data)
+
+
+def _copied_by_kernel(stream: BinaryIO, source: BinaryIO, offset: int, length: int) -> int:
+    """Copy bytes in the kernel (Linux, same file system); return how many: all, or fewer if it refuses."""
+    if not hasattr(os, "copy_file_range") or length < _COPIED >> 4:
+        return 0
+    stream.flush()
+    done = 0
+    with suppress(OSError):
+        while done < length:
+            count = os.copy_file_range(source.fileno(), stream.fileno(), length - done, offset + done)
+            if not count:
+                break
+            done += count
+    return done
 
 
 class Range(NamedTuple):

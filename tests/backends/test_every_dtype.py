@@ -13,7 +13,7 @@ from support.arrays import same
 from support.cli import layerwise
 
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.backends.model.packing import pack, unpack
+from layerwise._tool.backends.model.weight_arrays import pack, unpack
 from layerwise._tool.backends.reference.evaluate import tensor_array
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec

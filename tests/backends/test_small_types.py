@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.comparing import ORT, REFERENCE, run_compare
 
 from layerwise._tool.backends.feeds.sources import save_feeds
-from layerwise._tool.backends.model.packing import pack
+from layerwise._tool.backends.model.weight_arrays import pack
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
 from layerwise._tool.backends.results.io import load_results
 from layerwise._tool.backends.runner import Loadable, open_runner

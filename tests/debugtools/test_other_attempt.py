@@ -28,8 +28,7 @@ from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools import ACTIONS as OFFERED
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
-from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
-from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
+from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec, PrecisionSpec
 from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.run.report import CompareReport
 from layerwise._tool.tui.controllers.errors_page import ErrorsController

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
-from layerwise._tool.tui.controllers.engines import is_engine
+from layerwise._tool.tui.controllers.opening import is_engine
 from layerwise._tool.tui.controllers.run import compare_job
 from layerwise._tool.tui.workbench import Workbench, open_workbench
 

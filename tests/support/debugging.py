@@ -19,10 +19,9 @@ from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.debugtools.search.builds.action import debug_build
-from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
+from layerwise._tool.debugtools.search.builds.run import debug_build
 from layerwise._tool.debugtools.search.driver.action import debug_bisect, debug_reduce, debug_repeat
-from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.spec import BuildsSpec, DebugSpec
 
 ORT = RunnerSpec(kind="onnxrt", threads=1)
 ACTIONS: dict[str, Callable[[JobContext], object]] = {

@@ -31,22 +31,27 @@ class ForkedWorker(WorkerProcess):
     """A worker that is a fork of this process, with the guard that every worker has."""
 
     def __init__(self, actions: str, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> None:
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                _become_worker(actions, folder, attempt, env, keep)
-            finally:  # no descriptor left, say: it must not go on as a second command
-                os._exit(1)
-        os.setpgid(self.pid, self.pid)
-        self._guarded(tagged(env, folder, attempt))
+        whole = tagged(env, folder, attempt)
+
+        def start(group: int) -> int:
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    os.close(self._alive)
+                    os.setpgid(0, group)
+                    _become_worker(actions, folder, attempt, whole, keep)
+                finally:  # no descriptor left, say: it must not go on as a second command
+                    os._exit(1)
+            return pid
+
+        super().__init__(whole, start)
 
 
 def _become_worker(actions: str, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> NoReturn:
-    os.setpgid(0, 0)
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
-    os.environ.update(tagged(env, folder, attempt))
+    os.environ.update(env)
     _write_to(folder / LOG)
     work(actions, folder, attempt, list(keep))
 

@@ -11,7 +11,7 @@ import onnx
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
-from layerwise._tool.debugtools.checks.lint.action import lint
+from layerwise._tool.debugtools.checks.lint.linter import lint
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 
 Report = dict[str, Any]

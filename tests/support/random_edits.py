@@ -3,6 +3,8 @@
 import random
 from collections.abc import Callable
 
+from support.views import graph_at
+
 from layerwise._tool.surgery.edits import Edit, edit_from
 from layerwise._tool.surgery.model.structure import Graph, Structure
 
@@ -19,7 +21,7 @@ def _scope(rng: random.Random, structure: Structure) -> tuple[tuple[str, ...], G
     scopes += [(structure.label(n), a.name) for n in structure.nodes for a in n.attribute if a.HasField("g")]
     scopes += [("function", f"{f.domain}:{f.name}") for f in structure.functions]
     scope = rng.choice(scopes)
-    return scope, structure.graph_at(scope)
+    return scope, graph_at(structure, scope)
 
 
 def _node(rng: random.Random, graph: Graph) -> str:

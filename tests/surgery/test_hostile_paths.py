@@ -21,11 +21,11 @@ from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.trt.tactics.selection import read_tactics
 from layerwise._tool.debugtools.bench.exports import read_report
 from layerwise._tool.debugtools.diff.action import diff_json
-from layerwise._tool.debugtools.search.driver.replay import Replay
+from layerwise._tool.debugtools.search.driver.history import Replay
 from layerwise._tool.surgery.history.tree import read_edits
-from layerwise._tool.surgery.plugins.config import read_config
+from layerwise._tool.surgery.plugins.action import read_config
 from layerwise._tool.surgery.weights.arrays import read_weights
-from layerwise._tool.tui.keymaps import read_keymap
+from layerwise._tool.tui.commands import read_keymap
 from layerwise.backend.common import BytesFromPath
 
 Make = Callable[[Path], object]

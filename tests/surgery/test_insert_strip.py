@@ -12,7 +12,7 @@ from support.surgeon_sides import outputs_of
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.surgery.edits.insert import insert_between
+from layerwise._tool.surgery.edits.patterns import insert_between
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.weights.sparsity import is_sparse, prune_2_4

@@ -22,13 +22,13 @@ from support.terminal import Terminal, app
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.demo import make_demo
 from layerwise._tool.surgery.edits import apply_all
-from layerwise._tool.surgery.edits.names import RenameNode
+from layerwise._tool.surgery.edits.attributes import RenameNode
 from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
 from layerwise._tool.surgery.edits.whole import ConvertPrecision
 from layerwise._tool.surgery.history.tree import edits_to_json
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
-from layerwise._tool.surgery.types.declared import settled
+from layerwise._tool.surgery.types.incremental import settled
 
 SIZES = [(80, 24), (120, 40)]
 FIRST = "/embeddings/word/Gather"
@@ -184,6 +184,15 @@ def test_what_does_not_fit_is_said_and_nothing_changes(terminal: Terminal) -> No
         terminal.press(*keys)
         terminal.wait_for(told)
         at_rest(terminal, "as the file")
+
+
+def test_an_edit_by_name_is_shown_while_the_filter_leaves_no_row(terminal: Terminal) -> None:
+    terminal.press("/", "nosuch", "enter")
+    terminal.wait_for(" 0 of ")
+    change(terminal, ":delete /embeddings/LayerNorm/Sub", "enter", seen="-1  Sub /embeddings/LayerNorm/Sub")
+    assert "2 of 2 outputs" in terminal.text and " 0 of " in terminal.text
+    terminal.press("escape")
+    at_rest(terminal, "as the file")
 
 
 def test_a_broken_result_is_said_and_can_be_kept(terminal: Terminal) -> None:

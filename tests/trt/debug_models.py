@@ -3,9 +3,9 @@
 LOADED = (
     "layerwise._tool.debugtools.search.driver.action", "layerwise._tool.debugtools.search.driver.node_search",
     "layerwise._tool.debugtools.search.driver.repeat", "layerwise._tool.debugtools.locate.action",
-    "layerwise._tool.debugtools.locate.run", "layerwise._tool.debugtools.search.precision.action",
+    "layerwise._tool.debugtools.locate.run", "layerwise._tool.debugtools.search.precision.run",
     "layerwise._tool.debugtools.search.precision.run", "layerwise._tool.debugtools.convert.engine_precision",
-    "layerwise._tool.backends.trt.inference.parts",
+    "layerwise._tool.backends.trt.inference.late",
 )  # fmt: skip
 """What searches import on their way: loaded once, before any of them."""
 SETUP = """
@@ -21,7 +21,7 @@ from layerwise._tool.debugtools.actions import hand_over
 from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec
 from layerwise._tool.debugtools.search.spec import DebugSpec, FlakySpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
-from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.spec import PrecisionSpec
 from support.debugging import as_read, search, job_folder
 from support.locating import run_locate
 hand_over()

@@ -7,7 +7,7 @@ import pytest
 from support.bench import LAYERS, Bench, chain_pair, with_bench
 
 from layerwise._tool.backends.trt.options import trt_options
-from layerwise._tool.tui.controllers.engines import engines_of
+from layerwise._tool.tui.controllers.opening import engines_of
 from layerwise._tool.tui.controllers.perf import BenchStarter
 from layerwise._tool.tui.screens.run import RunScreen
 
@@ -37,7 +37,7 @@ def test_a_run_is_built_cancelled_rerun_and_its_engine_inspected(
         await set_up(bench, *"jjjjj")
         asked = "--trt --onnxrt --builder-optimization-level 5"
         await bench.until(lambda: asked in " ".join(bench.text.split()))  # its lines break where the path's length says
-        rows = bench.app.query_one(RunScreen)._rows.fields
+        rows = bench.app.query_one(RunScreen)._fields
         at = next(line for line, field in enumerate(rows) if field.key == "side.0.cuda_graph")
         await bench.press(*"j" * at, "space")
         await bench.see("--trt-cuda-graph")

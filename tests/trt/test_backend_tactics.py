@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layerwise._tool.backends.trt.tactics.autotuning import Autotuning
+from layerwise._tool.backends.trt.tactics.over_cache import Autotuning
 from layerwise._tool.backends.trt.tactics.record import Offer, Op, Record, decode_record, save_record
 from layerwise._tool.debugtools.diff.action import diff_files
 from layerwise._tool.debugtools.diff.spec import DiffSpec

@@ -10,7 +10,7 @@ import pytest
 from support.bench import chain_pair
 
 from layerwise._tool.backends.bench.trtexec_files import read_profile, read_times
-from layerwise._tool.debugtools.bench.layers import ModelNode, Origins
+from layerwise._tool.debugtools.bench.profile_child import ModelNode, Origins
 
 LAYERS = 4
 QUICK = ["--warmUp=0", "--duration=0", "--iterations=15"]

@@ -14,7 +14,7 @@ from trt.zygote import Zygote
 
 from layerwise._tool.tui.cli.debug.build import fill_build, to_builds
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.controllers.debug_start import search_request
+from layerwise._tool.tui.controllers.debugging import search_request
 
 RunIn = Callable[..., str]
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.trt.building.builder import build_engine
 from layerwise._tool.backends.trt.options import TrtOptions, to_dict
-from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
+from layerwise._tool.debugtools.search.spec import BuildsSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 from support.debugging import job_folder, search
@@ -235,7 +235,7 @@ import msgspec, os
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
-from layerwise._tool.debugtools.search.builds.action import debug_build
+from layerwise._tool.debugtools.search.builds.run import debug_build
 check = CheckSpec(command=["sh", "-c", f"echo $LAYERWISE_LEASES $CUDA_VISIBLE_DEVICES >> {Path.cwd()}/seen"],
     environment={"CUDA_VISIBLE_DEVICES": "0,1"})
 compare = CompareSpec(model="c.onnx", runners=[RunnerSpec(kind="trt")])

@@ -8,7 +8,7 @@ from trt.debug_models import coarse
 
 Find = Callable[..., list[str]]
 PRECISION = """
-from layerwise._tool.debugtools.search.precision.action import debug_precision
+from layerwise._tool.debugtools.search.precision.run import debug_precision
 from layerwise._tool.backends.jobs.context import JobContext
 def lowered(suspect, model=None, low="float16", mode="ddmin", atol=4e-3, **more):
     tolerance = ToleranceSpec(atol={"": atol}, rtol={"": atol})

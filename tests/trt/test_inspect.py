@@ -11,7 +11,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.trt.inference.engine import EngineTensor
 from layerwise._tool.backends.trt.inspect.engine import EngineView
 from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor, layers_of, metadata_nodes
-from layerwise._tool.debugtools.engines.inspect.picture import engine_picture
+from layerwise._tool.debugtools.engines.inspect.text import engine_picture
 
 RunIn = Callable[..., str]
 INSPECT = """
@@ -187,7 +187,7 @@ print(error_of(lambda: acted(capability, model="m.onnx", folder="parts", options
 
 def test_layers_are_exported_as_an_onnx_graph(run: Callable[[str], str]) -> None:
     said = run("""
-from layerwise._tool.debugtools.engines.inspect.picture import engine_picture, network_picture
+from layerwise._tool.debugtools.engines.inspect.text import engine_picture, network_picture
 for model in (network_picture(network(conv())[0]), engine_picture(viewed(built()))):
     onnx.checker.check_model(model)
     first = model.graph.node[0]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from layerwise._tool.backends.jobs.spec import JobSpec
-from layerwise._tool.tui.state.about import COMPARING, comparison_params, is_about
+from layerwise._tool.tui.state.jobs import COMPARING, comparison_params, is_about
 
 
 @pytest.fixture

@@ -11,9 +11,17 @@ from support.big_graph import chain_model
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.tui import workbench
-from layerwise._tool.tui.commands import REGISTRY, by_verb, going_on, group_of, in_scopes, line_completions, parse_line
+from layerwise._tool.tui.commands import (
+    REGISTRY,
+    by_verb,
+    going_on,
+    group_of,
+    in_scopes,
+    line_completions,
+    parse_line,
+    read_keymap,
+)
 from layerwise._tool.tui.controllers.yank import CLIPBOARD_LIMIT, Copy, block_copy, yank
-from layerwise._tool.tui.keymaps import read_keymap
 from layerwise._tool.tui.presenters.bars import footer_line
 from layerwise._tool.tui.presenters.text import plain, width
 from layerwise._tool.tui.screens.page import Page

@@ -9,13 +9,17 @@ from msgspec import convert
 
 from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED
 from layerwise._tool.debugtools.search.rows import VerdictRow
-from layerwise._tool.tui.presenters.band import band_line, cell_states, pointer_line
 from layerwise._tool.tui.presenters.debug import body_lines
-from layerwise._tool.tui.presenters.debug_detail import row_detail
-from layerwise._tool.tui.presenters.debug_head import head_lines
-from layerwise._tool.tui.presenters.debug_rows import heading, row_line
-from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
-from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.presenters.debug_list import (
+    band_line,
+    cell_states,
+    head_lines,
+    heading,
+    pointer_line,
+    row_detail,
+    row_line,
+)
+from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.state.debugging import DebugState, Shown, StepRow, SuspectRow
 from layerwise._tool.tui.state.questions import Question, read_question
 

@@ -16,12 +16,12 @@ from layerwise._tool.debugtools.compare.rows import CanaryReport, LayerRow, RowS
 from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.tui.presenters.error_detail import detail_lines, row_text
 from layerwise._tool.tui.presenters.errors_page import head_lines, heading, minimap_cell, row_line
-from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
 from layerwise._tool.tui.presenters.jobs import detail_lines as job_lines
-from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.state.error_filter import parse_filter
 from layerwise._tool.tui.state.error_table import BLOCK, PASSED, UNKNOWN, ErrorTable, PackedRows
-from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, SORTS, WRONG, ErrorsState, RunResult
+from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, WRONG, ErrorsState
+from layerwise._tool.tui.state.job_rows import RunResult
 
 
 def layer(i: int, **fields: Any) -> LayerRow:
@@ -126,7 +126,7 @@ def test_a_wrong_filter_is_named_and_leaves_the_last_good_one(text: str) -> None
 def test_no_text_breaks_the_filter(text: str) -> None:
     table = state_of(*FIVE).table
     try:
-        mask = parse_filter(text).mask(table) if text.strip() else None
+        mask = parse_filter(text)(table) if text.strip() else None
     except UsageError:
         return
     assert mask is None or mask.shape == (5,)
@@ -135,7 +135,7 @@ def test_no_text_breaks_the_filter(text: str) -> None:
 def test_each_sort_puts_the_worst_first_and_reverses() -> None:
     state = state_of(*FIVE)
     first = {}
-    for _ in range(len(SORTS) - 1):
+    for _ in range(len(ErrorsState.SORTS) - 1):
         first[state.sort] = state.place(0)
         state.cycle_sort()
     assert state.sort == "graph" and "local" not in first  # not shown: not a column to sort by
@@ -195,7 +195,7 @@ def test_a_suspect_is_told_apart_from_what_is_off_like_all_others() -> None:
     assert "local rel-L2 2.000e-04" in detail and "makes small differences" in detail and "it grows" in detail
 
 
-@given(st.integers(76, 200), st.booleans(), st.sampled_from(SORTS))
+@given(st.integers(76, 200), st.booleans(), st.sampled_from(ErrorsState.SORTS))
 def test_columns_line_up_with_their_names(cells: int, local: bool, sort: str) -> None:
     state = state_of(layer(0, passed=False))
     if local:
@@ -260,7 +260,7 @@ def test_packed_rows_give_back_what_they_took(rows: list[LayerRow]) -> None:
 @pytest.mark.parametrize("glyphs", [ASCII, UNICODE])
 def test_rows_and_heading_fill_the_width_and_line_up(cells: int, glyphs: Any) -> None:
     state = state_of(*FIVE, layer(99_999, tensor="x\x1b[31m" * 50, op="非常長", finding="overflow", passed=False))
-    for sort in SORTS:
+    for sort in ErrorsState.SORTS:
         assert width(heading(cells, sort, False, glyphs)) == cells
     for place in range(len(state.table)):
         line = row_line(state.table, place, cells, glyphs)
@@ -279,6 +279,25 @@ def test_the_head_says_who_how_far_and_whether_looking_moved_it() -> None:
     assert "5 of 9" in text and "2 ✗" in text and "tolerance auto" in text
     state.facts.result = RunResult(canary=CanaryReport(False, 0.25))
     assert "canary moved 0.25" in "\n".join(plain(line) for line in head_lines(state, 78, UNICODE))
+
+
+@pytest.mark.parametrize("cells", [50, 78, 118])
+def test_the_head_is_never_cut_within_the_tolerance(cells: int) -> None:
+    state = state_of(*FIVE)
+    state.facts.runners, state.facts.state, state.facts.tolerance = ["a", "b"], "done", "abs 0.01 rel 0.01"
+    state.facts.result = RunResult(canary=CanaryReport(True, 0.0))
+    state.locating = "local errors of job 5, which is still running"
+    standing = plain(head_lines(state, cells, UNICODE)[1])
+    assert state.locating in standing
+    assert standing.endswith("tolerance abs 0.01 rel 0.01") == (cells == 118)
+
+
+@pytest.mark.parametrize("ampl", [0.036, 1e-9, 348.7, 1e7])
+def test_a_verdict_stands_in_its_column_whatever_the_amplification(ampl: float) -> None:
+    state = state_of(layer(0), layer(1, ampl=ampl, finding="propagated", passed=False))
+    names, (first, second) = plain(heading(76, "graph", False, UNICODE)), lines_of(state, 76)
+    assert second[names.index("verdict") :].rstrip() == "propagated"
+    assert first[names.index("verdict") :].rstrip() == "ok"
 
 
 @pytest.mark.parametrize("count", [0, 1, 7])

@@ -13,11 +13,10 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
-from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
+from layerwise._tool.tui.presenters.around import UP, joints, neighbourhood, place
 from layerwise._tool.tui.presenters.graph_rows import columns, header, node_row
-from layerwise._tool.tui.presenters.neighbours import UP, joints, neighbourhood, place
 from layerwise._tool.tui.presenters.node_detail import NodeDetail
-from layerwise._tool.tui.presenters.text import clip, fit, merge, plain, spread, width, wrap_runs
+from layerwise._tool.tui.presenters.text import ASCII, UNICODE, clip, fit, merge, plain, spread, width, wrap_runs
 from layerwise._tool.tui.state.graph import JumpHistory, NodeRows
 from layerwise._tool.tui.state.mark_cost import MarkCost, tensor_bytes
 from layerwise._tool.tui.state.session import NodeError

@@ -15,9 +15,8 @@ from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.tui.controllers.run import compare_job
-from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
 from layerwise._tool.tui.presenters.jobs import card_lines, card_text, heading, row_line, summary
-from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.state.questions import KNOWN_KEYS, read_question
 
 __all__ = ["jobs_home"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.bench import Bench, chain_pair, with_bench
 
@@ -16,15 +16,24 @@ from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
 from layerwise._tool.tui.presenters.compare_text import compare_title, rule_text, side_names, tolerance_text
-from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
-from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, field_line
-from layerwise._tool.tui.presenters.text import plain, width
+from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, field_line, preset_lines
+from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.screens.run import RunScreen
 from layerwise._tool.tui.state.mark_cost import Cost, mark_cost
-from layerwise._tool.tui.state.presets import PRESETS, apply_preset
 from layerwise._tool.tui.state.run_check import check
 from layerwise._tool.tui.state.run_fields import fields, repaired
-from layerwise._tool.tui.state.run_form import KINDS, RunForm, SideForm, add_side, drop_side, load_form, put, save_form
+from layerwise._tool.tui.state.run_form import (
+    KINDS,
+    PRESETS,
+    RunForm,
+    SideForm,
+    add_side,
+    apply_preset,
+    drop_side,
+    load_form,
+    put,
+    save_form,
+)
 
 MODEL = Path("/m/model.onnx")
 INPUTS = [("x", ("batch", 3, 8, 8)), ("it's", (1, "n")), ("y", (4,))]
@@ -170,6 +179,7 @@ FORMS = st.builds(
 
 
 @given(FORMS)
+@example(RunForm(memory="0" * 80))
 @settings(max_examples=50, deadline=None)
 def test_any_form_is_checked_drawn_and_kept(form: RunForm) -> None:
     kept = load_form(msgspec.json.decode(msgspec.json.encode(save_form(form))))
@@ -208,7 +218,7 @@ def test_the_screen_edits_shows_what_is_wrong_and_starts(pair: tuple[Path, Path]
         await bench.see("[R Run]", "layerwise: every tensor", "marking 40 tensors", "$ layerwise run")
         page = bench.app.query_one(RunScreen)
         control = page._control
-        rows = [field.key for field in page._rows.fields]
+        rows = [field.key for field in page._fields]
         await bench.press(*["j"] * rows.index("side.1.model"), "enter", *"/no/such")
         await bench.see("there is no such file")
         await bench.press("escape")
@@ -264,3 +274,7 @@ def test_the_graph_says_what_run_does_and_its_filter_starts_empty(pair: tuple[Pa
         await bench.see("nothing marked: R compares what is marked")
 
     with_bench(pair[0], story)
+
+
+def test_a_preset_fits_in_the_chooser_of_80_columns() -> None:
+    assert max(width(line) for line in preset_lines()) <= 67

@@ -12,15 +12,19 @@ from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode
 from layerwise._tool.surgery.edits.operands import Constant
 from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.tui.controllers.edited_model import EditedModel
-from layerwise._tool.tui.presenters.changes import heading, pair_lines, side_row
-from layerwise._tool.tui.presenters.edit_history import branch_row, branches
-from layerwise._tool.tui.presenters.glyphs import ASCII, UNICODE
 from layerwise._tool.tui.presenters.preview import preview_lines, step_lines
-from layerwise._tool.tui.presenters.surgery_status import edited_text, effect_text
-from layerwise._tool.tui.presenters.text import plain, width
-from layerwise._tool.tui.state.changes import Gap, SideRows
+from layerwise._tool.tui.presenters.surgery import (
+    branch_row,
+    branches,
+    edited_text,
+    effect_text,
+    heading,
+    pair_lines,
+    side_row,
+)
+from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.state.session import Session
-from layerwise._tool.tui.state.surgery import Check, Step, SurgeryState
+from layerwise._tool.tui.state.surgery import Check, Gap, SideRows, Step, SurgeryState
 
 RELU = "/encoder/layer.1/Relu"
 

@@ -10,11 +10,9 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.shell import shell_words
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.edits import AnyEdit, Constant, Edit, Tensor, edit_from
-from layerwise._tool.surgery.edits.attributes import SetAttribute, SetOp
-from layerwise._tool.surgery.edits.inputs import SetInputs
-from layerwise._tool.surgery.edits.names import RenameNode, RenameTensor
+from layerwise._tool.surgery.edits.attributes import RenameNode, RenameTensor, SetAttribute, SetOp
+from layerwise._tool.surgery.edits.ends import MarkOutputs, SetInputs, SetOutputs, UnmarkOutputs
 from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
-from layerwise._tool.surgery.edits.outputs import MarkOutputs, SetOutputs, UnmarkOutputs
 from layerwise._tool.surgery.edits.whole import Extract, Fold
 from layerwise._tool.tui.controllers.edit_target import Target
 

@@ -13,9 +13,8 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.diff.matching import Matching
+from layerwise._tool.debugtools.diff.matching import GraphSide, Matching
 from layerwise._tool.debugtools.diff.nodes import graph_side
-from layerwise._tool.debugtools.diff.sides import GraphSide
 from layerwise._tool.surgery.edits import Edit
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.delta import affected, delta
@@ -23,14 +22,13 @@ from layerwise._tool.surgery.graph.numbering import Numbering
 from layerwise._tool.surgery.graph.overlay import Overlay
 from layerwise._tool.surgery.history.tree import ROOT, History, Misfit, read_edits, replay
 from layerwise._tool.surgery.inspect.view import open_view
-from layerwise._tool.surgery.model.sharing import shared
 from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.model.versions import shared
 from layerwise._tool.surgery.types.incremental import learn
 from layerwise._tool.tui.controllers.edit_complete import Completions
 from layerwise._tool.tui.controllers.edit_target import find_node, target
 from layerwise._tool.tui.controllers.edit_words import FAMILIES, VERBS, fields, words
-from layerwise._tool.tui.state.changes import Pair, Sides
-from layerwise._tool.tui.state.surgery import Preview, Step
+from layerwise._tool.tui.state.surgery import Pair, Preview, Sides, Step
 
 _OVERLAYS = 8
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED, Event
-from layerwise._tool.tui.state.coalesce import Coalesce
 from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.state.signal import Coalesce
 
 SLICE = 0.02
 

@@ -12,7 +12,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.tui.cli.request.line import command_line
-from layerwise._tool.tui.controllers.warm import WarmWorker
+from layerwise._tool.tui.controllers.opening import WarmWorker
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.state.session import Session
 

@@ -12,10 +12,10 @@ from layerwise._tool.backends.jobs.journal.events import last_events, read_event
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.controllers.engines import engine_job
+from layerwise._tool.tui.controllers.opening import engine_job
 from layerwise._tool.tui.presenters.jobs import summary
-from layerwise._tool.tui.state.about import comparison_params, newest_of_model
 from layerwise._tool.tui.state.debugging import SEARCHES
+from layerwise._tool.tui.state.jobs import comparison_params
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
 
@@ -66,9 +66,9 @@ class JobsController:
     def _show_newest(self) -> None:
         """With no comparison or search on view, take the newest of the open model, wherever it was started."""
         session = self._app.session
-        if session.compare_job is None and (found := newest_of_model(self._app, ("compare",))):
+        if session.compare_job is None and (found := self._app.jobs.newest(session.model, ("compare",))):
             session.set_compare_job(str(found))
-        if session.debug_job is None and (found := newest_of_model(self._app, SEARCHES)):
+        if session.debug_job is None and (found := self._app.jobs.newest(session.model, SEARCHES)):
             session.set_debug_job(found)
 
     def close(self) -> None:

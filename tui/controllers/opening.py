@@ -1,15 +1,21 @@
-"""Opening the model: map its index, after a job has built it if there is none."""
+"""The open model: its index, made by a job if there is none; its warm worker; an engine, which a job describes."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.journal.earlier_attempts import rows_of
+from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.cache import has_index, index_folder
-from layerwise._tool.tui.controllers.engines import engine_job, is_engine
 from layerwise._tool.tui.state.shared import AppState
 
 
@@ -66,3 +72,66 @@ async def _index_job(state: AppState, model: Path) -> dict[str, Any]:
     if result is None:
         raise LayerwiseError(problem)
     return result
+
+
+def is_engine(path: Path) -> bool:
+    """Whether a file is named as engines are."""
+    return path.suffix.lower() in ENGINE_SUFFIXES
+
+
+def engines_of(view: JobView) -> list[tuple[str, str]]:
+    """(runner, path) of the engines that a job built or ran, each once."""
+    rows = rows_of(view.folder, "engines")
+    found = {str(row.get("path")): str(row.get("runner")) for row in rows if isinstance(row, dict)}
+    built = (view.result or {}).get("path")
+    if not found and isinstance(built, str) and is_engine(Path(built)):
+        found = {built: "the engine built"}
+    return [(runner, path) for path, runner in found.items()]
+
+
+def engine_job(path: str, of: str, model: str = "", cwd: str = "") -> JobSpec:
+    """The job whose journal describes an engine, layer by layer, with the nodes of an ONNX model if one is named.
+
+    It may ask the driver for GPUs: call it off the screen's thread.
+    """
+    named = model.lower().endswith(".onnx")
+    words = [path, "--show", "layers", *(["--nodes-of", model] if named else [])]
+    return JobSpec(
+        action="inspect_trt", params={"engine": path, "show": ["layers"], **({"nodes_of": model} if named else {})},
+        title=f"what is in {of}", command=["layerwise", "inspect", "model", *words], gpus=trt_gpus(),
+        cwd=cwd or str(current_folder()), source="tui",
+    )  # fmt: skip
+
+
+class WarmWorker:
+    """Starts the worker at the first request, and again after a crash or its idle end."""
+
+    def __init__(self, client: JobClient, model: str) -> None:
+        self._client = client
+        self._model = model
+        self._job: int | None = None
+        self._starting = asyncio.Lock()
+
+    async def ask(self, request: str, params: dict[str, Any]) -> dict[str, Any]:
+        """The answer to one request. Raises LayerwiseError with the worker's message."""
+        job = await asyncio.shield(self._alive())  # who gives up must not leave a worker that nobody knows
+        return await self._client.ask(job, request, params)
+
+    async def _alive(self) -> int:
+        async with self._starting:
+            if self._job is None or (await self._client.view(self._job)).final:
+                self._job = await self._client.submit(
+                    JobSpec(
+                        action="interactive", title=f"interactive: {self._model}", cpus=0, source="tui",
+                        params={"model": self._model, "beside": os.getpid()}, command=["layerwise", self._model],
+                    )
+                )  # fmt: skip
+            return self._job
+
+    async def stop(self) -> None:
+        """End the worker, if it lives."""
+        if self._job is not None:
+            try:
+                await self._client.cancel(self._job)
+            except LayerwiseError:
+                self._job = None

@@ -16,7 +16,6 @@ from layerwise._tool.tui.cli.bench.line import command_line
 from layerwise._tool.tui.controllers.following import Follower
 from layerwise._tool.tui.controllers.run import wants_gpu
 from layerwise._tool.tui.controllers.yank import Copy
-from layerwise._tool.tui.state.about import newest_of_model
 from layerwise._tool.tui.state.perf import PerfState
 from layerwise._tool.tui.state.shared import AppState
 
@@ -35,7 +34,7 @@ class PerfController(Follower):
         self.listen(app.jobs.on_change.subscribe(self._look), self.state.on_asked.subscribe(self._look))
 
     def _look(self) -> None:
-        job = self.state.asked or newest_of_model(self._app, ("bench",))
+        job = self.state.asked or self._app.jobs.newest(self._app.session.model, ("bench",))
         if job and (job != self.state.job or self.goes_on(job)):
             self._open(job)
 

@@ -12,10 +12,9 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.presenters.compare_text import compare_title
 from layerwise._tool.tui.state.mark_cost import Cost, mark_cost
-from layerwise._tool.tui.state.presets import apply_preset, preset
 from layerwise._tool.tui.state.run_check import Checked, check
 from layerwise._tool.tui.state.run_fields import repaired
-from layerwise._tool.tui.state.run_form import RunForm, load_form, save_form
+from layerwise._tool.tui.state.run_form import RunForm, apply_preset, load_form, preset, save_form
 from layerwise._tool.tui.state.shared import AppState
 
 

@@ -2,8 +2,8 @@
 
 from functools import cached_property
 
+from layerwise._tool.tui.controllers.opening import WarmWorker
 from layerwise._tool.tui.controllers.surgery import SurgeryController
-from layerwise._tool.tui.controllers.warm import WarmWorker
 from layerwise._tool.tui.state.shared import AppState
 
 

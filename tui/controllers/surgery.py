@@ -11,9 +11,8 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.controllers.opening import graph_index
 from layerwise._tool.tui.controllers.surgery_open import OpenSurgery
 from layerwise._tool.tui.presenters.bars import size_text
-from layerwise._tool.tui.presenters.surgery_status import effect_text, misfit_text
-from layerwise._tool.tui.state.changes import Sides
-from layerwise._tool.tui.state.surgery import Check, Preview
+from layerwise._tool.tui.presenters.surgery import effect_text, misfit_text
+from layerwise._tool.tui.state.surgery import Check, Preview, Sides
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph.overlay import Overlay

@@ -13,7 +13,7 @@ import msgspec
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.filesystem.temporary import TemporaryFolder
-from layerwise._tool.tui.controllers.warm import WarmWorker
+from layerwise._tool.tui.controllers.opening import WarmWorker
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.surgery import SurgeryState
 

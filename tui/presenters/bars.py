@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.text import Line, spread
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, spread
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
@@ -76,12 +76,12 @@ def size_text(size: float) -> str:
     return f"{size:.3g} TB"
 
 
-def command_rows(commands: "Sequence[Command]") -> list[Line]:
-    """`keys  title  :line  scope`, in columns."""
+def command_rows(commands: "Sequence[Command]", glyphs: Glyphs) -> list[Line]:
+    """`keys  title  :line  scope`, in columns; a title that is too long ends in an ellipsis."""
     return [
         [
             (f"{found.key_text:<16.16} ", "key"),
-            (f"{found.title:<50.50} ", ""),
+            (f"{fit(found.title, 50, glyphs.ellipsis, keep='start')} ", ""),
             (f"{':' + found.line if found.line else '':<16.16} ", "accent"),
             (_SCOPES.get(found.scope, found.scope), "dim"),
         ]

@@ -5,11 +5,10 @@ from pathlib import Path
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.rows import BestRow, CandidateRow, FoundRow, Numbers
-from layerwise._tool.tui.presenters.debug_rows import measured_text
-from layerwise._tool.tui.presenters.glyphs import Glyphs
+from layerwise._tool.tui.presenters.debug_list import field_lines, measured_text
 from layerwise._tool.tui.presenters.jobs import card_lines
 from layerwise._tool.tui.presenters.numbers import size_text
-from layerwise._tool.tui.presenters.text import Line, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, some, wrap_runs
 from layerwise._tool.tui.state.debugging import DebugState, Result
 from layerwise._tool.tui.state.questions import Question
 
@@ -41,7 +40,7 @@ def body_lines(
     if question is not None:
         lines += question_lines(question, cells, sizes or {})
     elif debug.live:
-        lines += _candidate(debug.candidate, cells) or _field("now", debug.text or "starting", cells)
+        lines += _candidate(debug.candidate, cells) or field_lines("now", debug.text or "starting", cells)
     if debug.best is not None and debug.result is None:
         lines += _best(debug.best, "pass in FP32" if debug.search == "precision" else "still fail", cells)
     if debug.result is not None:
@@ -49,10 +48,6 @@ def body_lines(
     if debug.card is not None:
         lines += card_lines(debug.card, cells, glyphs)
     return [*lines, *_notes(debug, question is not None, cells), *_next(debug)]
-
-
-def _field(name: str, text: str, cells: int, role: str = "") -> list[Line]:
-    return wrap_runs([(f"{name:<10}", "dim"), (shown(text, 600), role)], cells, 10)
 
 
 def question_lines(question: Question, cells: int, sizes: Mapping[str, int]) -> list[Line]:
@@ -64,7 +59,7 @@ def question_lines(question: Question, cells: int, sizes: Mapping[str, int]) -> 
     lines = wrap_runs([("question  ", "warn"), (shown(text, 400), "strong")], cells, 10)
     lines += _artifact(files, sizes, cells)
     for evidence in beside.evidence:
-        lines += _field("evidence", evidence, cells)
+        lines += field_lines("evidence", evidence, cells)
     lines += _candidate(beside.candidate, cells) + _measured(beside.measured, beside.suggestion, cells)
     answers: Line = [("answers   ", "dim")]
     for key, word in question.choices():
@@ -78,7 +73,10 @@ def _artifact(files: Mapping[str, str], sizes: Mapping[str, int], cells: int) ->
     names = (f"{Path(path).name} ({size_text(sizes[path])})" if path in sizes else Path(path).name
              for path in files.values())  # fmt: skip
     folder = str(Path(next(iter(files.values()))).parent)
-    return [*_field("artifact", ", ".join(names), cells), *_field("in", f"{folder}  (y copies a path)", cells)]
+    return [
+        *field_lines("artifact", ", ".join(names), cells),
+        *field_lines("in", f"{folder}  (y copies a path)", cells),
+    ]
 
 
 def _measured(measured: Numbers, suggested: str | None, cells: int) -> list[Line]:
@@ -95,17 +93,14 @@ def _candidate(candidate: CandidateRow | None, cells: int) -> list[Line]:
         return []
     text = f"{'?' if candidate.nodes is None else candidate.nodes} nodes"
     for names, word in ((candidate.inputs, "reads"), (candidate.outputs, "gives")):
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        text += f"  {word} {', '.join(shown(name, 60) for name in names[:3])}{more}" if names else ""
-    return _field("candidate", text, cells)[:3]
+        text += f"  {word} {some((shown(name, 60) for name in names), 3)}" if names else ""
+    return field_lines("candidate", text, cells)[:3]
 
 
 def _best(best: BestRow, what: str, cells: int) -> list[Line]:
-    labels = best.labels
-    more = f" and {len(labels) - 4} more" if len(labels) > 4 else ""
-    names = ", ".join(shown(name, 60) for name in labels[:4]) + more
-    lines = _field("best", f"{len(best.nodes or labels)} nodes {what}: {names}", cells)
-    return lines + (_field("on disk", best.path, cells) if best.path else [])
+    names = some((shown(name, 60) for name in best.labels), 4)
+    lines = field_lines("best", f"{len(best.nodes or best.labels)} nodes {what}: {names}", cells)
+    return lines + field_lines("on disk", best.path, cells)
 
 
 def _result(debug: DebugState, result: Result, cells: int, glyphs: Glyphs) -> list[Line]:
@@ -116,10 +111,10 @@ def _result(debug: DebugState, result: Result, cells: int, glyphs: Glyphs) -> li
     for number, point in enumerate(result.frontier[:_POINTS]):
         errors = measured_text(Numbers(max_abs=point.max_abs, rel_l2=point.rel_l2))
         text = f"{point.low:>6} low {point.kept:>6} FP32   {errors}   {point.verdict}"
-        lines += _field("" if number else "frontier", text, cells)
+        lines += field_lines("" if number else "frontier", text, cells)
     files = list(result.files.values())
     names = ", ".join(Path(path).name for path in files)
-    return lines + (_field("written", f"{names} in {Path(files[0]).parent}", cells) if files else [])
+    return lines + (field_lines("written", f"{names} in {Path(files[0]).parent}", cells) if files else [])
 
 
 def _summary(debug: DebugState, result: Result) -> str:
@@ -137,9 +132,9 @@ def _found(entry: FoundRow, word: str, cells: int) -> list[Line]:
     nodes = entry.nodes
     names = "; ".join(f"#{node.i} {shown(node.op, 30)} {shown(node.node, 80)}" for node in nodes[:4])
     more = f" and {len(nodes) - 4} more" if len(nodes) > 4 else ""
-    lines = _field(word, names + more, cells, "bad")
+    lines = field_lines(word, names + more, cells, "bad")
     for name, text in (("measured", measured_text(entry.measured)), ("note", entry.note), ("model", entry.path)):
-        lines += _field(name, text, cells) if text else []
+        lines += field_lines(name, text, cells)
     return lines
 
 
@@ -149,7 +144,7 @@ def _notes(debug: DebugState, asks: bool, cells: int) -> list[Line]:
     for number, (kind, text) in enumerate(debug.said, 1):
         warns = kind == "warning"
         if warns or (debug.live and not asks and number == len(debug.said)):
-            lines += _field("note", text, cells, "warn" if warns else "dim")[:3]
+            lines += field_lines("note", text, cells, "warn" if warns else "dim")[:3]
     return lines
 
 

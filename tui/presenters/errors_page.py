@@ -4,16 +4,16 @@ import math
 from dataclasses import dataclass
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import sig
-from layerwise._tool.tui.presenters.text import Line, Run, fit, merge
+from layerwise._tool.tui.presenters.text import Glyphs, Line, Run, fit, merge, width
 from layerwise._tool.tui.state.error_table import FAILED, PASSED, ErrorTable
-from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, NOTHING, OPEN, WRONG, ErrorsState, RunFacts
+from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, NOTHING, OPEN, WRONG, ErrorsState
+from layerwise._tool.tui.state.job_rows import RunFacts
 
 NUMBERS = (("max-abs", "max_abs"), ("max-rel", "max_rel"), ("rel-L2", "rel_l2"))
 LOCAL_NUMBERS = (("local", "local"), ("accum", "rel_l2"))
 NUMBER_CELLS = 7
-AMPL_CELLS = 6
+AMPL_CELLS = 7
 VERDICT_CELLS = 10
 DIAGNOSIS_CELLS = 15
 PLACE_CELLS = 5
@@ -119,7 +119,7 @@ def head_lines(state: ErrorsState, cells: int, glyphs: Glyphs) -> list[Line]:
             [("no comparison yet", "strong"), ("   R runs one; a finished one opens from Jobs", "dim")],
             [],
         ]
-    lines = [_sides(facts, cells, glyphs), _standing(state, glyphs)]
+    lines = [_sides(facts, cells, glyphs), _standing(state, cells, glyphs)]
     if facts.card is not None and len(state.table):
         text = f"{glyphs.bad} {facts.card.get('kind', '')}: {facts.card.get('summary', '')}"
         lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
@@ -147,7 +147,8 @@ def _sides(facts: RunFacts, cells: int, glyphs: Glyphs) -> Line:
     return line
 
 
-def _standing(state: ErrorsState, glyphs: Glyphs) -> Line:
+def _standing(state: ErrorsState, cells: int, glyphs: Glyphs) -> Line:
+    """How far it is, and what came of it; the tolerance where there is room for it."""
     facts = state.facts
     failed, passed, _ = state.counts()
     line: Line = [(_progress_text(facts, len(state.table)), "")]
@@ -158,12 +159,11 @@ def _standing(state: ErrorsState, glyphs: Glyphs) -> Line:
     ]
     if facts.missing:
         line.append((f"   {facts.missing} not compared", "warn"))
-    if facts.tolerance:
-        tolerance: Line = [("   tolerance ", "dim"), (facts.tolerance, "")]
-    else:
-        tolerance = []
-    locating: Line = [(f"   {state.locating}", "dim")] if state.locating else []
-    return merge([*line, *_canary(facts), *locating, *tolerance])
+    line += _canary(facts)
+    if state.locating:
+        line.append((f"   {state.locating}", "dim"))
+    tolerance: Line = [("   tolerance ", "dim"), (facts.tolerance, "")] if facts.tolerance else []
+    return merge([*line, *tolerance] if width([*line, *tolerance]) <= cells else line)
 
 
 def _progress_text(facts: RunFacts, rows: int) -> str:

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.bars import size_text
-from layerwise._tool.tui.presenters.glyphs import Glyphs
-from layerwise._tool.tui.presenters.tensors import tensor_type
-from layerwise._tool.tui.presenters.text import Line, fit, spread, wrap_runs
+from layerwise._tool.tui.presenters.numbers import tensor_type
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, spread, wrap_runs
 from layerwise._tool.tui.state.session import NodeError
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
-    from layerwise._tool.tui.state.folding import Head
-    from layerwise._tool.tui.state.graph import NodeRows
+    from layerwise._tool.tui.state.graph import Head, NodeRows
     from layerwise._tool.tui.state.mark_cost import MarkCost
 
 OP = 13

@@ -10,10 +10,9 @@ from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
 from layerwise._tool.debugtools.compare.rows import NotCompared
-from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import age_text, bar, size_text, span_text
 from layerwise._tool.tui.presenters.questions import question_lines
-from layerwise._tool.tui.presenters.text import Line, fit, merge, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, plain, wrap_runs
 from layerwise._tool.tui.state.questions import Question
 
 if TYPE_CHECKING:
@@ -174,7 +173,7 @@ def card_lines(card: Mapping[str, object], cells: int, glyphs: Glyphs) -> list[L
 
 def card_text(card: dict[str, Any], glyphs: Glyphs) -> str:
     """The crash card as plain text, to be copied into a bug report."""
-    return "\n".join("".join(text for text, _ in line).rstrip() for line in card_lines(card, 200, glyphs))
+    return "\n".join(plain(line).rstrip() for line in card_lines(card, 200, glyphs))
 
 
 def event_lines(events: Sequence[Event]) -> list[Line]:

@@ -1,14 +1,13 @@
 """Everything about one node, as the lines of the detail pane."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.around import neighbourhood
 from layerwise._tool.tui.presenters.bars import size_text
-from layerwise._tool.tui.presenters.glyphs import Glyphs
-from layerwise._tool.tui.presenters.neighbours import neighbourhood
-from layerwise._tool.tui.presenters.tensors import tensor_type
-from layerwise._tool.tui.presenters.text import Line, fit, wrap_runs
+from layerwise._tool.tui.presenters.numbers import index_text, tensor_type
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, wrap_runs
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
@@ -143,13 +142,10 @@ def weight_lines(stats: Mapping[str, Any]) -> list[str]:
     """Mean and spread, extremes with their places, and what is not finite."""
     if stats["mean"] is None:
         return [f"no statistics for {stats['dtype']}"]
+    low, high = index_text(stats["argmin"]), index_text(stats["argmax"])
     lines = [
         f"mean {stats['mean']:.4g}  std {stats['std']:.4g}  mean magnitude {stats['avg_magnitude']:.4g}",
-        f"min {stats['min']:.5g} at {_place(stats['argmin'])}  max {stats['max']:.5g} at {_place(stats['argmax'])}",
+        f"min {stats['min']:.5g} at {low}  max {stats['max']:.5g} at {high}",
     ]
     bad = [f"{stats[key]:,} {word}" for key, word in (("nan", "NaN"), ("inf", "Inf")) if stats[key]]
     return [*lines, ", ".join(bad)] if bad else lines
-
-
-def _place(index: Sequence[int]) -> str:
-    return f"({', '.join(map(str, index))})"

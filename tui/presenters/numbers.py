@@ -1,8 +1,14 @@
-"""Numbers, sizes and times as short text."""
+"""Numbers, sizes, times, types and shapes as short text."""
 
 import math
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.text import Glyphs
+
+if TYPE_CHECKING:
+    from layerwise._tool.surgery.graph import GraphIndex
 
 
 def sig(value: object, digits: int = 2) -> str:
@@ -60,7 +66,7 @@ def shape_text(shape: Any, times: str = "x") -> str:
     """A shape as `1x128x768`; `scalar` without dimensions, `?` where unknown."""
     if not isinstance(shape, (list, tuple)):
         return "?"
-    return times.join("?" if dim is None else str(dim) for dim in shape) or "scalar"
+    return times.join("?" if dim is None else shown(str(dim), 16) for dim in shape) or "scalar"
 
 
 def index_text(index: Any) -> str:
@@ -70,7 +76,31 @@ def index_text(index: Any) -> str:
     return f"({', '.join(str(part) for part in index)})"
 
 
+def share_bar(part: float, cells: int, glyphs: Glyphs) -> str:
+    """A bar that fills `part` (0 to 1) of `cells` cells, at least one where the part is not 0."""
+    return glyphs.bars[-1] * max(1 if part > 0 else 0, round(cells * min(1.0, part)))
+
+
 def bar(done: float, total: float, cells: int, full: str = "█", empty: str = "░") -> str:
     """A progress bar of `cells` cells; empty when the total is not known."""
     part = 0 if total <= 0 else round(cells * min(1.0, done / total))
     return full * part + empty * (cells - part)
+
+
+_SHORT = {
+    "float32": "f32", "float16": "f16", "float64": "f64", "bfloat16": "bf16", "bool": "bool", "string": "str",
+    "int4": "i4", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+    "uint4": "u4", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+}  # fmt: skip
+
+
+def short_dtype(dtype: str) -> str:
+    """`f32` for float32; types without a short form as they are, `?` for an unknown one."""
+    return _SHORT.get(dtype, shown(dtype, 24).replace("float", "f") or "?")
+
+
+def tensor_type(index: "GraphIndex", tensor: int, glyphs: Glyphs) -> str:
+    """`f32 1×12×128`; empty for an absent tensor."""
+    if tensor < 0:
+        return ""
+    return f"{short_dtype(index.tensor_dtype(tensor))} {shape_text(index.tensor_shape(tensor), glyphs.times)}"

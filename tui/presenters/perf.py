@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.rows import ProfileRow
-from layerwise._tool.tui.presenters.glyphs import Glyphs
-from layerwise._tool.tui.presenters.numbers import sig
-from layerwise._tool.tui.presenters.text import Line, fit, merge, wrap_runs
+from layerwise._tool.tui.presenters.numbers import share_bar, sig
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, wrap_runs
 from layerwise._tool.tui.state.perf import PerfState
 
 MS_CELLS, SHARE_CELLS, SO_FAR_CELLS = 9, 6, 6
@@ -67,11 +66,6 @@ def ms_text(value: float) -> str:
     return f"{value:.4f}" if value < 10 else f"{value:.2f}"
 
 
-def share_bar(part: float, cells: int, glyphs: Glyphs) -> str:
-    """A bar that fills `part` (0 to 1) of `cells` cells, at least one where the part is not 0."""
-    return glyphs.bars[-1] * max(1 if part > 0 else 0, round(cells * min(1.0, part)))
-
-
 def head_lines(state: PerfState, cells: int, glyphs: Glyphs) -> list[Line]:
     """What was timed and how fast it is, how far the bench is, and what went wrong, if anything."""
     if not state.job:
@@ -104,7 +98,7 @@ def _standing(state: PerfState, cells: int) -> Line:
     facts = state.facts
     words = {"queued": "waiting for a slot", "": "opening"}
     if facts.state == "running":
-        text = f"{facts.done} of {facts.total or '?'} {facts.unit}"
+        text = f"{facts.done} of {facts.total or '?'} {f'{facts.unit} {facts.text}'.strip()}"
     else:
         text = words.get(facts.state, f"{facts.state}: {len(state.rows)} layers")
     others = len(state.profiles)
@@ -112,12 +106,10 @@ def _standing(state: PerfState, cells: int) -> Line:
     return [(fit(text, max(1, cells - len(more)), keep="start").rstrip(), ""), (more, "dim")]
 
 
-def detail_lines(row: ProfileRow | None, error: str, cells: int) -> list[Line]:
+def detail_lines(row: ProfileRow, error: str, cells: int) -> list[Line]:
     """Everything known of a layer. error: what the comparison on view says of its node, "" for nothing. In one role: a
     line is painted at every move of the cursor.
     """
-    if row is None:
-        return []
     node = row.node or "none of the model's: the backend made it"
     times = f"{ms_text(row.typical_ms)} typical {ms_text(row.median_ms)} median {ms_text(row.mean_ms)} mean"
     where = f" on {row.provider}" if row.provider else ""

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.bars import size_text
-from layerwise._tool.tui.presenters.glyphs import Glyphs
-from layerwise._tool.tui.presenters.tensors import short_dtype
-from layerwise._tool.tui.presenters.text import Line, clip, fit, spread, width, wrap_runs
+from layerwise._tool.tui.presenters.numbers import short_dtype
+from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, some, spread, width, wrap_runs
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
@@ -86,12 +85,9 @@ def _changes(preview: "Preview", nodes: Sequence[int], glyphs: Glyphs) -> str:
     if len(nodes) > _NAMED:
         return _named(preview.after, nodes, glyphs)
     after = preview.after
-    return "; ".join(f"{_label(after, node, glyphs)}: {', '.join(node_changes(preview, node))}" for node in nodes)
-
-
-def node_changes(preview: "Preview", node: int) -> list[str]:
-    """How a node differs: operator, name, inputs, outputs, attributes."""
-    return changes(preview.before, node, preview.after, node)
+    return "; ".join(
+        f"{_label(after, node, glyphs)}: {', '.join(changes(preview.before, node, after, node))}" for node in nodes
+    )
 
 
 def changes(before: "GraphIndex", node: int, after: "GraphIndex", other: int) -> list[str]:
@@ -133,8 +129,7 @@ def _ends(delta: "Delta") -> Iterable[tuple[str, Line]]:
 
 
 def _list(names: Sequence[str]) -> str:
-    text = ", ".join(shown(name, 60) for name in names[:_NAMED])
-    return f"{text} and {len(names) - _NAMED:,} more" if len(names) > _NAMED else text
+    return some((shown(name, 60) for name in names), _NAMED)
 
 
 def _types(check: "Check | None", cells: int, glyphs: Glyphs) -> Line:

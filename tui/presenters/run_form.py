@@ -6,13 +6,11 @@ from rich.cells import cell_len
 
 from layerwise._tool.backends.shell import shell_word
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.numbers import size_text
-from layerwise._tool.tui.presenters.text import Line, fit, merge, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, wrap_runs
 from layerwise._tool.tui.state.mark_cost import Cost
-from layerwise._tool.tui.state.presets import PRESETS, preset
 from layerwise._tool.tui.state.run_fields import Field
-from layerwise._tool.tui.state.run_form import RunForm
+from layerwise._tool.tui.state.run_form import PRESETS, RunForm, preset
 
 SECTION_CELLS = 9
 LABEL_CELLS = 22
@@ -27,10 +25,10 @@ def field_line(form: RunForm, field: Field, problems: Mapping[str, str], cells: 
     problem = problems.get(field.key, "")
     note, note_role = (f"{glyphs.bad} {problem}", "bad") if problem else (_hint(form, field), "dim")
     label = fit(field.label, LABEL_CELLS) if field.label else ""
-    room = max(8, cells - SECTION_CELLS - len(label))
+    room = max(8, cells - SECTION_CELLS - len(label) - 1)
     taken = min(room, max(VALUE_CELLS, cell_len(shown(value))))
     value = fit(value, taken, glyphs.ellipsis, keep="start")
-    left = max(0, room - taken - 1)
+    left = max(0, room - taken)
     return merge([
         (fit(field.section, SECTION_CELLS), "accent"), (label, ""), (value, "bad" if problem else role),
         (" ", ""), (fit(note, left, glyphs.ellipsis, keep="start"), note_role),

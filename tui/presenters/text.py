@@ -1,6 +1,10 @@
-"""Styled text as plain data: a line is a list of (text, role) runs; a theme gives a role its colours."""
+"""Styled text as plain data: a line is a list of (text, role) runs, a theme gives a role its colours. Its glyphs."""
 
+import codecs
+import locale
+import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from rich.cells import cell_len, set_cell_size
@@ -20,6 +24,12 @@ def width(line: Line) -> int:
 
 def plain(line: Line) -> str:
     return "".join(text for text, _ in line)
+
+
+def some(names: Iterable[str], most: int) -> str:
+    """`a, b, c and 5 more`: at most `most` names."""
+    listed = list(names)
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most:,} more" if len(listed) > most else "")
 
 
 def fit(text: str, cells: int, ellipsis: str = "…", keep: str = "both") -> str:
@@ -115,3 +125,43 @@ def _first_cells(text: str, cells: int) -> str:
     while len(piece) > 1 and cell_len(piece) > cells:
         piece = piece[:-1]
     return piece
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """Single-cell characters. `box` holds: ─ │ ┌ ┐ └ ┘ ┬ ┴ ┼ ├ ┤ in that order."""
+
+    cursor: str
+    mark: str
+    partial_mark: str
+    ellipsis: str
+    separator: str
+    times: str
+    here_left: str
+    here_right: str
+    good: str
+    bad: str
+    running: str
+    box: str
+    bars: str
+
+
+UNICODE = Glyphs("▌", "●", "○", "…", "│", "×", "▸", "◂", "✓", "✗", "▶", "─│┌┐└┘┬┴┼├┤", " ▁▂▃▄▅▆▇█")
+ASCII = Glyphs(">", "*", "o", "~", "|", "x", ">", "<", "+", "!", ">", "-|++++++++|", " ._-=+*%#")
+
+
+def choose_glyphs() -> Glyphs:
+    """ASCII when LAYERWISE_ASCII is set or the locale is not UTF-8, Unicode otherwise."""
+    if os.environ.get("LAYERWISE_ASCII", "") not in ("", "0"):
+        return ASCII
+    try:
+        encoding = codecs.lookup(locale.getpreferredencoding(False)).name
+    except LookupError:
+        return ASCII
+    return UNICODE if encoding == "utf-8" and not _posix_locale() else ASCII
+
+
+def _posix_locale() -> bool:
+    # Python coerces the C locale to UTF-8; the terminal behind it was still told C.
+    name = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
+    return name in ("C", "POSIX")

@@ -1,6 +1,7 @@
 """The Debug screen: a search for the culprit as it goes, the question it waits with, and what it has found."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from textual import on
@@ -8,25 +9,20 @@ from textual.app import ComposeResult
 
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.tui.commands import Command, Commands, command, in_scopes
-from layerwise._tool.tui.controllers.debug_start import SEARCH_WORDS
+from layerwise._tool.tui.controllers.debugging import SEARCH_WORDS
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.compare_text import side_names
 from layerwise._tool.tui.presenters.debug import body_lines, empty_lines
-from layerwise._tool.tui.presenters.debug_detail import row_detail
-from layerwise._tool.tui.presenters.debug_head import head_lines
-from layerwise._tool.tui.presenters.debug_rows import heading, row_line
+from layerwise._tool.tui.presenters.debug_list import head_lines, heading, row_detail, row_line
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.screens.answering import Answering
-from layerwise._tool.tui.screens.debug_found import DebugFound
-from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.searching import Searching
-from layerwise._tool.tui.state.coalesce import Coalesce
+from layerwise._tool.tui.screens.page import Page, turns_pane
+from layerwise._tool.tui.screens.searching import Answering, DebugFound, Searching
 from layerwise._tool.tui.state.debugging import Shown
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.detail_pane import DetailPane
+from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.following import follow
-from layerwise._tool.tui.widgets.lines import LinesView, OneLine
+from layerwise._tool.tui.widgets.lines import DetailPane, LinesView, OneLine
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
 
 TALL = 32
@@ -38,19 +34,27 @@ ENDED = ("debug.node", "debug.open", "debug.bundle", "debug.yank", "debug.retry"
 STARTS = ("debug.locate", "debug.reduce", "debug.bisect", "debug.by_hand", "debug.precision", "debug.triage")
 
 
+def _starts(
+    search: str, title: str, key: str, word: str = "", *, by_hand: bool = False
+) -> Callable[["DebugStarts"], None]:
+    """The command that starts a search. word: what it is called on the screen."""
+    word = word or search
+
+    def start(self: "DebugStarts") -> None:
+        self._searching.start(search, by_hand=by_hand)
+
+    id, line = f"debug.{word.replace(' ', '_')}", word.replace(" ", "")
+    return command(id, title, keys=key, footer=word, line=line)(start)
+
+
 class DebugStarts(Commands, scope="debug"):
     """Searches to start."""
 
     def __init__(self, state: AppState, searching: Searching) -> None:
         self._state, self._searching = state, searching
 
-    @command("debug.locate", "locate: which node is wrong by itself", keys="L", footer="locate", line="locate")
-    def locate(self) -> None:
-        self._searching.start("locate")
-
-    @command("debug.reduce", "reduce to the smallest part that fails", keys="d", footer="reduce", line="reduce")
-    def reduce(self) -> None:
-        self._searching.start("reduce")
+    locate = _starts("locate", "locate: which node is wrong by itself", "L")
+    reduce = _starts("reduce", "reduce to the smallest part that fails", "d")
 
     @command("debug.bisect", "bisect: the first node at which it goes wrong", keys="b", footer="bisect", line="bisect")
     def bisect(self) -> None:
@@ -60,22 +64,10 @@ class DebugStarts(Commands, scope="debug"):
         else:
             self._searching.start("bisect")
 
-    @command("debug.by_hand", "bisect by hand: you answer good or bad", keys="i", footer="by hand", line="byhand")
-    def by_hand(self) -> None:
-        self._searching.start("bisect", by_hand=True)
-
-    @command("debug.precision", "which nodes must stay FP32", keys="p", footer="precision", line="precision")
-    def precision(self) -> None:
-        self._searching.start("precision")
-
-    @command("debug.triage", "triage: the accuracy flowchart, step by step", keys="t", footer="triage", line="triage")
-    def triage(self) -> None:
-        self._searching.start("triage")
-
-    @command("debug.builds", "builds: how often a build of the engine fails, and by which tactic", keys="N",
-             footer="builds", line="builds")  # fmt: skip
-    def builds(self) -> None:
-        self._searching.start("build")
+    by_hand = _starts("bisect", "bisect by hand: you answer good or bad", "i", "by hand", by_hand=True)
+    precision = _starts("precision", "which nodes must stay FP32", "p")
+    triage = _starts("triage", "triage: the accuracy flowchart, step by step", "t")
+    builds = _starts("build", "builds: how often a build of the engine fails, and by which tactic", "N", "builds")
 
     @command("debug.start", "start a search by its name", line="search NAME", complete="searches")
     def start(self, name: str = "") -> None:
@@ -106,7 +98,7 @@ class DebugScreen(Page, scope="debug"):
         self._answering = Answering(self, self._job_in_view, lambda: (self.debug.job, self.debug.question))
         self._found = DebugFound(self, self._searching, self._answering, self._row)
         self.groups = (self._found, DebugStarts(state, self._searching), self._answering)
-        self._list = VirtualList(
+        self.main_list = VirtualList(
             LiveRows(lambda: len(state.debug.rows), self._line), glyphs=state.glyphs, id="debug-rows"
         )
         self._shown: tuple[object, ...] = ()
@@ -117,7 +109,7 @@ class DebugScreen(Page, scope="debug"):
         yield LinesView(id="debug-head")
         yield DetailPane(id="debug-body")
         yield OneLine(id="debug-heading")
-        yield self._list
+        yield self.main_list
 
     def on_mount(self) -> None:
         follow(self, self.debug.on_change, self.paint)
@@ -125,16 +117,16 @@ class DebugScreen(Page, scope="debug"):
         self.paint()
 
     def main_widget(self) -> VirtualList | DetailPane:
-        return self.query_one("#debug-body", DetailPane) if self.has_class("empty") else self._list
+        return self.query_one("#debug-body", DetailPane) if self.has_class("empty") else self.main_list
 
     def _line(self, i: int, cells: int) -> Line:
         return row_line(self.debug.row_at(i), cells, self.state.glyphs)
 
     def _row(self) -> Shown | None:
-        return self.debug.row_at(self._list.cursor)
+        return self.debug.row_at(self.main_list.cursor)
 
     def _job_in_view(self) -> JobView | None:
-        return next((view for view in self.state.jobs.views if view.id == self.debug.job), None)
+        return self.state.jobs.view(self.debug.job)
 
     @on(VirtualList.Selected, "#debug-rows")
     def _opened(self) -> None:
@@ -148,9 +140,9 @@ class DebugScreen(Page, scope="debug"):
         self.set_class(not self.debug.job, "empty")
         self._show_head()
         self._show_body()
-        names: Line = [("  ", "head"), *heading(self.debug.search, self._list.size.width - GUTTER)]
+        names: Line = [("  ", "head"), *heading(self.debug.search, self.main_list.size.width - GUTTER)]
         self.query_one("#debug-heading", OneLine).set_line(names)
-        self._list.sync()
+        self.main_list.sync()
         self._show_footer()
 
     def _show_head(self) -> None:
@@ -176,7 +168,7 @@ class DebugScreen(Page, scope="debug"):
             lines = self._body(question, row, cells)
         else:
             lines = empty_lines(self._searching.starter.ready(), cells, builds=self._searching.starter.on_builds())
-        about = (self.debug.job, question.id if question else "", getattr(row, "n", None), self._list.cursor)
+        about = (self.debug.job, question.id if question else "", getattr(row, "n", None), self.main_list.cursor)
         last = max(0, len(lines) - body.size.height)
         top, self._shown = min(last, body.top) if about == self._shown else 0, about
         self._share_height(len(lines) + 1 if question else 0)
@@ -192,7 +184,7 @@ class DebugScreen(Page, scope="debug"):
             share = rest - needed
         elif self.debug.search == "locate":
             share = min(share, len(self.debug.rows))
-        self._list.styles.height = max(LEAST_ROWS, share)
+        self.main_list.styles.height = max(LEAST_ROWS, share)
 
     def _body(self, question: Question | None, row: Shown | None, cells: int) -> list[Line]:
         """Where nothing waits for an answer, the row under the cursor in full, too."""
@@ -244,7 +236,4 @@ class DebugScreen(Page, scope="debug"):
     def retry(self) -> None:
         self._answering.retry_in_view()
 
-    @command("debug.pane", "scroll the text, or back to the list", keys="tab", footer="text")
-    def toggle_pane(self) -> None:
-        body = self.query_one("#debug-body", DetailPane)
-        (self.main_widget() if body.has_focus else body).focus()
+    toggle_pane = turns_pane("debug.pane", "scroll the text, or back to the list", "text")

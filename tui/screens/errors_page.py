@@ -1,58 +1,110 @@
-"""The Errors screen: the layer error table of a comparison, live."""
+"""The Errors screen: the layer error table of a comparison, live, and what starts from one of its rows."""
 
 from textual import on
 from textual.app import ComposeResult
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import absolute_path, user_path
-from layerwise._tool.tui.commands import command
-from layerwise._tool.tui.controllers.error_export import export_rows, yank_targets
+from layerwise._tool.debugtools.compare.rows import LayerRow
+from layerwise._tool.tui.commands import Commands, command
+from layerwise._tool.tui.controllers.debugging import DebugResults
+from layerwise._tool.tui.controllers.error_rows import TensorController, export_rows, yank_targets
+from layerwise._tool.tui.controllers.errors_page import node_of_row
 from layerwise._tool.tui.controllers.shared import Controllers
-from layerwise._tool.tui.controllers.tensor import TensorController
-from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines
+from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines, tensor_lines
 from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line
-from layerwise._tool.tui.presenters.tensor_view import tensor_lines
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.screens.error_searches import ErrorSearches
 from layerwise._tool.tui.screens.job_table import JobTable, Minimap
-from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.pick import Choice
-from layerwise._tool.tui.state.errors_page import SORTS
+from layerwise._tool.tui.screens.page import Choice, Page
+from layerwise._tool.tui.screens.searching import Searching
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.detail_pane import DetailPane
-from layerwise._tool.tui.widgets.following import run_latest
+from layerwise._tool.tui.widgets.following import run_latest, run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import DetailPane
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 
-class ErrorText:
-    """The table as text."""
+class ErrorSearches(Commands, scope="errors"):
+    """They are about the row under the cursor of a table."""
 
-    def __init__(self, app: AppState) -> None:
-        self._app, self._errors = app, app.errors
+    def __init__(self, page: Page, table: JobTable) -> None:
+        self._page, self._table, self._errors = page, table, page.state.errors
+        self._searching = Searching(page)
+        self._results = DebugResults(page.state)
 
-    def __len__(self) -> int:
-        return len(self._errors.order)
+    @command("errors.node", "the row's node in the Graph screen", keys="o", footer="graph", line="node")
+    def show_node(self) -> None:
+        index, place = self._page.session.index, self._table.place
+        if index is None or place < 0:
+            self._page.state.say("the graph is not read yet" if place >= 0 else "no row")
+            return
+        node = node_of_row(index, self._errors.table, place)
+        if node < 0:
+            self._page.state.say("this tensor is not made by a node of the open model", "warn")
+            return
+        self._page.session.select_node(node)
+        self._page.open("graph")
 
-    def row(self, i: int, cells: int) -> Line:
-        return row_line(self._errors.table, self._errors.place(i), cells, self._app.glyphs)
+    @command("errors.reduce", "reduce: the smallest part that makes this tensor wrong", keys="d", footer="reduce",
+             line="reduce")  # fmt: skip
+    def reduce(self) -> None:
+        self._searching.start("reduce", target=self._tensor_in_view())
+
+    @command("errors.bisect", "bisect: the first node at which this tensor goes wrong", keys="b", footer="bisect",
+             line="bisect")  # fmt: skip
+    def bisect(self) -> None:
+        self._searching.start("bisect", target=self._tensor_in_view())
+
+    @command("errors.locate", "locate: the local error of every layer joins the table", keys="L", footer="locate",
+             line="locate")  # fmt: skip
+    def locate(self) -> None:
+        self._searching.start("locate", then="its local errors join the table; 4 shows the suspects")
+
+    def _tensor_in_view(self) -> str | None:
+        row = self._row_in_view()
+        return row.tensor if row else None
+
+    def _row_in_view(self) -> LayerRow | None:
+        place = self._table.place
+        return self._errors.table.row(place) if place >= 0 else None
+
+    @command("errors.bundle", "write a repro bundle of the row's node", keys="B", line="bundle FOLDER")
+    def bundle(self, folder: str = "") -> None:
+        row = self._row_in_view()
+        if row and row.i >= 0:
+            run_work(self._page, "debug-start", lambda: self._bundle(row, folder))
+        else:
+            self._page.state.say("this row has no node")
+
+    async def _bundle(self, row: LayerRow, folder: str) -> None:
+        job = self._errors.job
+        target = folder or f"bundle-{job}-{row.i}"
+        with self._page.state.telling():
+            compare = self._searching.starter.compare()
+            told = await self._results.bundle_of(int(job), compare, [row.i], row.iteration, target)
+            self._page.state.say(told, "good")
+
+
+class ErrorRows(JobTable, scope="errors"):
+    """The layer error table."""
+
+    FILTERS = "words, or err>1e-3 and op==MatMul and failed"
+
+    def __init__(self, state: AppState) -> None:
+        super().__init__(state, state.errors, Minimap(state.errors, state.glyphs))
+        self._errors = state.errors
+
+    def row_line(self, i: int, cells: int) -> Line:
+        return row_line(self._errors.table, self._errors.place(i), cells, self._glyphs)
 
     def head(self, cells: int) -> list[Line]:
-        return head_lines(self._errors, cells, self._app.glyphs)
+        return head_lines(self._errors, cells, self._glyphs)
 
     def heading(self, cells: int) -> Line:
         errors = self._errors
-        return heading(cells, errors.sort, errors.reverse, self._app.glyphs, errors.table.has_local)
-
-    def filter_tail(self) -> Line:
-        if not self._errors.filter_text:
-            return [("words, or err>1e-3 and op==MatMul and failed", "dim")]
-        count = f"{len(self._errors.order):,} of {len(self._errors.table):,}"
-        return [(count if len(self._errors.order) else f"{count}: no row fits, esc shows all", "dim")]
+        return heading(cells, errors.sort, errors.reverse, self._glyphs, errors.table.has_local)
 
     def detail(self, place: int, cells: int) -> list[Line]:
-        if place < 0:
-            return []
         row = self._errors.table.row(place)
         told = self._errors.evidence.get(row.tensor, "")
         return [[(" ", ""), *line] for line in detail_lines(row, self._errors.facts.runners, cells, told)]
@@ -107,10 +159,9 @@ class ErrorsScreen(Page, scope="errors"):
     def __init__(self, state: AppState, controllers: Controllers) -> None:
         super().__init__(state, controllers)
         self.errors = state.errors
-        map = Minimap(state.errors, state.glyphs)
-        self.table = JobTable("errors", state, state.errors, ErrorText(state), SORTS, map)
+        self.table = ErrorRows(state)
         self._tensor = TensorPanel(state, TensorController(state))
-        self.groups = (ErrorSearches(self, self.table),)
+        self.groups = (ErrorSearches(self, self.table), self.table)
 
     def compose(self) -> ComposeResult:
         yield self.table
@@ -121,16 +172,6 @@ class ErrorsScreen(Page, scope="errors"):
 
     def paint(self) -> None:
         self.table.changed()
-
-    # ── filter and sort ──
-
-    @command("errors.filter", "filter: words, or err>1e-3 and op==MatMul and failed", keys="slash", footer="filter")
-    def focus_filter(self) -> None:
-        self.table.focus_filter()
-
-    @command("errors.filter_line", "filter by an expression", line="filter EXPRESSION")
-    def filter_line(self, text: str = "") -> None:
-        self.table.filter_line(text)
 
     @command("errors.clear", "leave the tensor view, or show all rows again", keys="escape")
     def clear_filter(self) -> None:
@@ -143,22 +184,6 @@ class ErrorsScreen(Page, scope="errors"):
     def _filter_left(self) -> None:
         self.clear_filter()
         self.table.list.focus()
-
-    @command("errors.sort", "sort by the next column", keys="s", footer="sort")
-    def sort(self) -> None:
-        self.errors.cycle_sort()
-        self.table.reordered()
-
-    @command("errors.sort_by", "sort by a column", line="sort COLUMN", complete="columns")
-    def sort_by(self, name: str = "") -> None:
-        self.table.sort_by({"accum": "rel_l2"}.get(name, name))
-
-    def columns(self, prefix: str) -> list[str]:
-        return self.table.columns(prefix)
-
-    @command("errors.reverse", "reverse the order", keys="S")
-    def reverse(self) -> None:
-        self.table.reverse()
 
     # ── jumps ──
 
@@ -176,7 +201,7 @@ class ErrorsScreen(Page, scope="errors"):
 
     def _jump_to_place(self, place: int, otherwise: str) -> None:
         if place >= 0 and self.errors.index_of(place) < 0:
-            self.filter_line("")
+            self.table.filter_line("")
         self._jump(self.errors.index_of(place) if place >= 0 else -1, otherwise)
 
     def _jump(self, line: int, otherwise: str) -> None:

@@ -9,8 +9,7 @@ from layerwise._tool.tui.presenters.graph_rows import columns, node_row
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.node_model import NodeModel
 from layerwise._tool.tui.screens.nodes import NodeView
-from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.pick import Choice
+from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.state.graph import JumpHistory
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import run_latest
@@ -19,11 +18,16 @@ from layerwise._tool.tui.widgets.virtual_list import VirtualList
 MOST_CHOICES = 1000
 
 
-class Filter(Commands, scope="graph"):
-    """`/` narrows the rows as one types; escape shows all again and keeps the matches for n and N."""
+class NodeGroup(Commands):
+    """A group of commands of a page that shows nodes."""
 
-    def __init__(self, state: AppState, view: NodeView) -> None:
-        self._state, self._view = state, view
+    def __init__(self, page: Page, view: NodeView, control: GraphController) -> None:
+        self._page, self._state, self._view, self._session = page, page.state, view, view.session
+        self._control = control
+
+
+class Filter(NodeGroup, scope="graph"):
+    """`/` narrows the rows as one types; escape shows all again and keeps the matches for n and N."""
 
     @command("graph.filter", "filter nodes: text op: dtype: name: !not", keys="slash", footer="filter",
              line="filter TEXT")  # fmt: skip
@@ -68,11 +72,11 @@ class Filter(Commands, scope="graph"):
             self._view.list.move_to(self._view.rows.row_of(node))
 
 
-class Jumps(Commands, scope="graph"):
+class Jumps(NodeGroup, scope="graph"):
     """Along the edges, by name, and back. Every jump is noted; `[` and `]` go through them like a browser's pages."""
 
     def __init__(self, page: Page, view: NodeView, control: GraphController) -> None:
-        self._page, self._session, self._control = page, view.session, control
+        super().__init__(page, view, control)
         self._history = JumpHistory()
 
     def _jump(self, node: int) -> None:
@@ -106,16 +110,12 @@ class Jumps(Commands, scope="graph"):
             choices = [Choice(self._node_choice(node), node) for node in nodes[:MOST_CHOICES]]
             if len(nodes) > MOST_CHOICES:
                 title = f"{title}: the first {MOST_CHOICES:,} of {len(nodes):,}"
-            self._page.choose(title, choices, self._node_chosen)
+            self._page.choose(title, choices, self._jump)
 
     def _node_choice(self, node: int) -> Line:
         index = self._control.index
         at = columns(70, index.n_nodes, False)
         return node_row(index, node, at, self._session, self._page.state.glyphs)
-
-    def _node_chosen(self, node: object) -> None:
-        if isinstance(node, int):
-            self._jump(node)
 
     @command("graph.back", "back to where you jumped from", keys="left_square_bracket,backspace")
     def back(self) -> None:
@@ -130,11 +130,8 @@ class Jumps(Commands, scope="graph"):
             self._session.select_node(node)
 
 
-class Marks(Commands, scope="graph"):
+class Marks(NodeGroup, scope="graph"):
     """Which tensors a comparison observes: names, shared with the Run screen through the session."""
-
-    def __init__(self, state: AppState, view: NodeView, control: GraphController) -> None:
-        self._state, self._view, self._session, self._control = state, view, view.session, control
 
     @command("graph.mark", "mark or unmark the node's outputs", keys="space", footer="mark")
     def mark(self) -> None:
@@ -182,11 +179,8 @@ class Marks(Commands, scope="graph"):
         self._session.unmark(names)
 
 
-class NodeCommands(Commands, scope="graph"):
+class NodeCommands(NodeGroup, scope="graph"):
     """What else is done with the node under the cursor."""
-
-    def __init__(self, page: Page, view: NodeView, control: GraphController) -> None:
-        self._page, self._view, self._session, self._control = page, view, view.session, control
 
     @command("graph.weights", "statistics of the node's weights", keys="w")
     def weights(self) -> None:
@@ -218,11 +212,7 @@ class NodeCommands(Commands, scope="graph"):
 
 def graph_groups(page: Page, view: NodeView, control: GraphController) -> tuple[Commands, ...]:
     """The commands of a page that shows nodes."""
-    state = page.state
-    return (
-        view, Filter(state, view), Jumps(page, view, control), Marks(state, view, control),
-        NodeCommands(page, view, control),
-    )  # fmt: skip
+    return (view, *(kind(page, view, control) for kind in (Filter, Jumps, Marks, NodeCommands)))
 
 
 class GraphScreen(Page, scope="graph"):
@@ -232,13 +222,11 @@ class GraphScreen(Page, scope="graph"):
         super().__init__(state, controllers)
         control = GraphController(state.session, controllers.warm)
         self.view = NodeView(NodeModel(state, state.session), control, VirtualList)
+        self.main_list = self.view.list
         self.groups = graph_groups(self, self.view, control)
 
     def compose(self) -> ComposeResult:
         yield self.view
-
-    def main_widget(self) -> VirtualList:
-        return self.view.list
 
     def shown_again(self) -> None:
         self.view.node_changed()

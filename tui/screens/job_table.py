@@ -1,61 +1,31 @@
 """The rows of one job as a table, with a filter, a sort and a detail of one row: for the screens that follow a job."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical
 from textual.events import Resize
 
+from layerwise._tool.tui.commands import REGISTRY, Commands, command, declare
 from layerwise._tool.tui.presenters.errors_page import minimap_cell
-from layerwise._tool.tui.presenters.glyphs import Glyphs
 from layerwise._tool.tui.presenters.jobs import card_lines
-from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.state.coalesce import Coalesce
-from layerwise._tool.tui.state.errors_page import ErrorsState, RunFacts
+from layerwise._tool.tui.presenters.text import Glyphs, Line
+from layerwise._tool.tui.state.errors_page import ErrorsState
+from layerwise._tool.tui.state.job_rows import JobRows
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.state.signal import Signal
+from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.following import follow
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView, OneLine
-from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, RowModel, VirtualList
+from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, LiveRows, VirtualList
 
 TALL = 32
 FILTER_WAIT = 0.05
 DETAIL_WAIT = 0.06
-
-
-class Table(Protocol):
-    """The rows of a job as its screen shows them: through a filter, in an order. total: how many rows there are,
-    whether the filter shows them or not.
-    """
-
-    on_change: Signal[[]]
-    facts: RunFacts
-    filter_text: str
-    filter_problem: str
-    sort: str
-    reverse: bool
-
-    @property
-    def total(self) -> int: ...
-
-    def set_filter(self, text: str) -> None:
-        """Apply a filter; one that does not parse sets `filter_problem`."""
-        ...
-
-    def sort_by(self, name: str) -> None: ...
-
-    def reverse_sort(self) -> None: ...
-
-    def place(self, line: int) -> int:
-        """The row at a line of the list, -1 if there is none."""
-        ...
-
-    def index_of(self, place: int) -> int:
-        """The line that shows a row, -1 if the filter hides it."""
-        ...
+COLUMNS = {"accum": "rel_l2"}
+"""Headings of columns -> what they sort by."""
 
 
 class Minimap(LinesView):
@@ -80,38 +50,49 @@ class Minimap(LinesView):
         ])  # fmt: skip
 
 
-class TableText(RowModel, Protocol):
-    """The table as text: what stands above the list, the names of the columns, what stands behind the filter while it
-    parses, and a row in full (`place` is -1 if there is none).
-    """
-
-    def head(self, cells: int) -> list[Line]: ...
-
-    def heading(self, cells: int) -> Line: ...
-
-    def filter_tail(self) -> Line: ...
-
-    def detail(self, place: int, cells: int) -> list[Line]: ...
-
-
-class JobTable(Container):
+class JobTable(Commands, Container):
     """Head, filter, heading, list and detail: `#NAME-head`, `-filter`, `-heading`, `-list` and `-detail`; a minimap
     stands beside the list.
 
-    The cursor stays on its row, wherever rows that come, a filter or a sort move it. name: of the screen. sorts: the
-    columns that it can be sorted by.
+    The cursor stays on its row, wherever rows that come, a filter or a sort move it. Subclass with the page's scope,
+    the NAME; `row_line`, `head`, `heading` and `detail` give the text of the rows. map: None where there is none.
     """
 
-    def __init__(
-        self, name: str, state: AppState, table: Table, text: TableText, sorts: Sequence[str], map: Minimap | None
-    ) -> None:
+    _page: ClassVar[str]
+    FILTERS: ClassVar[str]
+    """How a filter is written."""
+
+    def __init_subclass__(cls, scope: str, **kwargs: Any) -> None:
+        cls._page = scope
+        declare(JobTable, scope, cls)
+        REGISTRY[f"{scope}.filter"] = replace(REGISTRY[f"{scope}.filter"], title=f"filter: {cls.FILTERS}")
+        super().__init_subclass__(scope=scope, **kwargs)
+
+    def __init__(self, state: AppState, table: JobRows, map: Minimap | None = None) -> None:
         super().__init__()
-        self._page, self._state, self._table, self._text, self._sorts, self._map = name, state, table, text, sorts, map
-        self.list = VirtualList(text, glyphs=state.glyphs, id=f"{name}-list")
+        self._state, self._table, self._map, self._glyphs = state, table, map, state.glyphs
+        self._rows = LiveRows(lambda: len(table.order), self.row_line)
+        self.list = VirtualList(self._rows, glyphs=state.glyphs, id=f"{self._page}-list")
         self._told: list[Line] | None = None
         self._at = -1
         self._detail_soon = Coalesce(self._detail_now, DETAIL_WAIT)
         self._filter_soon = Coalesce(self._filter_now, FILTER_WAIT)
+
+    def row_line(self, i: int, cells: int) -> Line:
+        """The row at a line of the list."""
+        raise NotImplementedError
+
+    def head(self, cells: int) -> list[Line]:
+        """What stands above the list."""
+        raise NotImplementedError
+
+    def heading(self, cells: int) -> Line:
+        """The names of the columns."""
+        raise NotImplementedError
+
+    def detail(self, place: int, cells: int) -> list[Line]:
+        """A row in full."""
+        raise NotImplementedError
 
     def compose(self) -> ComposeResult:
         yield LinesView(id=f"{self._page}-head")
@@ -154,15 +135,21 @@ class JobTable(Container):
         if line >= 0:
             self.list.move_to(line)
         self.list.sync()
-        head = [[(" ", ""), *line] for line in self._text.head(self.size.width - 2)]
+        head = [[(" ", ""), *line] for line in self.head(self.size.width - 2)]
         self.set_class(len(head) > 2, "told")
         self.query_one(f"#{self._page}-head", LinesView).set_lines(head)
-        names: Line = [("  ", "head"), *self._text.heading(self.list.size.width - GUTTER)]
+        names: Line = [("  ", "head"), *self.heading(self.list.size.width - GUTTER)]
         self.query_one(f"#{self._page}-heading", OneLine).set_line(names)
         problem = self._table.filter_problem.removeprefix("filter: ")
-        self._input.set_tail([(problem, "bad")] if problem else self._text.filter_tail())
+        self._input.set_tail([(problem, "bad")] if problem else self._filter_tail())
         self._detail_soon.touch()
         self._show_map()
+
+    def _filter_tail(self) -> Line:
+        if not self._table.filter_text:
+            return [(self.FILTERS, "dim")]
+        count = f"{len(self._table.order):,} of {self._table.total:,}"
+        return [(count if len(self._table.order) else f"{count}: no row fits, esc shows all", "dim")]
 
     def _show_map(self) -> None:
         if self._map is not None:
@@ -175,14 +162,14 @@ class JobTable(Container):
         told = None if card is None else card_lines(card, cells, self._state.glyphs)
         if told != self._told:
             self._told = told
-            self.list.set_model(self._text if told is None else FixedRows(told))
+            self.list.set_model(self._rows if told is None else FixedRows(told))
 
     def _detail_now(self) -> None:
         if not self.is_mounted:
             return
         pane = self.query_one(f"#{self._page}-detail", LinesView)
         if pane.size.height and pane.size.width:
-            pane.set_lines(self._text.detail(self.place, max(20, self.size.width - 2)))
+            pane.set_lines(self.detail(self.place, max(20, self.size.width - 2)) if self.place >= 0 else [])
 
     @on(VirtualList.Highlighted)
     def _cursor_moved(self) -> None:
@@ -202,10 +189,12 @@ class JobTable(Container):
 
     # ── filter and sort ──
 
+    @command(".filter", "filter the rows", keys="slash", footer="filter")
     def focus_filter(self) -> None:
         """Write on the filter."""
         self._input.focus()
 
+    @command(".filter_line", "filter by an expression", line="filter EXPRESSION")
     def filter_line(self, text: str = "") -> None:
         """Filter by an expression."""
         self._input.set_value(text)
@@ -234,18 +223,27 @@ class JobTable(Container):
         if self._table.filter_text or self._table.filter_problem:
             self.filter_line("")
 
+    @command(".sort", "sort by the next column", keys="s", footer="sort")
+    def sort(self) -> None:
+        """Sort by the next column that is shown."""
+        self._table.cycle_sort()
+        self.reordered()
+
+    @command(".sort_by", "sort by a column", line="sort COLUMN", complete="columns")
     def sort_by(self, name: str = "") -> None:
         """Sort by a column that is named."""
-        if name not in self._sorts:
-            self._state.say(f"columns to sort by: {', '.join(self._sorts)}", "bad")
+        name = COLUMNS.get(name, name)
+        if name not in self._table.SORTS:
+            self._state.say(f"columns to sort by: {', '.join(self._table.SORTS)}", "bad")
             return
         self._table.sort_by(name)
         self.reordered()
 
     def columns(self, prefix: str) -> list[str]:
         """Completions of a column's name."""
-        return [name for name in self._sorts if name.startswith(prefix)]
+        return [name for name in self._table.SORTS if name.startswith(prefix)]
 
+    @command(".reverse", "reverse the order", keys="S")
     def reverse(self) -> None:
         """Turn the order round."""
         self._table.reverse_sort()

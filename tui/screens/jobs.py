@@ -10,20 +10,18 @@ from textual.app import ComposeResult
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import command
-from layerwise._tool.tui.controllers.engines import engines_of
 from layerwise._tool.tui.controllers.jobs import JobActions, read_tail
+from layerwise._tool.tui.controllers.opening import engines_of
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy, block_copy
 from layerwise._tool.tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.screens.answering import Answering
-from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.pick import Choice
-from layerwise._tool.tui.state.coalesce import Coalesce
+from layerwise._tool.tui.screens.page import Choice, Page, turns_pane
+from layerwise._tool.tui.screens.searching import Answering
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.detail_pane import DetailPane
+from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
-from layerwise._tool.tui.widgets.lines import OneLine
+from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
 
 DETAIL_WAIT = 0.25
@@ -43,7 +41,7 @@ class JobsScreen(Page, scope="jobs"):
         self._answering = Answering(self, self._in_view, self._question)
         self.groups = (self._answering,)
         self._now = time.time()  # ages are those of the last change: an idle list writes nothing
-        self._list = VirtualList(
+        self.main_list = VirtualList(
             LiveRows(lambda: len(state.jobs.views), self._line), glyphs=state.glyphs, id="jobs-list"
         )
         self._actions = JobActions(state)
@@ -54,15 +52,12 @@ class JobsScreen(Page, scope="jobs"):
 
     def compose(self) -> ComposeResult:
         yield OneLine(id="jobs-heading")
-        yield self._list
+        yield self.main_list
         yield OneLine(id="jobs-title")
         yield DetailPane(id="jobs-detail")
 
     def on_mount(self) -> None:
         follow(self, self.state.jobs.on_change, self.paint)
-
-    def main_widget(self) -> VirtualList:
-        return self._list
 
     def _line(self, i: int, cells: int) -> Line:
         view = self.state.jobs.views[i]
@@ -72,7 +67,7 @@ class JobsScreen(Page, scope="jobs"):
 
     def _in_view(self) -> JobView | None:
         views = self.state.jobs.views
-        return views[self._list.cursor] if self._list.cursor < len(views) else None
+        return views[self.main_list.cursor] if self.main_list.cursor < len(views) else None
 
     def _question(self) -> tuple[int, dict[str, Any] | None]:
         view = self._in_view()
@@ -86,10 +81,10 @@ class JobsScreen(Page, scope="jobs"):
         self._now = time.time()
         line = self.state.jobs.index_of(self._at)
         if line >= 0:
-            self._list.move_to(line)
-        self._list.sync()
+            self.main_list.move_to(line)
+        self.main_list.sync()
         self._answering.changed()
-        names: Line = [("  ", "head"), *heading(self._list.size.width - GUTTER)]
+        names: Line = [("  ", "head"), *heading(self.main_list.size.width - GUTTER)]
         self.query_one("#jobs-heading", OneLine).set_line(names)
         self._detail_soon.touch()
 
@@ -169,9 +164,8 @@ class JobsScreen(Page, scope="jobs"):
                        for name, path in engines]  # fmt: skip
             self.choose("Which engine?", choices, self._engine_picked)
 
-    def _engine_picked(self, picked: object) -> None:
-        if isinstance(picked, tuple):
-            run_latest(self, "job-action", lambda: self._inspect(picked))
+    def _engine_picked(self, picked: tuple[JobView, str]) -> None:
+        run_latest(self, "job-action", lambda: self._inspect(picked))
 
     async def _inspect(self, picked: tuple[JobView, str]) -> None:
         """The description comes as the journal of a job of its own, which comes into view."""
@@ -189,8 +183,8 @@ class JobsScreen(Page, scope="jobs"):
         choices.append(Choice([("n  ", "key"), ("nothing", "")], None, "n"))
         self.choose("Remove which jobs?", choices, self._prune)
 
-    def _prune(self, jobs: object) -> None:
-        if isinstance(jobs, list) and jobs:
+    def _prune(self, jobs: list[int]) -> None:
+        if jobs:
             run_work(self, "job-action", lambda: self._actions.prune(jobs))
 
     @command("jobs.log", "journal or raw output", keys="l", footer="log")
@@ -199,10 +193,7 @@ class JobsScreen(Page, scope="jobs"):
         self._shown = 0
         self._detail_soon.touch()
 
-    @command("jobs.pane", "scroll the log, or back to the list", keys="tab")
-    def toggle_pane(self) -> None:
-        pane = self.query_one("#jobs-detail", DetailPane)
-        (self._list if pane.has_focus else pane).focus()
+    toggle_pane = turns_pane("jobs.pane", "scroll the log, or back to the list")
 
     @command("jobs.yank", "copy the command, folder or crash card", keys="y", footer="yank")
     def yank(self) -> None:

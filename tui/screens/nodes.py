@@ -15,10 +15,9 @@ from layerwise._tool.tui.presenters.graph_rows import count_line, header, proble
 from layerwise._tool.tui.presenters.node_detail import NodeDetail
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.node_model import NodeModel
-from layerwise._tool.tui.widgets.detail_pane import DetailPane
 from layerwise._tool.tui.widgets.following import follow
 from layerwise._tool.tui.widgets.line_input import LineInput
-from layerwise._tool.tui.widgets.lines import LineWidget, LiveLine, Separator
+from layerwise._tool.tui.widgets.lines import DetailPane, LineWidget, LiveLine, Separator
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, VirtualList
 
 if TYPE_CHECKING:

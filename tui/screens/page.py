@@ -1,23 +1,151 @@
-"""What all screens share: a page fills the space between the bars and owns its commands."""
+"""What all screens share: a page between the bars, which owns its commands, and a modal list to choose from."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from textual.containers import Container
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
 from textual.events import Key, Resize
 from textual.message import Message
+from textual.reactive import Reactive
+from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from layerwise._tool.tui.commands import Command, Commanded, Commands, bind, declare, in_scopes
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.commands import Command, Commanded, Commands, bind, command, declare, in_scopes
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
-from layerwise._tool.tui.screens.pick import Choice, PickScreen, yank_choices
+from layerwise._tool.tui.presenters.text import ASCII, Glyphs, Line, plain
 from layerwise._tool.tui.state.session import Session
 from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
+from layerwise._tool.tui.widgets.virtual_list import FixedRows, VirtualList
 
-Then = Callable[[object], None] | Callable[[object], Awaitable[None]]
+
+@dataclass(frozen=True)
+class Choice:
+    """One row of a chooser: its value comes back when it is picked; `key` picks it at once."""
+
+    line: Line
+    value: object
+    key: str = ""
+
+
+class PickScreen(ModalScreen[object]):
+    """Shows choices; returns the value of the picked one, or None.
+
+    With `filterable` the text typed narrows the rows (every word must occur), and arrows move.
+    Without, single keys of the choices and the keys of a list apply.
+    """
+
+    class Ready(Message):
+        """The screen stands; closing it any earlier would leave Textual waiting for ever."""
+
+    DEFAULT_CSS = """
+    PickScreen { align: center middle; background: $background; }
+    PickScreen > Vertical { width: 90%; max-width: 100; height: auto; max-height: 90%; border: solid $primary; }
+    PickScreen > .ascii { border: ascii $primary; }
+    PickScreen VirtualList { height: auto; }
+    """
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
+    BINDINGS = [("escape", "dismiss_pick"), ("q", "dismiss_pick")]
+
+    def __init__(self, title: str, choices: Sequence[Choice], glyphs: Glyphs, *, filterable: bool = False) -> None:
+        super().__init__()
+        self._title = title
+        self._answered = False  # not _closed: that one is Textual's, and it would never remove the screen
+        self.ready = False
+        self._glyphs = glyphs
+        self._all = list(choices)
+        self._choices = self._all
+        self._filterable = filterable
+        self._input = LineInput("/ ")
+        self._list = VirtualList(FixedRows([choice.line for choice in choices]), glyphs=glyphs)
+
+    def compose(self) -> ComposeResult:
+        self._list.styles.height = max(1, min(len(self._all), self.app.size.height - 8))
+        title = OneLine(role="title")
+        title.set_line([(f" {self._title}", "title")])
+        with Vertical() as box:
+            box.set_class(self._glyphs is ASCII, "ascii")
+            yield title
+            if self._filterable:
+                yield self._input
+            yield self._list
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._announce)
+        (self._input if self._filterable else self._list).focus()
+
+    def _announce(self) -> None:
+        self.ready = True
+        self.app.post_message(self.Ready())
+
+    def on_line_input_changed(self, event: LineInput.Changed) -> None:
+        words = event.value.lower().split()
+        self._choices = [c for c in self._all if all(word in plain(c.line).lower() for word in words)]
+        self._list.set_model(FixedRows([choice.line for choice in self._choices]))
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        self._pick(self._list.cursor)
+
+    def on_line_input_cancelled(self, event: LineInput.Cancelled) -> None:
+        self._close(None)
+
+    def on_virtual_list_selected(self, event: VirtualList.Selected) -> None:
+        self._pick(event.index)
+
+    async def take_key(self, event: Key) -> bool:
+        """Keys of the choices, or typing and moving while the rows are filtered; false for all others."""
+        if self._answered:
+            return True
+        if self._filterable:
+            moves = {"down": self._list.down, "up": self._list.up, "pagedown": self._list.page_down,
+                     "pageup": self._list.page_up}  # fmt: skip
+            move = moves.get(event.key)
+            if move is not None:
+                move()
+            return move is not None or await self._input.take_key(event)
+        picked = [choice for choice in self._choices if choice.key and choice.key == event.character]
+        if picked:
+            self._close(picked[0].value)
+        return bool(picked)
+
+    def _pick(self, index: int) -> None:
+        if index < len(self._choices):
+            self._close(self._choices[index].value)
+
+    def _close(self, value: object) -> None:
+        if not self._answered:  # the key may come twice before the screen is gone
+            self._answered = True
+            self.dismiss(value)
+
+    def action_dismiss_pick(self) -> None:
+        self._close(None)
+
+
+def turns_pane(id: str, title: str, footer: str = "") -> Callable[["Page"], None]:
+    """The command of a page with a pane of text that goes to the pane, or back."""
+
+    def turn(self: "Page") -> None:
+        pane = self.query_one(DetailPane)
+        (self.main_widget() if pane.has_focus else pane).focus()
+
+    return command(id, title, keys="tab", footer=footer)(turn)
+
+
+def yank_choices(targets: Sequence[Copy]) -> list[Choice]:
+    """Rows of a copy menu; what is picked comes back."""
+    return [
+        Choice([(f"{copy.key}  ", "key"), (f"{copy.what:<14} ", "dim"), (shown(copy.line, 200), "")], copy, copy.key)
+        for copy in targets
+    ]
+
+
+Then = Callable[[Any], object]
 
 
 class Page(Container):
@@ -28,6 +156,7 @@ class Page(Container):
     """
 
     SCOPE: ClassVar[str]
+    main_list: VirtualList
     SCOPES: ClassVar[tuple[str, ...]]
     groups: Sequence[Commands] = ()
     DEFAULT_CSS = "Page { width: 1fr; height: 1fr; layout: vertical; }"
@@ -80,7 +209,7 @@ class Page(Container):
 
     def main_widget(self) -> Widget:
         """The widget that has the focus when the page is shown."""
-        raise NotImplementedError
+        return self.main_list
 
     async def take_key(self, event: Key) -> bool:
         """Handle a key before the bindings see it; false leaves it to them."""
@@ -102,18 +231,18 @@ class Page(Container):
     def choose(
         self, title: str, choices: Sequence[Choice], then: Then | None = None, *, filterable: bool = False
     ) -> None:
-        """Let the user pick a choice, then call `then` with its value, None where none was picked."""
-        self.app.push_screen(PickScreen(title, choices, self.state.glyphs, filterable=filterable), then)
+        """Let the user pick a choice, then call `then` with its value (and await what it gives) unless that is None."""
+
+        def picked(value: object) -> Any:
+            return then(value) if then is not None and value is not None else None
+
+        self.app.push_screen(PickScreen(title, choices, self.state.glyphs, filterable=filterable), picked)
 
     def offer_copies(self, targets: Sequence[Copy]) -> None:
         """Let the user copy one of them."""
         choices = yank_choices(targets)
         if choices:
-            self.choose("Copy", choices, self._copied)
-
-    def _copied(self, copy: object) -> None:
-        if isinstance(copy, Copy):
-            self.post_message(self.Yank(copy))
+            self.choose("Copy", choices, lambda copy: self.post_message(self.Yank(copy)))
 
     def open(self, page: str) -> None:
         """Show the page called `page`."""

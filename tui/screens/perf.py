@@ -13,9 +13,8 @@ from layerwise._tool.tui.presenters.perf import detail_lines, head_lines, headin
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.job_table import JobTable
 from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.state.coalesce import Coalesce
-from layerwise._tool.tui.state.perf import SORTS
 from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.following import follow, run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
@@ -23,35 +22,30 @@ from layerwise._tool.tui.widgets.virtual_list import VirtualList
 SELECT_WAIT = 0.25
 
 
-class LayerText:
-    """The layers as text."""
+class LayerRows(JobTable, scope="perf"):
+    """The layers of a bench."""
 
-    def __init__(self, app: AppState) -> None:
-        self._app, self._perf = app, app.perf
+    FILTERS = "words, or op:MatMul share>1 ms>0.1"
 
-    def __len__(self) -> int:
-        return len(self._perf.order)
+    def __init__(self, state: AppState) -> None:
+        super().__init__(state, state.perf)
+        self._perf = state.perf
 
-    def row(self, i: int, cells: int) -> Line:
-        return row_line(self._perf, i, cells, self._app.glyphs)
+    def row_line(self, i: int, cells: int) -> Line:
+        return row_line(self._perf, i, cells, self._glyphs)
 
     def head(self, cells: int) -> list[Line]:
-        return head_lines(self._perf, cells, self._app.glyphs)
+        return head_lines(self._perf, cells, self._glyphs)
 
     def heading(self, cells: int) -> Line:
-        return heading(cells, self._perf.sort, self._perf.reverse, self._app.glyphs)
-
-    def filter_tail(self) -> Line:
-        if not self._perf.filter_text:
-            return [("words, or op:MatMul share>1 ms>0.1", "dim")]
-        return [(f"{len(self._perf.order):,} of {len(self._perf.rows):,}", "dim")]
+        return heading(cells, self._perf.sort, self._perf.reverse, self._glyphs)
 
     def detail(self, place: int, cells: int) -> list[Line]:
-        row = self._perf.rows[place] if place >= 0 else None
+        row = self._perf.rows[place]
         return detail_lines(row, self._error_of(row), cells)
 
-    def _error_of(self, row: ProfileRow | None) -> str:
-        session = self._app.session
+    def _error_of(self, row: ProfileRow) -> str:
+        session = self._state.session
         error = session.errors.get(node_of_layer(session.index, row))
         if error is None:
             return ""
@@ -72,7 +66,9 @@ class PerfScreen(Page, scope="perf"):
     def __init__(self, state: AppState, controllers: Controllers) -> None:
         super().__init__(state, controllers)
         self.perf = state.perf
-        self.table = JobTable("perf", state, state.perf, LayerText(state), SORTS, None)
+        self.table = LayerRows(state)
+        self.main_list = self.table.list
+        self.groups = (self.table,)
         self._starter = BenchStarter(state)
         self._actions = JobActions(state)
         self._select_soon = Coalesce(self._select, SELECT_WAIT)
@@ -82,9 +78,6 @@ class PerfScreen(Page, scope="perf"):
 
     def on_mount(self) -> None:
         follow(self, self.session.on_index, self.table.changed)
-
-    def main_widget(self) -> VirtualList:
-        return self.table.list
 
     def paint(self) -> None:
         self.table.changed()
@@ -112,16 +105,6 @@ class PerfScreen(Page, scope="perf"):
         if self.display and node >= 0:
             self.session.select_node(node)
 
-    # ── filter and sort ──
-
-    @command("perf.filter", "filter: words, or op:MatMul share>1 ms>0.1", keys="slash", footer="filter")
-    def focus_filter(self) -> None:
-        self.table.focus_filter()
-
-    @command("perf.filter_line", "filter by an expression", line="filter EXPRESSION")
-    def filter_line(self, text: str = "") -> None:
-        self.table.filter_line(text)
-
     @command("perf.clear", "show all layers again", keys="escape")
     def clear_filter(self) -> None:
         self.table.clear_filter()
@@ -130,21 +113,6 @@ class PerfScreen(Page, scope="perf"):
     def _filter_left(self) -> None:
         self.clear_filter()
         self.table.list.focus()
-
-    @command("perf.sort", "sort by the next column", keys="s", footer="sort")
-    def sort(self) -> None:
-        self.sort_by(SORTS[(SORTS.index(self.perf.sort) + 1) % len(SORTS)])
-
-    @command("perf.sort_by", "sort by a column", line="sort COLUMN", complete="columns")
-    def sort_by(self, name: str = "") -> None:
-        self.table.sort_by(name)
-
-    def columns(self, prefix: str) -> list[str]:
-        return self.table.columns(prefix)
-
-    @command("perf.reverse", "reverse the order", keys="S")
-    def reverse(self) -> None:
-        self.table.reverse()
 
     @command("perf.runner", "layers of the next runner", keys="n", line="runner")
     def next_runner(self) -> None:

@@ -14,32 +14,14 @@ from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, field_line, preset_lines, problem_lines
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.pick import Choice
-from layerwise._tool.tui.state.presets import PRESETS
+from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.state.run_fields import Field, fields
-from layerwise._tool.tui.state.run_form import RunForm, add_side, drop_side, put
+from layerwise._tool.tui.state.run_form import PRESETS, RunForm, add_side, drop_side, put
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import follow, run_latest
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView
-from layerwise._tool.tui.widgets.virtual_list import VirtualList
-
-
-class FieldRows:
-    """Rows of the form, styled."""
-
-    def __init__(self, control: RunController, app: AppState) -> None:
-        self._control = control
-        self._app = app
-        self.fields: list[Field] = fields(control.form)
-
-    def __len__(self) -> int:
-        return len(self.fields)
-
-    def row(self, i: int, cells: int) -> Line:
-        control = self._control
-        return field_line(control.form, self.fields[i], control.checked.problems, cells, self._app.glyphs)
+from layerwise._tool.tui.widgets.virtual_list import LiveRows, VirtualList
 
 
 class RunScreen(Page, scope="run"):
@@ -54,12 +36,17 @@ class RunScreen(Page, scope="run"):
     def __init__(self, state: AppState, controllers: Controllers) -> None:
         super().__init__(state, controllers)
         self._control = RunController(state)
-        self._rows = FieldRows(self._control, state)
-        self._list = VirtualList(self._rows, glyphs=state.glyphs, id="run-fields")
+        self._fields = fields(self._control.form)
+        rows = LiveRows(lambda: len(self._fields), self._line)
+        self.main_list = VirtualList(rows, glyphs=state.glyphs, id="run-fields")
         self._before: RunForm | None = None
 
+    def _line(self, i: int, cells: int) -> Line:
+        control = self._control
+        return field_line(control.form, self._fields[i], control.checked.problems, cells, self.state.glyphs)
+
     def compose(self) -> ComposeResult:
-        yield self._list
+        yield self.main_list
         yield LineInput("", id="run-edit")
         yield LinesView(id="run-below")
 
@@ -69,7 +56,7 @@ class RunScreen(Page, scope="run"):
         self._changed()
 
     def main_widget(self) -> VirtualList | LineInput:
-        return self.query_one("#run-edit", LineInput) if self.has_class("editing") else self._list
+        return self.query_one("#run-edit", LineInput) if self.has_class("editing") else self.main_list
 
     def shown_again(self) -> None:
         self._marks_changed()
@@ -82,8 +69,8 @@ class RunScreen(Page, scope="run"):
     # ── drawing ──
 
     def _changed(self) -> None:
-        self._rows.fields = fields(self._control.form)
-        self._list.sync()
+        self._fields = fields(self._control.form)
+        self.main_list.sync()
         self.paint()
         run_latest(self, "cost", self._find_cost)
 
@@ -99,7 +86,7 @@ class RunScreen(Page, scope="run"):
             iterations = control.checked.spec.feeds.iterations or 1
             lines = [cost_line(control.cost, sides, iterations), *command_lines(control.command(), cells)]
         else:
-            labels = {field.key: f"{field.section} {field.label}".strip() for field in self._rows.fields}
+            labels = {field.key: f"{field.section} {field.label}".strip() for field in self._fields}
             lines = problem_lines(control.checked.problems, labels, self.state.glyphs)
         self.query_one("#run-below", LinesView).set_lines([[(" ", ""), *line] for line in lines])
 
@@ -107,7 +94,7 @@ class RunScreen(Page, scope="run"):
 
     @property
     def _field(self) -> Field:
-        return self._rows.fields[min(self._list.cursor, len(self._rows.fields) - 1)]
+        return self._fields[min(self.main_list.cursor, len(self._fields) - 1)]
 
     def _take(self, form: RunForm) -> None:
         self._control.change(form)
@@ -134,9 +121,8 @@ class RunScreen(Page, scope="run"):
         problem = self._control.checked.problems.get(self._field.key, "")
         edit.set_tail([(problem, "bad")] if problem else [(self._field.hint, "dim")])
 
-    def _chosen(self, option: object) -> None:
-        if isinstance(option, str):
-            self._take(put(self._control.form, self._field.key, option))
+    def _chosen(self, option: str) -> None:
+        self._take(put(self._control.form, self._field.key, option))
 
     @on(LineInput.Changed, "#run-edit")
     def _typed(self, event: LineInput.Changed) -> None:
@@ -146,7 +132,7 @@ class RunScreen(Page, scope="run"):
     @on(LineInput.Submitted, "#run-edit")
     def _edited(self) -> None:
         self.remove_class("editing")
-        self._list.focus()
+        self.main_list.focus()
 
     @on(LineInput.Cancelled, "#run-edit")
     def _not_edited(self) -> None:
@@ -167,8 +153,7 @@ class RunScreen(Page, scope="run"):
         if field.key == "preset":
             names = [found.name for found in PRESETS]
             at = names.index(form.preset) if form.preset else -step
-            self._control.use_preset(names[(at + step) % len(names)])
-            self._changed()
+            self._use_preset(names[(at + step) % len(names)])
         elif field.options:
             at = field.options.index(field.text(form))
             self._take(put(form, field.key, field.options[(at + step) % len(field.options)]))
@@ -194,12 +179,11 @@ class RunScreen(Page, scope="run"):
     def choose_preset(self) -> None:
         pairs = zip(preset_lines(), PRESETS, strict=True)
         choices = [Choice(line, found.name) for line, found in pairs]
-        self.choose("Presets", choices, self._preset_chosen)
+        self.choose("Presets", choices, self._use_preset)
 
-    def _preset_chosen(self, name: object) -> None:
-        if isinstance(name, str):
-            self._control.use_preset(name)
-            self._changed()
+    def _use_preset(self, name: str) -> None:
+        self._control.use_preset(name)
+        self._changed()
 
     @command("run.add", "add a side", keys="a", footer="add side")
     def add_side(self) -> None:

@@ -5,7 +5,7 @@ from textual.app import ComposeResult
 from layerwise._tool.tui.controllers.graph import GraphController
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.preview import changes, preview_lines
-from layerwise._tool.tui.presenters.surgery_status import SIGN, edited_line, signed_row
+from layerwise._tool.tui.presenters.surgery import SIGN, edited_line, signed_row
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.editing import Editing
 from layerwise._tool.tui.screens.graph import Jumps, graph_groups
@@ -15,7 +15,7 @@ from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.surgery_edits import Change, EditCommands, EditFiles, EditHistory
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
-from layerwise._tool.tui.widgets.virtual_list import FootedList, VirtualList
+from layerwise._tool.tui.widgets.virtual_list import FootedList
 
 
 class EditedNodes(NodeModel):
@@ -46,6 +46,7 @@ class SurgeryScreen(Page, scope="surgery", also=("graph",)):
         self._surgeon = controllers.surgery
         control = GraphController(state.surgery.session, controllers.warm)
         self.view = NodeView(EditedNodes(state, state.surgery.session), control, FootedList)
+        self.main_list = self.view.list
         editing = Editing(self, self.view, self._surgeon)
         of_graph = graph_groups(self, self.view, control)
         jumps = next(group for group in of_graph if isinstance(group, Jumps))
@@ -64,9 +65,6 @@ class SurgeryScreen(Page, scope="surgery", also=("graph",)):
 
     def on_unmount(self) -> None:
         self._surgeon.close()
-
-    def main_widget(self) -> VirtualList:
-        return self.view.list
 
     def shown_again(self) -> None:
         self.view.node_changed()

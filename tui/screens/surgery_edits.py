@@ -12,7 +12,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import REGISTRY, Command, command
 from layerwise._tool.tui.screens.editing import EditGroup, Editing
 from layerwise._tool.tui.screens.graph import Jumps
-from layerwise._tool.tui.screens.pick import Choice
+from layerwise._tool.tui.screens.page import Choice
 from layerwise._tool.tui.widgets.following import run_latest
 
 HINTS = {
@@ -128,15 +128,14 @@ class EditCommands(EditGroup, scope="surgery"):
             return
         if not await self._editing.did(self._surgeon.open()):
             return
-        rows = [Choice([(f"{kind:<18} ", "key"), (told, "")], kind) for kind, told, _ in self._surgeon.model.families()]
+        rows = [Choice([(f"{kind:<18} ", "key"), (told, "")], (kind, fields))
+                for kind, told, fields in self._surgeon.model.families()]  # fmt: skip
         self._page.choose("Which edit? (type to filter)", rows, self._family_picked, filterable=True)
 
-    def _family_picked(self, picked: object) -> None:
-        fields = {kind: fields for kind, _, fields in self._surgeon.model.families()}
-        if picked in fields:
-            kind = str(picked)
-            has = " ".join(f"{name}=" for name in fields[kind]) or "needs nothing: enter"
-            self._editing.prompt(f"edit {kind} ", f"{has}   tab completes")
+    def _family_picked(self, family: tuple[str, list[str]]) -> None:
+        kind, fields = family
+        has = " ".join(f"{name}=" for name in fields) or "needs nothing: enter"
+        self._editing.prompt(f"edit {kind} ", f"{has}   tab completes")
 
     @command("surgery.repeat", "the last edit again, here", keys="full_stop", footer="again", line="again")
     async def repeat(self) -> None:
@@ -148,12 +147,7 @@ class EditCommands(EditGroup, scope="surgery"):
 
     def _pick(self, title: str, verb: str, choices: Sequence[tuple[str, str, str]]) -> None:
         rows = [Choice([(f"{key}  ", "key"), (f"{word:<10} {told}", "")], word, key) for key, word, told in choices]
-
-        async def picked(word: object) -> None:
-            if isinstance(word, str):
-                await self._editing.edit(verb, word)
-
-        self._page.choose(title, rows, picked)
+        self._page.choose(title, rows, partial(self._editing.edit, verb))
 
     async def _typed(self, verb: str, text: str, start: str = "") -> None:
         """Edit by what was typed, or ask for it."""

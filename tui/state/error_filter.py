@@ -6,10 +6,10 @@ Grammar (no eval; terms side by side are joined by "and"):
     test := field (== | = | != | < | <= | > | >= | ~) value | field:value | flag | word | "text"
 """
 
+import operator
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,99 +38,51 @@ _TOKEN = re.compile(
 Mask = npt.NDArray[np.bool_]
 
 
-class Test(Protocol):
-    """A node of a parsed filter."""
+Test = Callable[[ErrorTable], Mask]
+"""Which rows of a table pass."""
 
-    def mask(self, table: ErrorTable) -> Mask:
-        """Return which rows of the table pass."""
-
-
-@dataclass(frozen=True)
-class Both:
-    parts: tuple[Test, ...]
-
-    def mask(self, table: ErrorTable) -> Mask:
-        result = np.ones(len(table), bool)
-        for part in self.parts:
-            result &= part.mask(table)
-        return result
+SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq, "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
+    ">=": operator.ge,
+}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Either:
-    parts: tuple[Test, ...]
-
-    def mask(self, table: ErrorTable) -> Mask:
-        result = np.zeros(len(table), bool)
-        for part in self.parts:
-            result |= part.mask(table)
-        return result
+def _both(parts: Sequence[Test]) -> Test:
+    return lambda table: np.logical_and.reduce([np.ones(len(table), bool), *(part(table) for part in parts)])
 
 
-@dataclass(frozen=True)
-class Not:
-    part: Test
-
-    def mask(self, table: ErrorTable) -> Mask:
-        return ~self.part.mask(table)
+def _either(parts: Sequence[Test]) -> Test:
+    return lambda table: np.logical_or.reduce([part(table) for part in parts])
 
 
-@dataclass(frozen=True)
-class Flag:
-    name: str
-
-    def mask(self, table: ErrorTable) -> Mask:
-        if self.name == "found":
-            return table.found()
-        if self.name == "suspect":
-            return np.asarray(table.numbers("suspect") == 1)
-        wanted = {"failed": FAILED, "passed": PASSED, "unknown": UNKNOWN}[self.name]
-        return np.asarray(table.verdicts() == wanted)
+def _not(part: Test) -> Test:
+    return lambda table: ~part(table)
 
 
-@dataclass(frozen=True)
-class Number:
-    column: str
-    sign: str
-    value: float
+def _flag(name: str) -> Test:
+    if name == "found":
+        return lambda table: table.found()
+    if name == "suspect":
+        return lambda table: np.asarray(table.numbers("suspect") == 1)
+    wanted = {"failed": FAILED, "passed": PASSED, "unknown": UNKNOWN}[name]
+    return lambda table: np.asarray(table.verdicts() == wanted)
 
-    def mask(self, table: ErrorTable) -> Mask:
-        return SIGNS[self.sign](table.numbers(self.column), self.value)
 
-
-@dataclass(frozen=True)
-class Label:
-    column: str
-    sign: str
-    value: str
-
-    def mask(self, table: ErrorTable) -> Mask:
-        codes, names = table.labels(self.column)
-        wanted = np.array([_text_test(name, self.sign, self.value) for name in names], bool)
+def _label(column: str, sign: str, value: str) -> Test:
+    def test(table: ErrorTable) -> Mask:
+        codes, names = table.labels(column)
+        wanted = np.array([_text_test(name, sign, value) for name in names], bool)
         return wanted[codes] if len(names) else np.zeros(0, bool)
 
-
-@dataclass(frozen=True)
-class Name:
-    field: str
-    sign: str
-    value: str
-
-    def mask(self, table: ErrorTable) -> Mask:
-        names = table.nodes if self.field == "node" else table.tensors
-        hits = (_text_test(name, self.sign, self.value) for name in names)
-        return np.fromiter(hits, bool, len(names))
+    return test
 
 
-SIGNS: dict[str, Callable[[npt.NDArray[np.float64], float], Mask]] = {
-    "==": lambda column, value: column == value,
-    "=": lambda column, value: column == value,
-    "!=": lambda column, value: column != value,
-    "<": lambda column, value: column < value,
-    "<=": lambda column, value: column <= value,
-    ">": lambda column, value: column > value,
-    ">=": lambda column, value: column >= value,
-}
+def _name(field: str, sign: str, value: str) -> Test:
+    def test(table: ErrorTable) -> Mask:
+        names = table.nodes if field == "node" else table.tensors
+        return np.fromiter((_text_test(name, sign, value) for name in names), bool, len(names))
+
+    return test
 
 
 def _text_test(text: str, sign: str, value: str) -> bool:
@@ -140,8 +92,7 @@ def _text_test(text: str, sign: str, value: str) -> bool:
     return text != value if sign == "!=" else value in text
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     kind: str
     text: str
 
@@ -193,7 +144,7 @@ class _Parser:
         while self._word("or"):
             self.take()
             parts.append(self.all())
-        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+        return parts[0] if len(parts) == 1 else _either(parts)
 
     def all(self) -> Test:
         parts: list[Test] = []
@@ -203,12 +154,12 @@ class _Parser:
             parts.append(self.term())
         if not parts and self._depth + self._at:
             raise UsageError("filter: something is missing after the last word")
-        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+        return parts[0] if len(parts) == 1 else _both(parts)
 
     def term(self) -> Test:
         token = self.take()
         if token.kind == "not" or (token.kind == "word" and token.text.lower() == "not"):
-            return Not(self.term())
+            return _not(self.term())
         if token.text == "(" and token.kind == "bracket":
             return self._group()
         if token.kind == "quoted":
@@ -240,13 +191,14 @@ def _field_test(field: str, sign: str, value: str) -> Test:
     if name in NUMBER_FIELDS:
         if sign not in SIGNS:
             raise UsageError(f"filter: {field} is a number; use < <= > >= == or !=")
-        return Number(NUMBER_FIELDS[name], sign, _number(field, value))
+        column, wanted, compare = NUMBER_FIELDS[name], _number(field, value), SIGNS[sign]
+        return lambda table: compare(table.numbers(column), wanted)
     if sign in ("<", "<=", ">", ">=") and (name in LABEL_FIELDS or name in NAME_FIELDS):
         raise UsageError(f"filter: {field} is text; use == != or ~")
     if name in LABEL_FIELDS:
-        return Label(LABEL_FIELDS[name], sign, value)
+        return _label(LABEL_FIELDS[name], sign, value)
     if name in NAME_FIELDS:
-        return Name(name, sign, value)
+        return _name(name, sign, value)
     raise UsageError(f"filter: no column '{field}'; there are {', '.join(FIELDS)}")
 
 
@@ -259,7 +211,7 @@ def _number(field: str, value: str) -> float:
 
 def _single(word: str) -> Test:
     if word.lower() in FLAGS:
-        return Flag(word.lower())
+        return _flag(word.lower())
     field, colon, value = word.partition(":")
     if colon and value and field.lower() in (*LABEL_FIELDS, *NAME_FIELDS):
         return _field_test(field, "==" if field.lower() == "op" else "~", value)
@@ -267,4 +219,4 @@ def _single(word: str) -> Test:
 
 
 def _anywhere(text: str) -> Test:
-    return Either((Name("tensor", "~", text), Name("node", "~", text), Label("op", "~", text)))
+    return _either([_name("tensor", "~", text), _name("node", "~", text), _label("op", "~", text)])

@@ -1,7 +1,7 @@
 """The layer rows of one comparison as columns: what the Errors screen sorts, filters and draws."""
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +19,11 @@ FAILED, PASSED, UNKNOWN = 0, 1, 2
 BATCH = 512
 NUMBERS = ("max_abs", "max_rel", "mean_abs", "mean_rel", "rel_l2", "l2", "cosine", "psnr", "snr", "ampl",
            "local", "local_abs", "suspect")  # fmt: skip
-WHOLE = ("iteration", "i", "size", "over")
+WHOLE: dict[str, Callable[[LayerRow], int | None]] = {
+    "iteration": lambda row: row.iteration, "i": lambda row: row.i, "size": lambda row: row.size,
+    "over": lambda row: row.over, "nan": lambda row: sum(row.nan), "inf": lambda row: sum(row.inf),
+    "pair": lambda row: row.pair[0],
+}  # fmt: skip
 LABELS = ("op", "mode", "finding", "dtype", "diagnosis")
 
 FAULTS = ("kernel", "ill-conditioned", "overflow", "nan")
@@ -127,9 +131,6 @@ class ErrorTable:
         self._whole = {name: Column(np.int64) for name in WHOLE}
         self._labels = {name: Labels() for name in LABELS}
         self._verdict = Column(np.int8)
-        self._nan = Column(np.int64)
-        self._inf = Column(np.int64)
-        self._pair = Column(np.int32)
         self._new: list[tuple[int, int, LayerRow]] = []
         self.has_local = False
         self.imprecise = False
@@ -203,13 +204,10 @@ class ErrorTable:
         for name, column in self._numbers.items():
             column.put(places, [number(getattr(row, name, None)) for row in rows])
         for name, column in self._whole.items():
-            column.put(places, [-1 if (whole := getattr(row, name)) is None else whole for row in rows])
+            column.put(places, [-1 if (whole := WHOLE[name](row)) is None else whole for row in rows])
         for name, labels in self._labels.items():
             labels.put(places, [side_text(getattr(row, name)) for row in rows])
         self._verdict.put(places, [_verdict(row) for row in rows])
-        self._nan.put(places, [sum(row.nan) for row in rows])
-        self._inf.put(places, [sum(row.inf) for row in rows])
-        self._pair.put(places, [row.pair[0] for row in rows])
 
     def row(self, place: int) -> LayerRow:
         """Return the whole row, with what was joined to it."""
@@ -224,10 +222,7 @@ class ErrorTable:
         self._fill()
         if name in self._numbers:
             return self._numbers[name].first(self.count)
-        if name in self._whole:
-            return self._whole[name].first(self.count).astype(np.float64)
-        extra = {"nan": self._nan, "inf": self._inf, "pair": self._pair}
-        return extra[name].first(self.count).astype(np.float64)
+        return self._whole[name].first(self.count).astype(np.float64)
 
     def labels(self, name: str) -> tuple[Ints, list[str]]:
         """Return a column of label codes and the label of each code."""

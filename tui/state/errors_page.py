@@ -1,104 +1,48 @@
 """What the Errors screen shows: a job's table through a filter and a sort, and what is known of the run."""
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
-from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.jobs.journal.schema import Event
-from layerwise._tool.debugtools.compare.pairing.left_out import unasked
-from layerwise._tool.debugtools.compare.rows import CanaryReport, NotCompared, RowSummary
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.rows import SuspectRow
-from layerwise._tool.tui.state.error_filter import Test, parse_filter
+from layerwise._tool.tui.state.error_filter import parse_filter
 from layerwise._tool.tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable, Ints
-from layerwise._tool.tui.state.signal import Signal
+from layerwise._tool.tui.state.job_rows import JobRows, RunFacts
 
-SORTS = ("graph", "max_abs", "max_rel", "local", "rel_l2", "ampl", "verdict", "op", "tensor")
 LEAPS = ("leap", "overflow", "nan")
 NOTHING, CLEAN, OPEN, WRONG, FOUND = range(5)
 
 
-class RunResult(Struct, frozen=True):
-    """What the screen reads of the result of a comparison or a locate job; see `CompareResult` and `LocateResult`."""
-
-    first_bad: RowSummary | None = None
-    canary: CanaryReport | None = None
-    nothing_compared: list[str] = []
-    not_compared: list[NotCompared] = []
-    iterations: int = 0
-    level: float = 0.0
-
-
-@dataclass
-class RunFacts:
-    """What a compare job has said about itself so far."""
-
-    state: str = ""
-    runners: list[str] = field(default_factory=list)
-    iterations: int = 1
-    iteration: int = 0
-    done: int = 0
-    total: int = 0
-    unit: str = ""
-    text: str = ""
-    tolerance: str = ""
-    warning: str = ""
-    result: RunResult = field(default_factory=RunResult)
-    card: Event | None = None
-
-    @property
-    def live(self) -> bool:
-        return self.state in ("queued", "running", "waiting")
-
-    @property
-    def missing(self) -> int:
-        """How many tensors (or iterations) were not compared that nobody asked to leave out."""
-        return sum(map(unasked, self.result.not_compared))
-
-
-class ErrorsState:
-    """One job's rows, in the order in which they are shown. `on_change` comes at most 4 times a second.
+class ErrorsState(JobRows):
+    """The rows of a comparison or a locate job.
 
     locating: how far the job is whose local errors join the rows, "" if none is. evidence: tensor -> what speaks
     against it.
     """
 
+    SORTS = ("graph", "max_abs", "max_rel", "local", "rel_l2", "ampl", "verdict", "op", "tensor")
+    order: Ints
+
     def __init__(self) -> None:
-        self.on_change: Signal[[]] = Signal()
-        self.job: str = ""
-        self.spec: CompareSpec | None = None
-        self.table = ErrorTable()
-        self.facts = RunFacts()
-        self.filter_text = ""
-        self.filter_problem = ""
-        self.sort = "graph"
-        self.reverse = False
-        self.order: Ints = np.zeros(0, np.int32)
-        self.locating = ""
-        self.evidence: dict[str, str] = {}
-        self._filter: Test | None = None
-        self._seen = -1
+        super().__init__(parse_filter)
+        self.open("")
 
     def open(self, job: str) -> None:
-        """Forget the rows shown and start on another job; filter and sort stay."""
+        """Forget the rows shown and start on another job ("": none); filter and sort stay."""
         self.job = job
-        self.spec = None
-        self.table = ErrorTable()
+        self.spec: CompareSpec | None = None
         self.facts = RunFacts()
-        self.locating, self.evidence = "", {}
-        self._seen = -1
+        self.locating = ""
+        self.drop()
         self.refresh()
 
     def drop(self) -> None:
         """Forget the rows: the job makes them again."""
-        self.table, self.evidence, self._seen = ErrorTable(), {}, -1
+        self.table, self._seen = ErrorTable(), None
+        self.evidence: dict[str, str] = {}
 
     @property
     def total(self) -> int:
-        """How many rows the job has given so far."""
         return len(self.table)
 
     def accuse(self, row: SuspectRow) -> None:
@@ -106,56 +50,19 @@ class ErrorsState:
         self.table.accuse(row)
         self.evidence |= dict.fromkeys(row.outputs, f"#{row.i} {row.op} {row.node}: {row.evidence}")
 
-    def set_filter(self, text: str) -> None:
-        """Apply a filter; one that does not parse leaves the last good one and sets `filter_problem`."""
-        try:
-            self._filter = parse_filter(text) if text.strip() else None
-            self.filter_problem = ""
-            self.filter_text = text
-        except UsageError as error:
-            self.filter_problem = str(error)
-        self._seen = -1
-        self.refresh()
+    def sorts_shown(self) -> list[str]:
+        return [name for name in self.SORTS if name != "local" or self.table.has_local]
 
-    def cycle_sort(self) -> None:
-        """Sort by the next column that is shown, worst first where the column is an error."""
-        names = [name for name in SORTS if name != "local" or self.table.has_local]
-        place = names.index(self.sort) if self.sort in names else 0
-        self.sort_by(names[(place + 1) % len(names)])
-
-    def sort_by(self, name: str) -> None:
-        """Sort by one of SORTS."""
-        self.sort = name
-        self.reverse = False
-        self._seen = -1
-        self.refresh()
-
-    def reverse_sort(self) -> None:
-        self.reverse = not self.reverse
-        self._seen = -1
-        self.refresh()
-
-    def refresh(self) -> bool:
-        """Bring `order` up to date with the table; false if nothing changed."""
-        if self._seen == self.table.changes:
-            return False
+    def refresh(self, *, always: bool = False) -> None:
+        if not always and self._seen == self.table.changes:
+            return
         self._seen = self.table.changes
         order = self.table.in_graph_order()
         if self._filter is not None:
-            order = order[self._filter.mask(self.table)[order]]
+            order = order[self._filter(self.table)[order]]
         if self.sort != "graph":
             order = order[_ranks(self.table, self.sort, order)]
         self.order = order[::-1] if self.reverse else order
-        return True
-
-    def place(self, index: int) -> int:
-        """Return the table's row at a line of the list, or -1."""
-        return int(self.order[index]) if 0 <= index < len(self.order) else -1
-
-    def index_of(self, place: int) -> int:
-        """Return the line of the list that shows a row of the table, or -1 if the filter hides it."""
-        found = np.flatnonzero(self.order == place)
-        return int(found[0]) if len(found) else -1
 
     def first_bad(self) -> int:
         """Return the row where the graph first goes wrong, or -1 (the job's own answer where it gave one)."""

@@ -1,8 +1,12 @@
-"""The jobs of the workspace as the app last saw them."""
+"""The jobs of the workspace as the app last saw them, and which are about a model (for `inspect --visual`, too)."""
 
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Container
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.tui.state.debugging import compare_params
 from layerwise._tool.tui.state.signal import Signal
 
 if TYPE_CHECKING:
@@ -33,10 +37,40 @@ class JobsState:
                 self._specs[view.id] = None
         return self._specs[view.id]
 
+    def view(self, job: int | None) -> "JobView | None":
+        """The job with this number, None if there is none."""
+        return next((view for view in self.views if view.id == job), None)
+
     def attempt(self, job: int) -> int:
         """How often a job was started, 0 if it is not known."""
-        return next((view.attempt for view in self.views if view.id == job), 0)
+        view = self.view(job)
+        return view.attempt if view is not None else 0
+
+    def newest(self, model: Path | None, actions: Container[str]) -> int:
+        """The newest job that does one of `actions` to a file, wherever it was started; 0 if there is none."""
+        if model is None:
+            return 0
+        specs = ((view.id, self.spec(view)) for view in self.views)
+        return max((job for job, spec in specs if spec is not None and is_about(spec, model, actions)), default=0)
 
     def index_of(self, job: int) -> int:
         """The line of a job, or -1."""
         return next((line for line, view in enumerate(self.views) if view.id == job), -1)
+
+
+COMPARING = ("compare", "locate")
+"""Actions whose jobs have rows of layers."""
+_OWN = ("compare", "bench")
+
+
+def comparison_params(spec: "JobSpec") -> dict[str, Any]:
+    """The comparison among a job's parameters (of a bench: all of them); empty where there is none."""
+    return spec.params if spec.action in _OWN else compare_params(spec.params)
+
+
+def is_about(spec: "JobSpec", model: Path, actions: Container[str]) -> bool:
+    """Whether a job does one of `actions` to the file `model`, by whatever path or link it was named."""
+    if spec.action not in actions:
+        return False
+    named = comparison_params(spec).get("model")
+    return bool(named) and os.path.realpath(Path(spec.cwd, str(named))) == os.path.realpath(model)

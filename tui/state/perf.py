@@ -11,7 +11,8 @@ from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.rows import ROWS, ComparisonRow, ProfileRow, RunRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
-from layerwise._tool.tui.state.errors_page import RunFacts
+from layerwise._tool.tui.state.error_filter import SIGNS
+from layerwise._tool.tui.state.job_rows import JobRows, RunFacts
 from layerwise._tool.tui.state.signal import Signal
 
 Test = Callable[[ProfileRow], bool]
@@ -19,10 +20,6 @@ Test = Callable[[ProfileRow], bool]
 FIELDS = {"share": "percent", "ms": "typical_ms", "mean": "mean_ms", "median": "median_ms", "calls": "calls"}
 _LABELS = ("op", "provider", "node", "layer")
 _NUMBER = re.compile(r"(?P<field>[a-z]+)(?P<sign>>=|<=|>|<|==?)(?P<value>.+)")
-_SIGNS: dict[str, Callable[[float, float], bool]] = {
-    ">": lambda a, b: a > b, "<": lambda a, b: a < b, ">=": lambda a, b: a >= b, "<=": lambda a, b: a <= b,
-    "=": lambda a, b: a == b, "==": lambda a, b: a == b,
-}  # fmt: skip
 
 
 def parse_filter(text: str) -> Test:
@@ -52,28 +49,24 @@ def _number_test(field: str, sign: str, value: str) -> Test:
         wanted = float(value)
     except ValueError:
         raise UsageError(f"{field} needs a number, not '{shown(value, 30)}'") from None
-    key, compare = FIELDS[field], _SIGNS[sign]
+    key, compare = FIELDS[field], SIGNS[sign]
     return lambda row: compare(getattr(row, key), wanted)
 
 
-SORTS = ("time", "graph", "op", "layer", "calls")
-
-
-class PerfState:
-    """One bench. `on_change` comes at most 4 times a second; `on_asked` when another job is to be shown.
+class PerfState(JobRows):
+    """One bench. `on_asked` comes when another job is to be shown.
 
     runs, comparisons: rows of the bench; profiles: runner -> its layers, in the order in which they ran. runner: whose
     layers are shown. order: places of the layers shown, in that order; so_far: percent of them and all before; most:
     percent of the slowest layer of all.
     """
 
+    SORTS = ("time", "graph", "op", "layer", "calls")
+
     def __init__(self) -> None:
-        self.on_change: Signal[[]] = Signal()
+        super().__init__(parse_filter)
         self.on_asked: Signal[[]] = Signal()
         self.asked: int | None = None
-        self.filter_text, self.filter_problem = "", ""
-        self.sort, self.reverse = "time", False
-        self._filter: Test = parse_filter("")
         self.open(0, None)
 
     def open(self, job: int, spec: BenchSpec | None) -> None:
@@ -87,7 +80,7 @@ class PerfState:
         self.order: list[int] = []
         self.so_far: list[float] = []
         self.most = 0.0
-        self._seen = (-1, "")
+        self._seen = None
 
     def ask(self, job: int) -> None:
         """Have a job shown, though a newer one may come."""
@@ -96,21 +89,12 @@ class PerfState:
 
     def take(self, event: Event) -> None:
         """Take one event of the job's journal. msgspec.ValidationError for a row that is none."""
-        kind = event.get("type")
-        if kind == "state":
-            self.facts.state = str(event.get("state", ""))
-            if self.facts.state == "queued":
-                self.open(self.job, self.spec)
-                self.facts.state = "queued"
-        elif kind == "progress":
-            self.facts.done, self.facts.total = int(event.get("done") or 0), int(event.get("total") or 0)
-            self.facts.unit = f"{event.get('unit') or ''} {event.get('text') or ''}".strip()
-        elif kind == "row" and event.get("table") in ROWS:
+        self.facts.take(event)
+        if event.get("type") == "state" and self.facts.state == "queued":
+            self.open(self.job, self.spec)
+            self.facts.state = "queued"
+        elif event.get("type") == "row" and event.get("table") in ROWS:
             self._take_row(msgspec.convert(event.get("row"), ROWS[event["table"]]))
-        elif kind == "warning":
-            self.facts.warning = " ".join(str(event.get("text", "")).split())
-        elif kind == "card":
-            self.facts.card = event
 
     def _take_row(self, row: RunRow | ComparisonRow | ProfileRow) -> None:
         if isinstance(row, RunRow):
@@ -128,7 +112,6 @@ class PerfState:
 
     @property
     def total(self) -> int:
-        """How many layers of that runner are known."""
         return len(self.rows)
 
     @property
@@ -144,32 +127,13 @@ class PerfState:
             self.runner = names[(names.index(self.runner) + 1) % len(names)]
             self.refresh()
 
-    # ── filter and sort ──
-
-    def set_filter(self, text: str) -> None:
-        """Apply a filter; one that does not parse leaves the last good one and sets `filter_problem`."""
-        try:
-            self._filter, self.filter_text, self.filter_problem = parse_filter(text), text, ""
-        except UsageError as error:
-            self.filter_problem = str(error)
-        self.refresh(always=True)
-
-    def sort_by(self, name: str) -> None:
-        """Sort by one of SORTS."""
-        self.sort, self.reverse = name, False
-        self.refresh(always=True)
-
-    def reverse_sort(self) -> None:
-        self.reverse = not self.reverse
-        self.refresh(always=True)
-
-    def refresh(self, always: bool = False) -> None:
-        """Bring `order` and `so_far` up to date with the rows."""
+    def refresh(self, *, always: bool = False) -> None:
+        """Bring `so_far` and `most`, too, up to date."""
         rows = self.rows
         if not always and self._seen == (len(rows), self.runner):
             return
         self._seen = (len(rows), self.runner)
-        order = [place for place, row in enumerate(rows) if self._filter(row)]
+        order = [place for place, row in enumerate(rows) if self._filter is None or self._filter(row)]
         keys = {
             "time": lambda place: -rows[place].percent, "op": lambda place: rows[place].op,
             "layer": lambda place: rows[place].name, "calls": lambda place: -rows[place].calls,
@@ -183,11 +147,3 @@ class PerfState:
     def row_at(self, line: int) -> ProfileRow | None:
         """The layer at a line of the list, None if there is none."""
         return self.rows[self.order[line]] if 0 <= line < len(self.order) else None
-
-    def place(self, line: int) -> int:
-        """The layer at a line of the list, -1 if there is none."""
-        return self.order[line] if 0 <= line < len(self.order) else -1
-
-    def index_of(self, place: int) -> int:
-        """The line that shows a layer, -1 if the filter hides it."""
-        return self.order.index(place) if place in self.order else -1

@@ -15,8 +15,7 @@ from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.options.option import Option, filled
 from layerwise._tool.tui.state.run_fields import choices, declared
 from layerwise._tool.tui.state.run_form import RunForm
-from layerwise._tool.tui.state.run_reader import Reader, count, file_path, whole, words
-from layerwise._tool.tui.state.run_trt import trt_runner
+from layerwise._tool.tui.state.run_reader import Reader, count, file_path, trt_runner, whole, words
 
 
 class Checked(msgspec.Struct):

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from layerwise._tool.tui.cli.options.option import Option, options_of
 from layerwise._tool.tui.cli.request.parser import COMPARED
-from layerwise._tool.tui.state.presets import PRESETS
 from layerwise._tool.tui.state.run_form import (
     BUILDER_LEVELS,
     KINDS,
     LEVELS,
     MARKS,
     PRECISIONS,
+    PRESETS,
     PROVIDERS,
     SOURCES,
     TF32,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Saved(msgspec.Struct, omit_defaults=True):
     """The part of a session that is written to disk, one JSON file a model.
 
-    marks: tensor names. filters: screen -> filter text. cursors: screen -> row of its main list.
+    marks: tensor names. filters: screen -> filter text.
     forms: screen -> whatever plain values that screen wants back. compare_job: id of the last comparison; debug_job: of
     the last search.
     """
@@ -31,7 +31,6 @@ class Saved(msgspec.Struct, omit_defaults=True):
     compare_job: str | None = None
     debug_job: int | None = None
     filters: dict[str, str] = {}
-    cursors: dict[str, int] = {}
     forms: dict[str, Any] = {}
 
 
@@ -68,7 +67,6 @@ class Session:
         self.compare_job = saved.compare_job
         self.debug_job = saved.debug_job
         self.filters = saved.filters
-        self.cursors = saved.cursors
         self.forms = saved.forms
         self.errors: dict[int, NodeError] = {}
         self.on_index: Signal[[]] = Signal()
@@ -133,12 +131,10 @@ class Session:
         self.errors = errors
         self.on_errors.emit()
 
-    def remember(self, screen: str, *, filter: str | None = None, cursor: int | None = None, form: Any = None) -> None:
-        """Keep a screen's filter text, cursor row or form values for the next start."""
+    def remember(self, screen: str, *, filter: str | None = None, form: Any = None) -> None:
+        """Keep a screen's filter text or form values for the next start."""
         if filter is not None:
             self.filters[screen] = filter
-        if cursor is not None:
-            self.cursors[screen] = cursor
         if form is not None:
             self.forms[screen] = form
         self.on_saved_change.emit()
@@ -155,7 +151,7 @@ class Session:
         return Saved(
             model=str(self.model) if self.model else None, screen=self.screen, theme=self.theme, node=self.node,
             marks=sorted(self.marks), compare_job=self.compare_job,
-            debug_job=self.debug_job, filters=self.filters, cursors=self.cursors,
+            debug_job=self.debug_job, filters=self.filters,
             forms=self.forms,
         )  # fmt: skip
 

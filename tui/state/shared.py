@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from layerwise._tool.backends.errors import LayerwiseError, refusal
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.workspace.store import Workspace
-from layerwise._tool.tui.presenters.glyphs import UNICODE, Glyphs
+from layerwise._tool.tui.presenters.text import UNICODE, Glyphs
 from layerwise._tool.tui.state.debugging import DebugState
 from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.jobs import JobsState

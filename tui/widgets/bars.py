@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from textual.events import Resize
 
 from layerwise._tool.tui.commands import Command
-from layerwise._tool.tui.presenters.bars import footer_line, tab_line, title_line
-from layerwise._tool.tui.presenters.surgery_status import title_text
+from layerwise._tool.tui.presenters.bars import footer_line, title_line
+from layerwise._tool.tui.presenters.surgery import title_text
 from layerwise._tool.tui.presenters.text import Line, fit
 from layerwise._tool.tui.state.shared import AppState, Level
 from layerwise._tool.tui.widgets.following import follow
@@ -36,16 +36,6 @@ class TitleBar(OneLine):
         session, surgery = self._state.session, self._state.surgery
         edited = title_text(surgery, self.size.width) if surgery.edits else ""
         self.set_line(title_line(session.model, session.index, self._state.status, self.size.width, edited))
-
-
-class TabBar(OneLine):
-    """The screens; `show` highlights one."""
-
-    def __init__(self) -> None:
-        super().__init__(id="tabs", role="tab")
-
-    def show(self, name: str) -> None:
-        self.set_line(tab_line(name))
 
 
 class CommandBar(LineInput):

@@ -129,25 +129,16 @@ class LineInput(LineWidget, can_focus=True):
             self._edit(value, len(value))
             self._offers = [*rest, value]
 
-    def _submit(self) -> None:
-        self.post_message(self.Submitted(self, self.value))
-
-    def _cancel(self) -> None:
-        self.post_message(self.Cancelled(self, self.value))
-
-    def _move(self, to: int) -> None:
-        self._edit(self.value, to)
-
-    _EDITS: dict[str, Callable[["LineInput"], None]] = {
+    _EDITS: dict[str, Callable[["LineInput"], object]] = {
         "backspace": _backspace,
         "delete": _delete,
         "ctrl+w": _delete_word,
         "ctrl+u": lambda self: self._edit("", 0),
-        "left": lambda self: self._move(self.position - 1),
-        "right": lambda self: self._move(self.position + 1),
-        "home": lambda self: self._move(0),
-        "end": lambda self: self._move(len(self.value)),
+        "left": lambda self: self._edit(self.value, self.position - 1),
+        "right": lambda self: self._edit(self.value, self.position + 1),
+        "home": lambda self: self._edit(self.value, 0),
+        "end": lambda self: self._edit(self.value, len(self.value)),
         "tab": _complete,
-        "enter": _submit,
-        "escape": _cancel,
+        "enter": lambda self: self.post_message(self.Submitted(self, self.value)),
+        "escape": lambda self: self.post_message(self.Cancelled(self, self.value)),
     }

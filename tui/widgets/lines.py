@@ -12,6 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.commands import Commanded, command
 from layerwise._tool.tui.lifetime import stays
 from layerwise._tool.tui.presenters.text import Line, clip, merge
 from layerwise._tool.tui.themes import role_style
@@ -90,29 +91,25 @@ class LinesView(LineWidget):
         super().__init__(id=id, classes=classes)
         self.BASE_ROLE = role
         self.top = 0
-        self._lines: list[Line] = []
+        self.lines: list[Line] = []
 
     def on_resize(self, event: Resize) -> None:
         self.post_message(self.Resized())
 
-    @property
-    def lines(self) -> list[Line]:
-        return self._lines
-
     def line(self, y: int) -> Line:
         number = self.top + y
-        return self._lines[number] if number < len(self._lines) else []
+        return self.lines[number] if number < len(self.lines) else []
 
     def set_lines(self, lines: list[Line], top: int = 0) -> None:
         """Show `lines`, starting at line `top`."""
-        self._lines = lines
+        self.lines = lines
         self.top = max(0, min(top, len(lines) - 1))
         self.refresh()
 
     def scroll_lines(self, by: int) -> None:
         """Move the view by `by` lines, within the text."""
-        last = max(0, len(self._lines) - self.size.height)
-        self.set_lines(self._lines, max(0, min(self.top + by, last)))
+        last = max(0, len(self.lines) - self.size.height)
+        self.set_lines(self.lines, max(0, min(self.top + by, last)))
 
 
 class OneLine(LinesView):
@@ -148,3 +145,31 @@ class Separator(LineWidget):
 
     def line(self, y: int) -> Line:
         return self._line
+
+
+class DetailPane(Commanded, LinesView, scope="pane", can_focus=True):
+    """A LinesView with the keys of a pager."""
+
+    @command("pane.down", "scroll down", keys="j,down")
+    def scroll_one_down(self) -> None:
+        self.scroll_lines(1)
+
+    @command("pane.up", "scroll up", keys="k,up")
+    def scroll_one_up(self) -> None:
+        self.scroll_lines(-1)
+
+    @command("pane.page_down", "page down", keys="ctrl+d,pagedown")
+    def scroll_half_down(self) -> None:
+        self.scroll_lines(max(1, self.size.height // 2))
+
+    @command("pane.page_up", "page up", keys="ctrl+u,pageup")
+    def scroll_half_up(self) -> None:
+        self.scroll_lines(-max(1, self.size.height // 2))
+
+    @command("pane.top", "first line", keys="g,home")
+    def scroll_top(self) -> None:
+        self.scroll_lines(-len(self.lines))
+
+    @command("pane.bottom", "last line", keys="G,end")
+    def scroll_bottom(self) -> None:
+        self.scroll_lines(len(self.lines))

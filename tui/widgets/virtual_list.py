@@ -12,8 +12,7 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.message import Message
 
 from layerwise._tool.tui.commands import Commanded, command
-from layerwise._tool.tui.presenters.glyphs import UNICODE, Glyphs
-from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.presenters.text import UNICODE, Glyphs, Line
 from layerwise._tool.tui.widgets.lines import LineWidget
 
 GUTTER = 2
@@ -139,16 +138,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
 
     def move_to(self, index: int) -> None:
         """Put the cursor on row `index` (kept within the list)."""
-        index = max(0, min(index, len(self.model) - 1))
-        if index == self.cursor:
-            return
-        old, self.cursor = self.cursor, index
-        if self._reveal():
-            self.refresh()
-        else:
-            self._refresh_gutter(old)
-            self._refresh_gutter(index)
-        self.post_message(self.Highlighted(self, index))
+        self._move(index)
 
     def _reveal(self) -> bool:
         """Scroll so that the cursor is on screen; near the edge by half a page, further by centring."""
@@ -168,11 +158,14 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
 
     def _page(self, rows: int) -> None:
         """Move view and cursor together by `rows`."""
-        index = max(0, min(self.cursor + rows, len(self.model) - 1))
+        self._move(self.cursor + rows, rows)
+
+    def _move(self, index: int, scroll: int = 0) -> None:
+        index = max(0, min(index, len(self.model) - 1))
         if index == self.cursor:
             return
         old, self.cursor = self.cursor, index
-        if self._show_from(self.top + rows) | self._reveal():
+        if self._show_from(self.top + scroll) | self._reveal():
             self.refresh()
         else:
             self._refresh_gutter(old)

@@ -4,7 +4,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ ROOT = str(Path(__file__).parents[5])
 # glibc 2.35 and later: large blocks in large pages; a session of 100 MB opens in half the time. Others ignore it.
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 _SHELL = 9  # the highest descriptor that sh takes for redirections
-_GUARD = 'trap "" TERM INT HUP; worker=$1; shift; read _; kill -9 "$worker"; "$@"; kill -9 0'
+_GUARD = 'trap "" TERM INT HUP; read worker && read _; [ -n "$worker" ] && kill -9 "$worker"; "$@"; kill -9 0'
 _DEFAULT_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE)
 
 
@@ -97,19 +97,17 @@ def spawn_detached(command: Sequence[str], keep: Sequence[int] = ()) -> None:
         raise OSError(f"the supervisor could not be started (status {status})")
 
 
-def start_guard(group: int, env: Mapping[str, str]) -> tuple[int, int]:
-    """Start what kills the worker that leads the group, all that bears the tag of `env`, and the group, once the
-    descriptor returned second is closed. Returns its process id first.
+def start_guard(env: Mapping[str, str]) -> tuple[int, int]:
+    """Start what kills the worker whose process id it is told, all that bears the tag of `env`, and the process group
+    that it leads, once the descriptor returned second is closed. Returns its process id first.
 
     It has no tag itself: it stays until all is swept. The worker goes first, since it would take the end of a command
     that it runs for an answer.
     """
     read_end, alive = os.pipe()
-    command = ["/bin/sh", "-c", _GUARD, "sh", str(group), *python("sweeper", env.get(TAG, ""), env.get(_ATTEMPT, ""))]
+    command = ["/bin/sh", "-c", _GUARD, "sh", *python("sweeper", env.get(TAG, ""), env.get(_ATTEMPT, ""))]
     try:
-        return spawn(
-            command, {key: env[key] for key in env if key not in (TAG, _ATTEMPT)}, group=group, stdin=read_end
-        ), alive
+        return spawn(command, {key: env[key] for key in env if key not in (TAG, _ATTEMPT)}, stdin=read_end), alive
     except OSError:
         os.close(alive)
         raise
@@ -118,35 +116,33 @@ def start_guard(group: int, env: Mapping[str, str]) -> tuple[int, int]:
 
 
 class WorkerProcess:
-    """A worker, and a guard in its process group that kills all it has started when this process is gone.
+    """A worker, and a guard that kills all it has started when this process is gone. The guard is there before the
+    worker and leads its process group.
 
-    Start it from a thread that lives as long as the job: the kernel kills the worker when that thread ends.
+    env: the worker's. start: starts the worker in a process group and returns its process id. Raises OSError.
+    Make it in a thread that lives as long as the job: the kernel kills the worker when that thread ends.
     """
 
-    def __init__(
-        self, command: Sequence[str], env: Mapping[str, str], *, output: Path | None = None, keep: Sequence[int] = ()
-    ) -> None:
-        self.pid = spawn(command, env, output=output, keep=keep)
-        self._guarded(env)
-
-    def _guarded(self, env: Mapping[str, str]) -> None:
-        """Have a guard for the worker; where there can be none it ends. Raises OSError."""
+    def __init__(self, env: Mapping[str, str], start: Callable[[int], int]) -> None:
+        self._guard, self._alive = start_guard(env)
+        self.pid = 0
         try:
-            self._guard, self._alive = start_guard(self.pid, env)
+            self.pid = start(self._guard)
+            os.write(self._alive, f"{self.pid}\n".encode())
             self.pidfd = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else -1
-        except OSError:
+        except BaseException:
             self.signal_group(signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+            os.close(self._alive)
+            for pid in filter(None, (self.pid, self._guard)):
+                os.waitpid(pid, 0)
             raise
 
     def exited(self) -> bool:
-        """Whether the worker has ended; it stays unreaped, so that the number of its group cannot be given
-        away.
-        """
+        """Whether the worker has ended; it stays unreaped."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
     def signal_group(self, number: int) -> None:
-        os.killpg(self.pid, number)
+        os.killpg(self._guard, number)
 
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)
@@ -169,7 +165,8 @@ def start_worker(
     """A worker for one attempt of a job. `keep`: the descriptors of its lock and leases."""
     numbers = ",".join(map(str, kept_numbers(keep)))
     command = python("worker", actions, str(folder), str(attempt), str(os.getpid()), numbers)
-    return WorkerProcess(command, tagged(env, folder, attempt), output=folder / LOG, keep=keep)
+    whole = tagged(env, folder, attempt)
+    return WorkerProcess(whole, lambda group: spawn(command, whole, group=group, output=folder / LOG, keep=keep))
 
 
 def tagged(env: Mapping[str, str], folder: Path, attempt: int) -> dict[str, str]:

@@ -19,6 +19,7 @@ from layerwise._tool.backends.jobs.processes.control import (
     environment,
     kept_numbers,
     python,
+    spawn,
 )
 
 
@@ -32,7 +33,7 @@ class SpareWorker(WorkerProcess):
         command = python("spare_worker", actions, str(jobs), str(os.getpid()), str(number))
         env = {**LARGE_PAGES, **environment(**{TAG: self._tag})}
         with theirs:
-            super().__init__(command, env, keep=[theirs.fileno()])
+            super().__init__(env, lambda group: spawn(command, env, group=group, keep=[theirs.fileno()]))
 
     def take(self, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> bool:
         """Give it an attempt, with `env` over its environment and the descriptors of lock and leases.

@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from layerwise._tool.backends.jobs.folder import SPEC
-from layerwise._tool.backends.jobs.processes.conclude import settle
 from layerwise._tool.backends.jobs.processes.control import sweep_tagged
 
 _DIES_WITHIN = 2.0  # what was killed holds the job's lock for a moment
@@ -26,6 +25,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _write_down(folder: Path) -> None:
+    from layerwise._tool.backends.jobs.processes.conclude import settle  # after the sweep, which is not to wait
+
     deadline = time.monotonic() + _DIES_WITHIN
     while (folder / SPEC).is_file() and not settle(folder) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -16,18 +16,16 @@ from layerwise._tool.backends.scripts import call_script
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building import config as configs
 from layerwise._tool.backends.trt.building.calibration import calibrated
+from layerwise._tool.backends.trt.building.config import by_flags, in_graph
 from layerwise._tool.backends.trt.building.network import Network, made_by, mark_outputs, parse_onnx, script_network
-from layerwise._tool.backends.trt.building.plugins import load_plugins
-from layerwise._tool.backends.trt.building.precision import by_flags, in_graph
 from layerwise._tool.backends.trt.building.profiles import Filled, add_profiles, filled, network_inputs
 from layerwise._tool.backends.trt.building.typing import set_types
-from layerwise._tool.backends.trt.library import tensorrt
-from layerwise._tool.backends.trt.logger import Messages, make_logger
+from layerwise._tool.backends.trt.library import load_plugins, tensorrt
+from layerwise._tool.backends.trt.logger import Messages, make_logger, make_recorder
 from layerwise._tool.backends.trt.options import TrtOptions
-from layerwise._tool.backends.trt.recorder import make_recorder
 from layerwise._tool.backends.trt.store import Store, runs_code
+from layerwise._tool.backends.trt.tactics.record import save_timing_cache, use_timing_cache
 from layerwise._tool.backends.trt.tactics.selection import recording
-from layerwise._tool.backends.trt.tactics.timing_cache import save_timing_cache, use_timing_cache
 
 _AT_ONCE = 0.5
 
@@ -242,9 +240,6 @@ def make_monitor(trt: Any, build: Build) -> Any:
     """Return an IProgressMonitor that reports to `build`. Keep it until the build is over."""
 
     class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
-        def __init__(self) -> None:
-            trt.IProgressMonitor.__init__(self)
-
         def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
             build.start(phase_name, parent_phase, num_steps)
 

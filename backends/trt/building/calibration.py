@@ -115,9 +115,6 @@ def make_calibrator(trt: Any, name: str, batches: Batches, options: ConfigOption
     base: Any = getattr(trt, name)
 
     class Calibrator(base):  # type: ignore[misc]
-        def __init__(self) -> None:
-            base.__init__(self)
-
         @property
         def error(self) -> BaseException | None:
             return batches.error

@@ -1,11 +1,20 @@
-"""Translates our options to an IBuilderConfig, using only names of enumerators."""
+"""Translates our options to an IBuilderConfig, using only names of enumerators.
+
+Reduced precision is requested by builder flags on a weakly typed network of 10, or by types in the graph.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from layerwise._tool.backends.builds import OF_PROCESS
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.trt.building.typing import data_type
 from layerwise._tool.backends.trt.capabilities import able, lacks, member
-from layerwise._tool.backends.trt.options import ConfigOptions
+from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.options import ConfigOptions, TrtOptions, trt_options
 
 _FLAGS = {
     "sparse_weights": "SPARSE_WEIGHTS",
@@ -139,3 +148,53 @@ def _use_dla(trt: Any, builder: Any, config: Any, options: ConfigOptions, tell: 
         config.set_flag(trt.BuilderFlag.PREFER_PRECISION_CONSTRAINTS)
         if not options.allow_gpu_fallback:
             config.set_flag(trt.BuilderFlag.DIRECT_IO)
+
+
+def by_flags(trt: Any, options: TrtOptions) -> bool:
+    """Return whether the builder chooses reduced precision: on 10, unless the network is to be strongly typed."""
+    return able(trt, "fp16_flag") and not (options.network.strongly_typed or options.config.graph_precision)
+
+
+def reduces(options: TrtOptions) -> bool:
+    """Return whether any precision below FP32 is requested."""
+    config = options.config
+    return config.fp16 or config.bf16 or config.int8 or config.fp8
+
+
+def in_graph(
+    trt: Any, model: Loadable, options: TrtOptions, tell: Callable[[str], None]
+) -> AbstractContextManager[Loadable]:
+    """Yield the model with the requested precision written into its graph, and report that way.
+
+    UsageError for FP8 if the model does not contain it, and for FP16 and bfloat16 together.
+    """
+    config = options.config
+    if config.fp16 and config.bf16:
+        raise UsageError("--fp16 and --bf16 together: in a strongly typed network a node has one type; choose one")
+    wanted = options.network
+    if not (reduces(options) or wanted.layer_precisions or wanted.tensor_dtypes):
+        return nullcontext(model)
+    assert OF_PROCESS.reduced is not None, "nobody has handed over what writes precision into a graph"
+    return OF_PROCESS.reduced(model, options, tell)
+
+
+def engine_facts(runner: RunnerSpec) -> dict[str, Any]:
+    """Return builder flags, memory pools with limits in bytes, and layer types by name, for repro_trt.py.
+
+    The accompanying model already has the precision written into its graph. UsageError for what a script
+    cannot repeat: a user-defined config, and TensorRT 10's calibration.
+    """
+    trt, options = tensorrt(), trt_options(runner.options)
+    flags, config = by_flags(trt, options), options.config
+    if config.config_script or config.config_postprocess or options.network.postprocess:
+        raise UsageError("a bundle cannot hold scripts that change the network or its config")
+    if config.int8 and flags:
+        raise UsageError("a bundle cannot hold TensorRT 10's calibration; with --strongly-typed the model holds it")
+    precisions = options.network.layer_precisions if flags else {}
+    return {
+        "flags": [*(["TF32"] if config.tf32 else []), *wanted_flags(trt, config, by_flags=flags)],
+        "strongly_typed": not flags,
+        "layers": {name: data_type(trt, kind, "--layer-precisions").name for name, kind in precisions.items()},
+        "optimization_level": config.optimization_level,
+        "pools": {name.upper(): size for name, size in config.pool_limits.items()},
+    }

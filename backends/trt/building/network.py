@@ -1,6 +1,6 @@
 """Networks from ONNX models, or from a user's script."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,13 +35,17 @@ def creation_flags(trt: Any, *, strongly_typed: bool) -> int:
 
 
 def parse_onnx(
-    trt: Any, logger: Any, messages: Messages, model: Loadable, options: NetworkOptions, *, strongly_typed: bool,
-    configure: Callable[[Any, Any], None] | None = None,
-) -> Network:  # fmt: skip
-    """Parse an ONNX model to a network. LayerwiseError names node, operator and reason if the parser rejects it.
+    trt: Any, logger: Any, messages: Messages, model: Loadable, options: NetworkOptions, *, strongly_typed: bool
+) -> Network:
+    """Parse an ONNX model to a network. LayerwiseError names node, operator and reason if the parser rejects it."""
+    made = with_parser(trt, logger, options, strongly_typed=strongly_typed)
+    if not made.parser.parse(model.read(), path=model.beside()):
+        raise LayerwiseError(f"TensorRT's parser refuses the model: {parser_reasons(made.parser, messages)}")
+    return made
 
-    configure: called with the builder and the parser before.
-    """
+
+def with_parser(trt: Any, logger: Any, options: NetworkOptions, *, strongly_typed: bool) -> Network:
+    """Return an empty network with a parser that has the options' flags. UsageError for an invalid one."""
     builder = trt.Builder(logger)
     network = builder.create_network(creation_flags(trt, strongly_typed=strongly_typed))
     parser = trt.OnnxParser(network, logger)
@@ -49,12 +53,6 @@ def parse_onnx(
         parser.set_flag(member(trt.OnnxParserFlag, name, "--onnx-flags"))
     if options.plugin_instancenorm or _UINT8 in options.onnx_flags:
         parser.clear_flag(trt.OnnxParserFlag.NATIVE_INSTANCENORM)
-    if configure is not None:
-        configure(builder, parser)
-    folder = model.data_folder()
-    beside = str((folder or Path()) / "model.onnx")
-    if not parser.parse(model.read(), path=beside):
-        raise LayerwiseError(f"TensorRT's parser refuses the model: {parser_reasons(parser, messages)}")
     return Network(builder, network, parser, logger)
 
 

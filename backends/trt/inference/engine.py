@@ -8,11 +8,10 @@ from typing import Any
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
 from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.building.plugins import load_plugins
 from layerwise._tool.backends.trt.capabilities import able, lacks, member
-from layerwise._tool.backends.trt.logger import Messages, make_logger
+from layerwise._tool.backends.trt.library import load_plugins
+from layerwise._tool.backends.trt.logger import Messages, make_logger, make_recorder
 from layerwise._tool.backends.trt.options import RunOptions
-from layerwise._tool.backends.trt.recorder import make_recorder
 
 NUMPY_NAMES = {
     "FLOAT": "float32", "HALF": "float16", "BF16": "bfloat16", "FP8": "float8_e4m3fn", "INT8": "int8",

@@ -10,8 +10,7 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.tensors import packed_nbytes
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.inference.engine import Engine, EngineTensor, io_tensors
-from layerwise._tool.backends.trt.inference.graphs import Graphs
-from layerwise._tool.backends.trt.inference.memory import Buffer, Stream, device_form, host_form
+from layerwise._tool.backends.trt.inference.memory import Buffer, Graphs, Stream, device_form, host_form
 from layerwise._tool.backends.trt.options import RunOptions
 
 _STRATEGIES = {"static": "STATIC", "profile": "ON_PROFILE_CHANGE", "runtime": "USER_MANAGED"}
@@ -227,9 +226,6 @@ def make_allocator(trt: Any, sized: Sized) -> Any:
     """An IOutputAllocator over `sized`. Keep it as long as the context."""
 
     class Allocator(trt.IOutputAllocator):  # type: ignore[misc]
-        def __init__(self) -> None:
-            trt.IOutputAllocator.__init__(self)
-
         def reallocate_output_async(
             self, tensor_name: str, memory: int | None, size: int, alignment: int, stream: int
         ) -> int:

@@ -70,9 +70,6 @@ def make_listener(trt: Any, heard: _Heard) -> Any:
     """An IDebugListener that tells `heard`. Keep it as long as the context."""
 
     class Listener(trt.IDebugListener):  # type: ignore[misc]
-        def __init__(self) -> None:
-            trt.IDebugListener.__init__(self)
-
         def process_debug_tensor(self, addr: Any, location: Any, type: Any, shape: Any, name: str, stream: int) -> None:
             host = location == trt.TensorLocation.HOST
             heard.hear(_pointer(addr), host, NUMPY_NAMES[type.name], tuple(shape), str(name), int(stream))

@@ -152,8 +152,7 @@ def restore_weights(trt: Any, engine: Engine, model: Loadable, tell: Any) -> Non
             "give the ONNX model that it was built of as well (run MODEL.onnx --trt-engine ENGINE)"
         )
     engine.messages.reason("")
-    beside = str((model.data_folder() or Path()) / "model.onnx")
     parser = trt.OnnxParserRefitter(refitter, engine.logger)
-    if not parser.refit_from_bytes(model.read(), beside) or not refitter.refit_cuda_engine():
+    if not parser.refit_from_bytes(model.read(), model.beside()) or not refitter.refit_cuda_engine():
         raise LayerwiseError(f"the engine cannot be refitted: {shown(engine.messages.reason('it says no more'), 500)}")
     tell(f"{len(missing)} weight(s) that the engine lacked are taken from the model.")

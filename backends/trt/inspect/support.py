@@ -5,9 +5,8 @@ from itertools import groupby
 from typing import Any
 
 from layerwise._tool.backends.runner import Loadable
-from layerwise._tool.backends.trt.building.network import creation_flags
-from layerwise._tool.backends.trt.building.plugins import load_plugins
-from layerwise._tool.backends.trt.capabilities import member
+from layerwise._tool.backends.trt.building.network import Network, with_parser
+from layerwise._tool.backends.trt.library import load_plugins
 from layerwise._tool.backends.trt.logger import Messages, make_logger
 from layerwise._tool.backends.trt.options import NetworkOptions
 
@@ -35,8 +34,9 @@ class Support:
 
     def refusals(self, model: Loadable) -> list[Refusal]:
         """Return why the parser rejects a model; empty if it accepts it."""
-        parser, _held = self._parser()
-        if parser.parse(model.read(), path=_beside(model)):
+        made = self._network()
+        parser = made.parser
+        if parser.parse(model.read(), path=model.beside()):
             return []
         return [_refusal(parser.get_error(at)) for at in range(parser.num_errors)] or [
             Refusal(-1, "", "", self._messages.reason("TensorRT does not say why"))
@@ -48,8 +48,9 @@ class Support:
         Nodes that the parser rejects by name are unsupported even if it reports their subgraph as supported: it may
         support an operator, but not with that type.
         """
-        parser, _held = self._parser()
-        parser.supports_model_v2(model.read(), path=_beside(model))
+        made = self._network()
+        parser = made.parser
+        parser.supports_model_v2(model.read(), path=model.beside())
         refused = {refusal.node for refusal in self.refusals(model) if not refusal.stack}
         found = []
         for at in range(parser.num_subgraphs):
@@ -58,21 +59,9 @@ class Support:
             found += [(list(run), good) for good, run in groupby(nodes, taken.__contains__)]
         return found
 
-    def _parser(self) -> tuple[Any, Any]:
-        """Return a parser, and what must outlive it."""
-        builder = self._trt.Builder(self._logger)
-        network = builder.create_network(creation_flags(self._trt, strongly_typed=self._options.strongly_typed))
-        parser = self._trt.OnnxParser(network, self._logger)
-        for name in self._options.onnx_flags:
-            parser.set_flag(member(self._trt.OnnxParserFlag, name, "--onnx-flags"))
-        if self._options.plugin_instancenorm:
-            parser.clear_flag(self._trt.OnnxParserFlag.NATIVE_INSTANCENORM)
-        return parser, (network, builder)
-
-
-def _beside(model: Loadable) -> str | None:
-    folder = model.data_folder()
-    return None if folder is None else str(folder / "model.onnx")
+    def _network(self) -> Network:
+        """Return an empty network with its parser; keep it as long as the parser."""
+        return with_parser(self._trt, self._logger, self._options, strongly_typed=self._options.strongly_typed)
 
 
 def _refusal(error: Any) -> Refusal:

@@ -1,11 +1,12 @@
-"""Tactics of an editable timing cache as a JSON file that can be read, compared and edited without TensorRT.
+"""Tactics as files: timing caches, and a JSON file that can be read, compared and edited without TensorRT.
 
     {"layerwise": "tactics", "tensorrt": "11.4.0.106",
      "ops": {"0x1814870c44ff0f8574df6e3dda04cbd7": {"name": "matMul1", "tactic": "0x665ded9abbf88",
              "offered": [{"tactic": "0x665ded9abbf88", "kernel": "sm80_xmma_gemm", "milliseconds": 0.011264}, …]}, …},
      "cache": "base64 of the timing cache"}
 
-`ops` sets each operation's tactic; `cache` is what TensorRT needs in addition.
+`ops` sets each operation's tactic; `cache` is what TensorRT needs in addition. Timing caches are TensorRT's
+measurements, kept so that later builds are fast and choose the same tactics.
 """
 
 import re
@@ -15,8 +16,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import BadFile, LayerwiseError
 from layerwise._tool.backends.filesystem.files import MOST, atomic_write, read_file
+from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.formats.json_text import check_values
 from layerwise._tool.backends.specs import Spec
 from layerwise._tool.backends.text import shown
@@ -101,3 +103,48 @@ class Recording:
 
     def save(self, config: Any, tell: Tell) -> None:
         """Write the choices if the options ask for it."""
+
+
+def use_timing_cache(config: Any, files: list[Path], messages: Messages, required: Path | None) -> None:
+    """Give a builder config one timing cache, merged from those of these files that exist.
+
+    required: the one a user named. BadFile if it is missing or not a cache of this TensorRT and GPU; other
+    invalid ones are ignored.
+    """
+    if required is not None and not required.is_file():
+        raise BadFile(required, "there is no such timing cache")
+    whole = config.create_timing_cache(b"")
+    for file in files:
+        if not file.is_file():
+            continue
+        messages.reason("")
+        found = config.create_timing_cache(read_file(file))
+        if (found is None or not whole.combine(found, False)) and file == required:
+            raise BadFile(file, f"not a timing cache of this TensorRT and GPU: {shown(messages.reason(''), 300)}")
+    if not config.set_timing_cache(whole, False):
+        raise LayerwiseError(f"TensorRT refuses the timing cache: {messages.reason('it says no more')}")
+
+
+def give_timing_cache(config: Any, data: bytes, source: Path, messages: Messages) -> None:
+    """Give a builder config the timing cache in these bytes, from `source`. BadFile if it is not for this GPU."""
+    messages.reason("")
+    cache = config.create_timing_cache(data) if data else None
+    if cache is None or not config.set_timing_cache(cache, False):
+        reason = shown(messages.reason("it cannot be read"), 300)
+        raise BadFile(source, f"not a tactic replay, and no timing cache of this TensorRT and GPU: {reason}")
+
+
+def save_timing_cache(config: Any, file: Path) -> None:
+    """Write the config's cache, merged with the file's previous content. LayerwiseError if that fails."""
+    cache = config.get_timing_cache()
+    if cache is None:
+        return
+    try:
+        if file.is_file():
+            before = config.create_timing_cache(read_file(file))
+            if before is not None:
+                cache.combine(before, False)
+        make_folder(file.parent)
+        atomic_write(file, bytes(memoryview(cache.serialize())))
+    except OSError as error:
+        raise LayerwiseError(f"{shown(str(file))} cannot be written: {error.strerror}") from None

@@ -65,14 +65,6 @@ def read_tactics(path: Path) -> Replay | Record:
     raise BadFile(path, "not a tactic replay")
 
 
-def read_replay(path: Path) -> Replay:
-    """Return layer -> algorithm from a replay file. BadFile if it is not one."""
-    found = read_tactics(path)
-    if isinstance(found, Record):
-        raise BadFile(path, "not a tactic replay of an algorithm selector")
-    return found
-
-
 def recording(trt: Any, options: TrtOptions) -> Recording:
     """Return the handling of tactics for these options. BadFile, or UsageError for what this version cannot do."""
     if not (options.save_tactics or options.load_tactics or options.exclude_tactics):
@@ -161,9 +153,6 @@ def make_selector(trt: Any, tactics: Tactics) -> Any:
     """Return an IAlgorithmSelector (10 only) over `tactics`. Keep it until the build is over."""
 
     class Selector(trt.IAlgorithmSelector):  # type: ignore[misc]
-        def __init__(self) -> None:
-            trt.IAlgorithmSelector.__init__(self)
-
         def select_algorithms(self, context: Any, choices: list[Any]) -> list[int]:
             return tactics.select(context, choices)
 

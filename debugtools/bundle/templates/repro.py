@@ -7,6 +7,7 @@ beyond tolerance, or the model does not run); 0: it does not show here; 2: this 
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +29,25 @@ def main() -> int:
     if missing:
         print(f"cannot try: this onnxruntime has no {', '.join(missing)}")
         return 2
+    return judge(facts, lambda: _run(onnxruntime, facts))
+
+
+def judge(facts: dict[str, Any], run: Callable[[], dict[str, Any]]) -> int:
+    """Run the model, which gives its outputs by name, and compare; the exit code."""
     try:
-        found = _run(onnxruntime, facts)
+        found = run()
     except Exception as error:
         print(f"FAILED: the model does not run: {type(error).__name__}: {ascii(str(error))[1:-1]}"[:2000])
         return 1
     if not facts["outputs"]:
         print("the model runs: the fault does not show here")
         return 0
-    made = [(entry, _plain(entry, value)) for entry, value in zip(facts["outputs"], found, strict=True)]
-    failed = [entry for entry, array in made if not check(entry, array)]
+    failed = [entry for entry in facts["outputs"] if not check(entry, found[entry["name"]])]
     print(f"FAILED: {len(failed)} of {len(found)} outputs are wrong" if failed else "the fault does not show here")
     return 1 if failed else 0
 
 
-def _run(onnxruntime: Any, facts: dict[str, Any]) -> list[Any]:
+def _run(onnxruntime: Any, facts: dict[str, Any]) -> dict[str, Any]:
     onnxruntime.set_default_logger_severity(4)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # else it prints errors itself, names of nodes raw among them
@@ -61,7 +66,8 @@ def _run(onnxruntime: Any, facts: dict[str, Any]) -> list[Any]:
     session = onnxruntime.InferenceSession(str(FOLDER / "model.onnx"), options, providers=providers)
     feed = {entry["name"]: _value(onnxruntime, entry) for entry in facts["inputs"]}
     names = [entry["name"] for entry in facts["outputs"]] or [node.name for node in session.get_outputs()]
-    return list(session.run_with_ort_values(names, feed))
+    values = session.run_with_ort_values(names, feed)
+    return {entry["name"]: _plain(entry, value) for entry, value in zip(facts["outputs"], values, strict=False)}
 
 
 def _value(onnxruntime: Any, entry: dict[str, Any]) -> Any:

@@ -30,18 +30,9 @@ def main() -> int:
     if missing:
         print(f"cannot try: this TensorRT has no builder flag {', '.join(missing)}")
         return 2
-    try:
-        engine = _engine(tensorrt, facts["tensorrt"])
-        found = _Run(tensorrt, runtime, engine, facts).outputs()
-    except Exception as error:
-        print(f"FAILED: the model does not run: {type(error).__name__}: {ascii(str(error))[1:-1]}"[:2000])
-        return 1
-    if not facts["outputs"]:
-        print("the model runs: the fault does not show here")
-        return 0
-    failed = [entry for entry in facts["outputs"] if not compare.check(entry, found[entry["name"]])]
-    print(f"FAILED: {len(failed)} of {len(found)} outputs are wrong" if failed else "the fault does not show here")
-    return 1 if failed else 0
+    return int(
+        compare.judge(facts, lambda: _Run(tensorrt, runtime, _engine(tensorrt, facts["tensorrt"]), facts).outputs())
+    )
 
 
 def _engine(trt: Any, wanted: dict[str, Any]) -> tuple[Any, Any, Any]:

@@ -12,15 +12,22 @@ from layerwise._tool.backends.trt.inspect.support import Refusal, Support
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.backends.trt.options import trt_options
-from layerwise._tool.debugtools.checks.compatibility.operators import Operators
-from layerwise._tool.debugtools.checks.compatibility.probe import Code, OperatorRow, ProbedModel, Verdict, merged, probe
+from layerwise._tool.debugtools.checks.compatibility.probe import (
+    Code,
+    OperatorRow,
+    Operators,
+    ProbedModel,
+    Verdict,
+    merged,
+    probe,
+)
 from layerwise._tool.debugtools.checks.compatibility.spec import (
     BackendRow,
     CompatibilityResult,
     CompatibilitySpec,
     OperatorEntry,
 )
-from layerwise._tool.debugtools.checks.lint.feeding import first_feed
+from layerwise._tool.debugtools.checks.lint.trial import first_feed
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext

@@ -1,23 +1,39 @@
-"""Lints a model: the specification, the graph, one run of the whole, and only then the nodes."""
+"""The job action `lint`: is a model valid, and if not, which of its nodes are at fault?
 
+The specification is checked, the graph, one run of the whole, and only then the nodes.
+"""
+
+import json
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.errors import BadFile, writing
+from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.checks.lint.checker import check_graph, check_nodes
-from layerwise._tool.debugtools.checks.lint.feeding import first_feed
 from layerwise._tool.debugtools.checks.lint.isolate import Isolation, Progress
-from layerwise._tool.debugtools.checks.lint.report import Level, Origin, Report
+from layerwise._tool.debugtools.checks.lint.report import Level, LintResult, Origin, Report
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
-from layerwise._tool.debugtools.checks.lint.structure import broken_references, duplicate_names, labels, unused
-from layerwise._tool.debugtools.checks.lint.trial import Trial
+from layerwise._tool.debugtools.checks.lint.structure import (
+    broken_references,
+    check_graph,
+    check_nodes,
+    duplicate_names,
+    labels,
+    unused,
+)
+from layerwise._tool.debugtools.checks.lint.trial import Trial, first_feed
 from layerwise._tool.surgery.cut.pieces import Pieces
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class Linter:
@@ -125,3 +141,25 @@ def _distinct(text: str) -> list[str]:
     for match in _WARNING.finditer(text):
         places.setdefault(match["place"], []).append(shown(match["text"].strip(), 600))
     return [texts[0] + (f" (and {len(texts) - 1} more like it)" if len(texts) > 1 else "") for texts in places.values()]
+
+
+def lint(context: "JobContext") -> LintResult:
+    """Lint the model that `context.params` describes (a LintSpec).
+
+    Each finding is a row of the table lint. The report goes to artifacts/lint.json, and to `output`.
+    """
+    started = time.perf_counter()
+    spec = read_spec(context.params, LintSpec, "what to lint")
+    report = Report(lambda entry: context.row("lint", entry))
+    linter = Linter(spec, report, context.warn, lambda done, total, name: context.progress(done, total, "nodes", name))
+    linter.run()
+    path = context.artifacts / "lint.json"
+    path.parent.mkdir(exist_ok=True)
+    for target in (path, *([Path(spec.output)] if spec.output else [])):
+        with writing(f"{shown(str(target))}: the report"):
+            atomic_write(target, json.dumps(report.to_json(), indent=4))
+    passing, failing = report.passing, report.failing
+    unjudged, seconds = len(linter.names.difference(passing, failing)), time.perf_counter() - started
+    return LintResult(
+        report.passed, len(passing), len(failing), unjudged, len(report.entries), report=str(path), seconds=seconds
+    )

@@ -1,7 +1,7 @@
-"""Tests parts of a graph in a backend: whether they load and run, and what they compute."""
+"""Tests parts of a graph in a backend: whether they load and run, and what they compute; the inputs for that."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,11 @@ import msgspec
 import onnx
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.reference.evaluate import tensor_infos
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, open_runner
-from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.surgery.cut.pieces import Pieces, type_of
 
 NAME = "onnxruntime"
@@ -127,3 +129,22 @@ def _value(outputs: Mapping[str, Any], name: str) -> Any:
     while f"{name}[{len(elements)}]" in outputs:
         elements.append(outputs[f"{name}[{len(elements)}]"])
     return elements
+
+
+Say = Callable[[str], None]
+
+
+def first_feed(spec: FeedSpec, pieces: Pieces, warn: Say, give_up: Say) -> Mapping[str, Any] | None:
+    """Return one feed dict for a graph; None, and a reason to `give_up`, if none can be generated.
+
+    `warn` gets what was assumed. UsageError if the user's inputs do not match.
+    """
+    wanted = set(pieces.inputs)
+    inputs = tensor_infos(value for value in pieces.graph.input if value.name in wanted)
+    try:
+        return next(iter(make_feeds(spec, inputs, warn)), None)
+    except UsageError as error:
+        if spec.files or spec.script or spec.shapes:
+            raise
+        give_up(f"not run, only loaded: {error}")
+        return None

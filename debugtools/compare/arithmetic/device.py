@@ -8,7 +8,7 @@ import numpy as np
 
 from layerwise._tool.backends.cuda.metrics import NEVER, TYPES, DeviceMetrics, DevicePair
 from layerwise._tool.backends.cuda.tensors import DeviceTensor, fetch
-from layerwise._tool.debugtools.compare.arithmetic.kernel import round_down
+from layerwise._tool.debugtools.compare.arithmetic.kernel import Moments, SideStatistics, Totals, round_down
 from layerwise._tool.debugtools.compare.arithmetic.metrics import (
     Comparison,
     compare_arrays,
@@ -16,7 +16,6 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import (
     judge,
     root_mean_square,
 )
-from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, SideStatistics, Totals
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.spec import MetricName
 

@@ -13,16 +13,23 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.results.accuracy import METRICS
 from layerwise._tool.backends.tensors import dtype_name
-from layerwise._tool.debugtools.compare.arithmetic import order_statistics as order
 from layerwise._tool.debugtools.compare.arithmetic.fused import fuse, measure, sum_of_squares
-from layerwise._tool.debugtools.compare.arithmetic.indices import indices_mismatches, places_checked
+from layerwise._tool.debugtools.compare.arithmetic.kernel import Moments, Number, SideStatistics, Totals
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic, arithmetic
-from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, Number, SideStatistics, Totals
-from layerwise._tool.debugtools.compare.arithmetic.perceptual import lpips_distance
-from layerwise._tool.debugtools.compare.arithmetic.shapes import match_shapes
+from layerwise._tool.debugtools.compare.arithmetic.order_statistics import (
+    errors,
+    indices_mismatches,
+    lpips_distance,
+    match_shapes,
+    median,
+    places_checked,
+    quantile,
+    summary,
+)
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
-from layerwise._tool.debugtools.compare.spec import MetricName
+from layerwise._tool.debugtools.compare.spec import FIELDS, MetricName
 
 
 @dataclass(slots=True)
@@ -183,17 +190,17 @@ def _ratio(part: float, whole: float) -> float:
 def _order(result: Comparison, a: Array, b: Array, how: Arithmetic, statistics: bool, medians: bool) -> None:
     stat, rule = result.rule.stat, result.rule
     if statistics:
-        result.order_sides = tuple(order.summary(_flat_copy(side)) for side in (a, b))  # type: ignore[assignment]
+        result.order_sides = tuple(summary(_flat_copy(side)) for side in (a, b))  # type: ignore[assignment]
     for relative, found in ((False, result.order_abs), (True, result.order_rel)):
         if not (statistics or medians or stat in ("median", "quantile")):
             continue
-        values = order.errors(a, b, how, relative=relative, infinities_equal=rule.infinities_equal)
+        values = errors(a, b, how, relative=relative, infinities_equal=rule.infinities_equal)
         if statistics:
-            found.update(order.summary(values))
+            found.update(summary(values))
         elif medians or stat == "median":
-            found["median"] = order.median(values)
+            found["median"] = median(values)
         if stat == "quantile":
-            found["quantile"] = order.quantile(values, rule.quantile)
+            found["quantile"] = quantile(values, rule.quantile)
 
 
 def _flat_copy(values: Array) -> Array:
@@ -217,14 +224,8 @@ def judge(metric: MetricName, result: Comparison, size: int) -> bool:
         return _simple(result)
     if not size:
         return True
-    value, threshold, least = {
-        "l2": (result.l2, rule.l2, False),
-        "cosine_similarity": (result.cosine, rule.cosine, True),
-        "psnr": (result.psnr, rule.psnr, True),
-        "snr": (result.snr, rule.snr, True),
-    }[metric]
-    assert value is not None
-    return value >= threshold if least else value <= threshold
+    value, threshold = (float(getattr(each, FIELDS[metric])) for each in (result, rule))
+    return value >= threshold if METRICS[metric].more_is_better else value <= threshold
 
 
 def _simple(result: Comparison) -> bool:

@@ -11,14 +11,14 @@ u is the coarser one of the two sides: 2^-24 for float32, 2^-11 for float16, 2^-
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.spec import Stat, ToleranceSpec
+from layerwise._tool.debugtools.compare.spec import FIELDS, Stat, ToleranceSpec
 
 DEFAULT_TOLERANCE = 1e-5
 SAFETY = 16.0
@@ -36,7 +36,7 @@ UNIT_ROUNDOFF = {
     "float6_e3m2fn": 2.0**-3,
     "float4_e2m1fn": 2.0**-2,
 }
-T = TypeVar("T")
+_BY_NAME = ("atol", "rtol", "stat", "quantile", "index_tolerance", *FIELDS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +84,18 @@ class Tolerances:
 
     def _rule(self, name: str) -> Rule:
         spec = self._spec
-        given = any(name in values or "" in values for values in (spec.atol, spec.rtol))
-        return Rule(
-            atol=_pick(spec.atol, name, DEFAULT_TOLERANCE),
-            rtol=_pick(spec.rtol, name, DEFAULT_TOLERANCE),
-            stat=_pick(spec.stat, name, "elemwise"),
-            quantile=_pick(spec.quantile, name, 0.99),
-            auto=spec.auto and not given,
-            infinities_equal=spec.infinities_compare_equal,
-            index_tolerance=_pick(spec.index_tolerance, name, 0),
-            l2=_pick(spec.l2, name, 1e-5),
-            cosine=_pick(spec.cosine, name, 0.997),
-            psnr=_pick(spec.psnr, name, 30.0),
-            snr=_pick(spec.snr, name, 20.0),
-            lpips=_pick(spec.lpips, name, 0.1),
-        )
+        maps: Iterable[tuple[str, dict[str, Any]]] = ((option, getattr(spec, option)) for option in _BY_NAME)
+        given: dict[str, Any] = {
+            option: values.get(name, values.get("")) for option, values in maps if values.keys() & {name, ""}
+        }
+        auto = spec.auto and not given.keys() & {"atol", "rtol"}
+        return Rule(**given, auto=auto, infinities_equal=spec.infinities_compare_equal)
 
     def unknown_names(self, names: Iterable[str]) -> list[str]:
         """One line per tolerance that is set for a tensor not among `names`, with near matches."""
         known = set(names)
         lines = []
-        for option in ("atol", "rtol", "stat", "quantile", "index_tolerance", "l2", "cosine", "psnr", "snr", "lpips"):
+        for option in _BY_NAME:
             for name in getattr(self._spec, option):
                 if name and name not in known:
                     lines.append(f"{option} is set for {shown(name, 80)!r}, which is not compared{near(name, known)}")
@@ -115,7 +106,3 @@ def near(name: str, names: Iterable[str]) -> str:
     """Return "; did you mean 'a' or 'b'?" for names close to `name`, or an empty string."""
     close = get_close_matches(name, list(names), n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(repr(shown(c, 80)) for c in close)}?" if close else ""
-
-
-def _pick(values: Mapping[str, T], name: str, default: T) -> T:
-    return values.get(name, values.get("", default))

@@ -7,13 +7,13 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.cuda.bound import BoundSession, device_of
-from layerwise._tool.backends.cuda.devices import Stream
 from layerwise._tool.backends.cuda.library import use_device
 from layerwise._tool.backends.cuda.metrics import DeviceMetrics
 from layerwise._tool.backends.cuda.tensors import fetch
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.trt.inference.memory import Stream
 from layerwise._tool.debugtools.compare.arithmetic.device import METRICS, comparable, compare_tensors
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule

@@ -9,8 +9,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.options import trt_options
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
-from layerwise._tool.surgery.precision.bodies import every_node
-from layerwise._tool.surgery.precision.conversion import labels
+from layerwise._tool.surgery.precision.conversion import every_node, labels
 
 _LOW = {"fp16": "float16", "bf16": "bfloat16", "int8": "bfloat16", "fp8": "float8_e4m3fn"}
 # of int8, 8 bits of the largest value

@@ -1,16 +1,20 @@
-"""Saving the model as a comparison runs it: with the marked tensors as its outputs."""
+"""The model as a comparison runs it: converted to FP16 first; saved, with the marked tensors as its outputs."""
 
 import re
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
 
+import msgspec
 import onnx
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.folders import written_together
 from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.filesystem.temporary import note
 from layerwise._tool.backends.model.file import ModelFile, load_model
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
@@ -90,3 +94,24 @@ def _put_outside(model: onnx.ModelProto, location: str | None, threshold: int) -
 def _free_name(tensor: str, taken: set[str]) -> str:
     name = re.sub(r"[^\w.-]", "_", tensor)[:200].lstrip(".") or "weight"
     return next(each for each in chain([name], (f"{name}_{i}" for i in count(1))) if each not in taken)
+
+
+@contextmanager
+def converted(spec: CompareSpec, folder: Path) -> Iterator[CompareSpec]:
+    """The same comparison of the model in FP16, which lies in `folder` meanwhile; another side's own model stays.
+
+    UsageError without a model; LayerwiseError where it cannot be converted.
+    """
+    from layerwise._tool.surgery.precision.conversion import in_half
+
+    options = spec.model_options
+    if spec.model is None:
+        raise UsageError("--fp-to-fp16 needs a model")
+    note(folder)
+    try:
+        with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as model:
+            path = in_half(model, folder)
+        plain = msgspec.structs.replace(options, fp16=False, external_data_dir=None, ignore_external_data=False)
+        yield msgspec.structs.replace(spec, model=str(path), model_options=plain)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -9,13 +9,12 @@ import msgspec
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.reads import MissingTensor
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, to_onnx
-from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.variants import of_part
+from layerwise._tool.backends.trt.options import of_part
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,7 +180,7 @@ class GraphStream:
     def _run(self, number: int, segment: "Segment") -> Mapping[str, Array]:
         lacking = next((name for name in segment.feeds if name not in self.live), None)
         if lacking is not None:
-            raise LayerwiseError(f"{shown(lacking, 200)!r} is read, but nothing makes it: see `layerwise check lint`")
+            raise MissingTensor(lacking)
         feed = {name: self.live[name] for name in segment.feeds}
 
         def opener() -> SegmentSession:

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import UNSET
 
+from layerwise._tool.debugtools.compare.arithmetic.kernel import Moments, SideStatistics
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
-from layerwise._tool.debugtools.compare.arithmetic.moments import Moments, SideStatistics
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required, SideStats
 from layerwise._tool.debugtools.compare.table.places import Place, Places

@@ -1,7 +1,7 @@
 """Report lines of one compared tensor, in the words Polygraphy's users and their `--fail-regex` know."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
@@ -9,7 +9,10 @@ from layerwise._tool.backends.log import ERROR, FINISH, INFO, START, WARNING
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.pairing.left_out import KINDS, why_not
 from layerwise._tool.debugtools.compare.rows import LayerRow, SideStats
-from layerwise._tool.debugtools.compare.spec import ToleranceSpec
+from layerwise._tool.debugtools.compare.spec import FIELDS, ToleranceSpec
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.results.accuracy import Metric
 
 NAME_LIMIT = 300
 
@@ -22,29 +25,15 @@ class ReportLine(NamedTuple):
     text: str
 
 
-class Metric(NamedTuple):
-    """A single-number metric: field of the row, label, unit, whether larger is better, rules and default."""
-
-    field: str
-    label: str
-    unit: str
-    higher: bool
-    rules: str
-    default: float
-
-
-SINGLE = {
-    "l2": Metric("l2", "L2 Norm", "", False, "l2", 1e-5),
-    "cosine_similarity": Metric("cosine", "Cosine Similarity", "", True, "cosine", 0.997),
-    "psnr": Metric("psnr", "PSNR", " dB", True, "psnr", 30.0),
-    "snr": Metric("snr", "SNR", " dB", True, "snr", 20.0),
-    "perceptual_metrics": Metric("lpips", "LPIPS", "", False, "lpips", 0.1),
-}
-
-
 def label(metric: str) -> str:
     """How a metric is named at the head of its lines."""
-    return SINGLE[metric].label if metric in SINGLE else metric
+    return _known(metric).label if metric in FIELDS else metric
+
+
+def _known(metric: str) -> "Metric":
+    from layerwise._tool.backends.results.accuracy import METRICS
+
+    return METRICS[metric]
 
 
 def name(text: object) -> str:
@@ -84,8 +73,8 @@ def metric_lines(row: LayerRow, metric: str, rules: ToleranceSpec) -> Iterator[R
         yield from _different_shapes(row)
     elif metric == "simple":
         yield from _simple(row, rules)
-    elif metric in SINGLE:
-        yield _single(row, SINGLE[metric], passed(row, metric), rules)
+    elif metric in FIELDS:
+        yield _single(row, _known(metric), passed(row, metric), rules)
     elif metric == "indices":
         yield _indices(row, passed(row, metric), rules)
     else:
@@ -124,8 +113,8 @@ def compact(row: LayerRow) -> str:
     place = f"#{row.i} {name(row.op or '?')}"
     finding = f" | {row.finding}" if row.finding else ""
     for metric in row.metrics:
-        if metric in SINGLE:
-            finding = f" | {SINGLE[metric].label} {number(getattr(row, SINGLE[metric].field))}{finding}"
+        if metric in FIELDS:
+            finding = f" | {label(metric)} {number(getattr(row, FIELDS[metric]))}{finding}"
     if row.note:
         finding += f" | {shown(row.note, 300)}"
     return (
@@ -197,10 +186,11 @@ def _stats(stats: SideStats | None) -> str:
     return ", ".join([*texts, *quantiles])
 
 
-def _single(row: LayerRow, metric: Metric, ok: bool, rules: ToleranceSpec) -> ReportLine:
-    limit = rule(getattr(rules, metric.rules), row.tensor, metric.default)
-    words = "min required" if metric.higher else "tolerance"
-    value, bound = _distinct(getattr(row, metric.field), limit)
+def _single(row: LayerRow, metric: "Metric", ok: bool, rules: ToleranceSpec) -> ReportLine:
+    field = FIELDS[metric.name]
+    limit = rule(getattr(rules, field), row.tensor, metric.default)
+    words = "min required" if metric.more_is_better else "tolerance"
+    value, bound = _distinct(getattr(row, field), limit)
     text = f"{metric.label}: {value}{metric.unit} ({words}: {bound}{metric.unit}) | {'PASSED' if ok else 'FAILED'}"
     return ReportLine(FINISH if ok else ERROR, 2, text)
 

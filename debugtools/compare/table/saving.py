@@ -1,16 +1,17 @@
-"""What a comparison writes besides its table: inputs, outputs, accuracy results."""
+"""What a comparison comes to, and what it writes besides its table.
 
-from collections.abc import Callable, Mapping, Sequence
+Counts, the first bad layer, the worst one, pass rates per metric and pair; inputs, outputs, accuracy results.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import UsageError, placing
-from layerwise._tool.backends.feeds.writer import FeedsWriter
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.sources import FeedsWriter
 from layerwise._tool.backends.filesystem.files import atomic_writer
-from layerwise._tool.backends.filesystem.folders import whole_folder
 from layerwise._tool.backends.results.accuracy import (
     METRICS,
     AccuracyResult,
@@ -25,29 +26,91 @@ from layerwise._tool.backends.results.accuracy import passed as accuracy_passed
 from layerwise._tool.backends.results.writer import open_results_writer
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
-from layerwise._tool.debugtools.compare.rows import Average
+from layerwise._tool.debugtools.compare.pairing.left_out import compared
+from layerwise._tool.debugtools.compare.plots import file_name, merged_folder
+from layerwise._tool.debugtools.compare.rows import Average, CompareResult, LayerRow, MetricSummary, Pair, RowSummary
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.compare.spec import FIELDS, CompareSpec
 
 
-class Savers:
+class Outcome:
+    """Takes in the rows as they come."""
+
+    def __init__(self, runners: Sequence[str], pairs: Sequence[Pair], metrics: Sequence[str]) -> None:
+        self._runners, self._pairs, self._metrics = runners, pairs, metrics
+        self.rows = self.failed = 0
+        self._first: LayerRow | None = None
+        self._worst: LayerRow | None = None
+        self._failures: set[tuple[str, Pair, int]] = set()
+        self._iterations: set[int] = set()
+        self._compared = dict.fromkeys(pairs, 0)
+
+    def iteration(self, number: int) -> None:
+        """An iteration was run."""
+        self._iterations.add(number)
+
+    def add(self, row: LayerRow) -> None:
+        """Take in one row."""
+        self.rows += 1
+        self._iterations.add(row.iteration)
+        self._compared[row.pair] += compared(row)
+        if row.passed is not False:
+            return
+        self.failed += 1
+        if self._first is None or _order(row) < _order(self._first):
+            self._first = row
+        if self._worst is None or severity(row) > severity(self._worst):
+            self._worst = row
+        self._failures |= {(metric, row.pair, row.iteration) for metric, passed in row.metrics.items() if not passed}
+
+    def bare(self) -> list[Pair]:
+        """The pairs of which nothing was compared: for them there is no verdict."""
+        return [pair for pair, count in self._compared.items() if not count]
+
+    def result(self, seconds: float) -> CompareResult:
+        """The job's result, with the fields that rows decide."""
+        return CompareResult(
+            passed=self.failed == 0 and not self.bare(), n_rows=self.rows,
+            n_compared=sum(self._compared.values()), n_failed=self.failed,
+            first_bad=_summary(self._first), worst=_summary(self._worst), runners=list(self._runners),
+            iterations=len(self._iterations), summary=list(self._metric_summaries()), seconds=seconds,
+        )  # fmt: skip
+
+    def _metric_summaries(self) -> Iterable[MetricSummary]:
+        total = len(self._iterations)
+        for metric in self._metrics:
+            for pair in self._pairs:
+                passed = total - sum((metric, pair, k) in self._failures for k in self._iterations)
+                passed = passed if self._compared[pair] else 0
+                names = self._runners[pair[0]], self._runners[pair[1]]
+                rate = passed / total if total else 0.0
+                yield MetricSummary(metric, names, passed, total, rate, self._compared[pair])
+
+
+def _order(row: LayerRow) -> tuple[int, int]:
+    return row.iteration, row.i if row.i >= 0 else 1 << 60
+
+
+def severity(row: LayerRow) -> float:
+    """The relative L2 error; infinite where there is none, or NaN."""
+    return math.inf if row.rel_l2 is None or row.rel_l2 != row.rel_l2 else row.rel_l2
+
+
+def _summary(row: LayerRow | None) -> RowSummary | None:
+    return None if row is None else RowSummary(*(getattr(row, name) for name in RowSummary.__struct_fields__))
+
+
+class Savers(ExitStack):
     """Files that fill while the comparison runs; they appear when it ends well."""
 
     def __init__(self, spec: CompareSpec, sides: Sequence[Side]) -> None:
-        self._stack = ExitStack()
+        super().__init__()
         self._runners = {side.index: n for n, side in enumerate(s for s in sides if isinstance(s, ModelSide))}
         names = [side.name for side in sides if side.index in self._runners]
-        self._inputs = self._stack.enter_context(FeedsWriter(spec.save_inputs)) if spec.save_inputs else None
-        self._outputs = (
-            self._stack.enter_context(open_results_writer(spec.save_outputs, names)) if spec.save_outputs else None
-        )
+        self._inputs = self.enter_context(FeedsWriter(spec.save_inputs)) if spec.save_inputs else None
+        self._outputs = self.enter_context(open_results_writer(spec.save_outputs, names)) if spec.save_outputs else None
         self._open: dict[int, int] = {}
-        self._blob = self._blobs(Path(spec.save_input_blob)) if spec.save_input_blob else None
-
-    def _blobs(self, folder: Path) -> Path:
-        with placing(folder):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-        return self._stack.enter_context(whole_folder(folder, merge=True))
+        self._blob = self.enter_context(merged_folder(Path(spec.save_input_blob))) if spec.save_input_blob else None
 
     def feed(self, iteration: int, feed: Mapping[str, Array]) -> None:
         """Save one iteration's inputs."""
@@ -57,7 +120,7 @@ class Savers:
             folder = self._blob / f"{iteration:010d}"
             folder.mkdir()
             for name, array in feed.items():
-                with atomic_writer(folder / f"{_file_name(name)}.bin") as stream:
+                with atomic_writer(folder / f"{file_name(name, 200)}.bin") as stream:
                     array.tofile(stream)
 
     def output(self, iteration: int, side: int, name: str, array: Array) -> None:
@@ -76,18 +139,6 @@ class Savers:
         """Complete what was begun: the comparison ends in the middle of an iteration. observed: of a side."""
         for side, iteration in list(self._open.items()):
             self.finish(iteration, side, None, observed(side))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-
-
-def _file_name(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:200]
 
 
 class Accuracy:
@@ -137,11 +188,7 @@ def accuracy_result(metric: str, passed: bool, result: Comparison) -> Result:
         return SimpleResult(values, SimpleThreshold(rule.stat, rule.atol, rule.rtol), stored)
     if metric not in METRICS:
         return passed
-    numbers = {
-        "l2": (result.l2, rule.l2), "cosine_similarity": (result.cosine, rule.cosine), "psnr": (result.psnr, rule.psnr),
-        "snr": (result.snr, rule.snr), "perceptual_metrics": (result.lpips, rule.lpips),
-    }  # fmt: skip
-    value, threshold = numbers[metric]
+    value, threshold = (getattr(each, FIELDS[metric]) for each in (result, rule))
     return MetricResult(value, MetricThreshold(METRICS[metric], threshold))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import onnx
 
-from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import writing
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.folders import whole_folder
 from layerwise._tool.backends.model.file import ModelFile
@@ -125,11 +125,6 @@ def largest(parts: Sequence[NodeGroup]) -> NodeGroup | None:
     return max((part for part in parts if part.supported), key=lambda part: len(part.nodes), default=None)
 
 
-def path_of(folder: Path, part: NodeGroup) -> Path:
-    """Return where a part is saved."""
-    return folder / part.file
-
-
 def capability(context: "JobContext") -> dict[str, Any]:
     """Query TensorRT about the model that `context.params` (a CapabilitySpec) names.
 
@@ -162,23 +157,21 @@ class _Partitioned:
         parts = partition(self.whole, self.support.parts, deep=self.spec.deep)
         best = largest(parts)
         results = self.folder / RESULTS
-        try:
+        with writing(shown(str(self.folder))):
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             with whole_folder(self.folder, ours=_is_ours, merge=True) as new:
                 rows = [self._row(number, part, parts, new) for number, part in enumerate(parts)]
                 summary = self._summary(rows)
                 atomic_write(new / RESULTS, summary)
-        except OSError as error:
-            raise LayerwiseError(f"{shown(str(self.folder))} cannot be written: {error.strerror}") from None
         return {
             "supported": False, "folder": str(self.folder), "results": str(results), "summary": summary,
             "refusals": msgspec.to_builtins(self.refusals), "parts": rows,
-            "largest": str(path_of(self.folder, best)) if best else None,
+            "largest": str(self.folder / best.file) if best else None,
         }  # fmt: skip
 
     def _row(self, number: int, part: NodeGroup, parts: Sequence[NodeGroup], folder: Path) -> dict[str, Any]:
         self.context.progress(number, len(parts), "parts", part.file)
-        path, place = path_of(folder, part), path_of(self.folder, part)
+        path, place = folder / part.file, self.folder / part.file
         external = Path(f"{path.name}.data") if self.spec.external else None
         size = self.spec.model_options.external_data_size_threshold
         save(self.whole.piece(part), path, external=external, threshold=THRESHOLD if size is None else size,

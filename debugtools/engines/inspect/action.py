@@ -13,7 +13,6 @@ from layerwise._tool.backends.builds import no_progress
 from layerwise._tool.backends.errors import BadFile, UsageError, placing
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
-from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.results.io import load_results
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import read_spec
@@ -29,11 +28,10 @@ from layerwise._tool.backends.trt.inspect.network import NetworkView, network_vi
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.backends.trt.options import NetworkOptions, TrtOptions
-from layerwise._tool.debugtools.convert.engine import message_log
-from layerwise._tool.debugtools.engines.inspect.picture import engine_picture, network_picture
+from layerwise._tool.debugtools.convert.engine import EngineSpec, loadable, message_log
 from layerwise._tool.debugtools.engines.inspect.spec import InspectSpec
-from layerwise._tool.debugtools.engines.inspect.text import engine_lines, network_lines
-from layerwise._tool.surgery.inspect.action import joined_lines
+from layerwise._tool.debugtools.engines.inspect.text import engine_lines, engine_picture, network_lines, network_picture
+from layerwise._tool.surgery.inspect.document import joined_lines
 from layerwise._tool.surgery.inspect.text import TAB
 
 if TYPE_CHECKING:
@@ -215,11 +213,7 @@ def _network(spec: InspectSpec, messages: Messages, context: "JobContext") -> De
 def _model(spec: InspectSpec) -> Loadable:
     if spec.model is None:
         raise UsageError("there is nothing to inspect: neither an engine nor a model is named")
-    if spec.options.network.function:
-        return Loadable(path=Path(spec.model))
-    options = spec.model_options
-    with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:
-        return Loadable(data=file.structure_bytes(), folder=file.folder)
+    return loadable(EngineSpec(model=spec.model, output="", options=spec.options, model_options=spec.model_options))
 
 
 def _nodes(spec: InspectSpec, view: EngineView, context: "JobContext") -> "NodeMap | None":

@@ -17,7 +17,7 @@ from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.engines.node_map.layers import Mapped, map_layers
 from layerwise._tool.debugtools.engines.node_map.trace import EngineTrace
-from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.model.structure import node_label
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from layerwise._tool.backends.trt.inspect.layers import Layer, named_nodes
 from layerwise._tool.surgery.cut.segments import GraphCut
-from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.model.structure import node_label
 
 By = Literal["name", "tensor", "value", ""]
 

@@ -17,8 +17,8 @@ from layerwise._tool.backends.trt.inference.late import LateRunner
 from layerwise._tool.backends.trt.inference.runner import TrtRunner
 from layerwise._tool.backends.trt.inspect.engine import engine_view
 from layerwise._tool.backends.trt.library import tensorrt
-from layerwise._tool.backends.trt.variants import watched
-from layerwise._tool.debugtools.compare.observing.store import ArrayStore
+from layerwise._tool.backends.trt.options import watched
+from layerwise._tool.debugtools.compare.observing.store import ArrayStore, LazyArrays
 from layerwise._tool.debugtools.compare.sides.engine import full_side
 from layerwise._tool.debugtools.compare.sides.executed import Print, fingerprint, original_prints, print_distance
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, ObservedGraph
@@ -113,8 +113,9 @@ class EngineTrace:
         """Return the observed tensors, by the model's names, for this feed."""
         if feed is not self._fed:
             self._run(feed)
-        assert self._seen is not None
-        return _Seen(self._seen, self.tensors)
+        store, names = self._seen, self.tensors
+        assert store is not None
+        return LazyArrays(names, lambda own: store.get(names[own]))
 
     def close(self) -> None:
         """Release the engine and the tensors."""
@@ -175,22 +176,6 @@ class EngineTrace:
             else:
                 self.tensors[match.name] = name
                 self.by_value.add(match.name)
-
-
-class _Seen(Mapping[str, Array]):
-    """Tensors by the model's names, each read on access."""
-
-    def __init__(self, store: ArrayStore, names: Mapping[str, str]) -> None:
-        self._store, self._names = store, names
-
-    def __getitem__(self, own: str) -> Array:
-        return self._store.get(self._names[own])
-
-    def __iter__(self) -> Any:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
 
 def _whole(spec: RunnerSpec) -> RunnerSpec:

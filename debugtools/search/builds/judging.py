@@ -1,6 +1,11 @@
-"""Who says whether an engine is good: it is built first, then a command, two sides or a person judge it."""
+"""Trials of builds: who says whether an engine is good, and what becomes of its files.
+
+The engine is built first, then a command, two sides or a person judge it; rows are written, and the files of each trial
+sorted by its verdict.
+"""
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,18 +20,22 @@ from layerwise._tool.debugtools.compare.sides.models import OpaqueModel
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.builds.maker import Build, EngineMaker
-from layerwise._tool.debugtools.search.judges.check_folder import plain_writer
-from layerwise._tool.debugtools.search.judges.protocol import Artifact, By, Judge, Judgement, OneAtATime
-from layerwise._tool.debugtools.search.judges.rerun import RerunJudge
+from layerwise._tool.debugtools.search.driver.files import Files, Sorter
+from layerwise._tool.debugtools.search.driver.history import Replay, replay_key
+from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchPlan
+from layerwise._tool.debugtools.search.driver.start import Notes
+from layerwise._tool.debugtools.search.judges.original import RerunJudge
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, By, Judge, Judgement, plain_writer
+from layerwise._tool.debugtools.search.rows import CandidateRow, NoteRow
 from layerwise._tool.debugtools.search.spec import DebugSpec
-from layerwise._tool.debugtools.search.strategies.protocol import Verdict
+from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 from layerwise._tool.surgery.cut.file import Opener
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
-class BuildJudge(OneAtATime):
+class BuildJudge(Judge):
     """Builds what is asked about, an artifact that has but a number yet, and has `judge` say what it is worth.
 
     What cannot be built is bad; with tactics that we chose it is skipped, since that says nothing of the model.
@@ -93,7 +102,7 @@ class EngineJudge(RerunJudge):
             self._path.unlink(missing_ok=True)
 
 
-class NoJudge(OneAtATime):
+class NoJudge(Judge):
     """Whatever can be built is good."""
 
     def judge(self, artifact: Artifact | None) -> Judgement:
@@ -106,3 +115,45 @@ def against(compare: CompareSpec, options: TrtOptions, engine: Path) -> CompareS
         compare.runners[0], options=to_dict(TrtOptions(engine=str(engine), run=options.run))
     )
     return msgspec.structs.replace(compare, runners=[first, *compare.runners[1:]])
+
+
+Mix = Callable[[Sequence[int], str], Path]
+"""Which layers take the tactics of the bad build, and the trial's name: the file of tactics."""
+
+
+class BuildHandler(CandidateHandler):
+    """Trials are numbered; an engine comes about when its judge wants it.
+
+    mix: for builds that mix the tactics of two, of which nothing but the verdicts is kept.
+    """
+
+    def __init__(self, context: "JobContext", spec: DebugSpec, notes: Notes, mix: Mix | None = None) -> None:
+        super().__init__(context, Replay(None, None, "", context.warn), Files(context, spec, Path.cwd()))
+        self._notes, self._mix = notes, mix
+        self._sorter = Sorter(context, spec.artifacts, Path.cwd() / spec.artifacts_dir)
+
+    def artifact(self, plan: SearchPlan, candidate: Candidate, iteration: int) -> Artifact | None:
+        about = CandidateRow(candidate.key, trial=str(iteration))
+        if self._mix:
+            trial = f"narrow-{candidate.key}"
+            forced = str(self._mix([plan.order[item] for item in candidate.items], trial))
+            about = CandidateRow(candidate.key, "narrow", trial=trial, forced=forced)
+        return Artifact((), (), "", {}, (), bytes, _nothing, about=about, iteration=iteration)
+
+    def asked(self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None) -> None:
+        self._notes.put(NoteRow(trying=candidate.key))
+        super().asked(plan, candidate, artifact)
+
+    def told(
+        self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
+    ) -> None:
+        if self._mix is not None:
+            self._files.take(judgement, "")
+            return
+        super().told(plan, candidate, artifact, judgement, iteration)
+        if judgement.folder is None and judgement.measured.build_seconds is not None:
+            self._sorter.sort(Path.cwd(), judgement.verdict, replay_key("", iteration))
+
+
+def _nothing(path: Path, opener: object) -> None:
+    """Write nothing: the engine is not built yet."""

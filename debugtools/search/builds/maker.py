@@ -1,21 +1,146 @@
-"""One build after another, each with its tactics on file."""
+"""One build after another, each with its tactics on file.
 
+An engine is built in this process, or in a job of its own that gives the GPU back when it is done. Files of tactics are
+made of others: sampled, mixed, cut down to some layers.
+"""
+
+import json
+import os
+import random
 import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.trt.building.builder import build_engine
 from layerwise._tool.backends.trt.options import Shapes, TrtOptions
-from layerwise._tool.backends.trt.tactics.record import decode_record, read_bounded, save_record
-from layerwise._tool.debugtools.convert.engine import EngineSpec
-from layerwise._tool.debugtools.search.builds.building import Building
-from layerwise._tool.debugtools.search.builds.choosing import sampled
+from layerwise._tool.backends.trt.tactics.record import Op, Record, decode_record, read_bounded, save_record
+from layerwise._tool.debugtools import ACTIONS
+from layerwise._tool.debugtools.convert.engine import EngineSpec, loadable
+from layerwise._tool.debugtools.engines.tactics import choices
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+
+
+Building = Callable[[TrtOptions], tuple[bytes, list[str]]]
+"""Builds with these options: the engine, and what a user should know. LayerwiseError where that cannot be."""
+
+
+def here(context: "JobContext", spec: EngineSpec) -> Building:
+    """Build in this process."""
+    model = loadable(spec)
+
+    def build(options: TrtOptions) -> tuple[bytes, list[str]]:
+        built = build_engine(
+            model, options, progress=lambda done, total, text: context.progress(done, total, "steps", text)
+        )
+        return built.data, built.told
+
+    return build
+
+
+def apart(context: "JobContext", spec: EngineSpec) -> Building:
+    """Build in a job of its own: this one holds no GPU while a person is asked."""
+    workspace, target = Workspace(context.folder.parent.parent), context.artifacts / "built.engine"
+
+    def build(options: TrtOptions) -> tuple[bytes, list[str]]:
+        told: list[str] = []
+        params = msgspec.to_builtins(msgspec.structs.replace(spec, options=options, output=str(target), overwrite=True))
+        job = JobSpec(
+            action="build_engine", params=params, title=f"build of job {context.folder.name}",
+            command=list(context.raw.get("command", [])), cwd=str(context.raw.get("cwd", "")),
+            gpus=int(bool(visible_gpus(os.environ))),
+        )  # fmt: skip
+        view = run_inline(job, _listener(context, told), workspace, ACTIONS)
+        if view.state != "done":
+            card = view.card or {}
+            kind = UsageError if card.get("exit_code") == UsageError.exit_code else LayerwiseError
+            raise kind(str(card.get("summary") or view.state))
+        data = target.read_bytes()
+        target.unlink()
+        return data, told
+
+    return build
+
+
+def _listener(context: "JobContext", told: list[str]) -> Callable[[Event], None]:
+    """Pass a build's progress on, and keep its notes."""
+
+    def listen(event: Event) -> None:
+        if event["type"] == "progress":
+            context.progress(event["done"] or 0, event["total"], str(event.get("unit", "")), str(event.get("text", "")))
+        elif event["type"] == "warning":
+            told.append(str(event["text"]))
+
+    return listen
+
+
+def sampled(base: Record, seed: str) -> Record | None:
+    """The record with a tactic for each operation drawn evenly from those that were timed; None if none has two."""
+    draws = random.Random(seed)
+    offered = {key: _usable(op) for key, op in base.ops.items()}
+    if not any(len(tactics) > 1 for tactics in offered.values()):
+        return None
+    drawn = {key: draws.choice(tactics) if tactics else base.ops[key].tactic for key, tactics in offered.items()}
+    ops = {key: msgspec.structs.replace(op, tactic=drawn[key]) for key, op in base.ops.items()}
+    return msgspec.structs.replace(base, ops=ops)
+
+
+def _usable(op: Op) -> list[str]:
+    return list(dict.fromkeys(offer.tactic for offer in op.offered if offer.milliseconds is not None))
+
+
+def mixed(good: Path, bad: Path, layers: Collection[str], target: Path) -> None:
+    """Write to `target` the tactics of the good file, but those of the bad one for these layers."""
+    one, other = decode_record(read_bounded(good)), decode_record(read_bounded(bad))
+    if one is not None and other is not None:
+        theirs = _keys(other)
+        changed = {theirs[name]: other.ops[theirs[name]] for name in layers if name in theirs}
+        save_record(msgspec.structs.replace(one, ops={**one.ops, **changed}), target)
+        return
+    replay, bads = _replay(good), _replay(bad)
+    replay["replay"] = {**replay["replay"], **{name: bads["replay"][name] for name in layers if name in bads["replay"]}}
+    atomic_write(target, json.dumps(replay, indent=1))
+
+
+def joined(layers: Mapping[str, Path], target: Path) -> None:
+    """Write to `target`, of each layer, what its file says of it, and of no other. All files are of one kind."""
+    first = next(iter(layers.values()))
+    record = decode_record(read_bounded(first))
+    if record is not None:
+        ops: dict[str, Op] = {}
+        for name, path in layers.items():
+            found = decode_record(read_bounded(path)) or record
+            key = _keys(found)[name]
+            ops[key] = found.ops[key]
+        save_record(msgspec.structs.replace(record, ops=ops, cache=b""), target)
+        return
+    replay = _replay(first)
+    replay["replay"] = {name: _replay(path)["replay"][name] for name, path in layers.items()}
+    atomic_write(target, json.dumps(replay, indent=1))
+
+
+def _keys(record: Record) -> Mapping[str, str]:
+    """By the names that `debugtools.engines.tactics` gives operations, their keys."""
+    return dict(zip((name for name, _ in choices(record)), record.ops, strict=True))
+
+
+def _replay(path: Path) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = json.loads(read_bounded(path))
+    return found
+
 
 TACTICS = "tactics.json"
 _CHOSEN = "chosen.json"

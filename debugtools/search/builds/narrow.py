@@ -1,5 +1,9 @@
-"""Which tactics make a build fail: builds that mix those of a good and of a bad one, found by delta debugging."""
+"""Which tactics are in bad builds and in no good one, and which of them make a build fail.
 
+The latter from builds that mix the tactics of a good and of a bad one, found by delta debugging.
+"""
+
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,15 +11,11 @@ from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.diff.tactics import fields
-from layerwise._tool.debugtools.engines.tactics import Choice, load_replay
-from layerwise._tool.debugtools.search.builds.choosing import mixed
-from layerwise._tool.debugtools.search.builds.handler import BuildHandler
-from layerwise._tool.debugtools.search.builds.maker import EngineMaker
-from layerwise._tool.debugtools.search.builds.suspects import Trial, suspects
+from layerwise._tool.debugtools.engines.tactics import Choice, load_replay, potentially_bad
+from layerwise._tool.debugtools.search.builds.judging import BuildHandler
+from layerwise._tool.debugtools.search.builds.maker import EngineMaker, mixed
 from layerwise._tool.debugtools.search.driver.history import VerdictRows
-from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.plans import SearchPlan
+from layerwise._tool.debugtools.search.driver.loop import SearchLoop, SearchPlan
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.protocol import Judge
 from layerwise._tool.debugtools.search.spec import DebugSpec
@@ -24,6 +24,72 @@ from layerwise._tool.debugtools.search.strategies.reduce import ReduceSearch
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A build that was judged. tactics: the file that names what it has."""
+
+    verdict: Verdict
+    tactics: Path
+
+
+@dataclass(frozen=True)
+class SuspectTactic:
+    """A layer's tactic that bad builds alone have. bad: in how many of them; tactics: a file that has it."""
+
+    layer: str
+    choice: Choice
+    bad: int
+    tactics: Path
+
+    def row(self) -> dict[str, object]:
+        """The suspect for machines."""
+        return {"layer": self.layer, "bad": self.bad, **self.choice.fields()}
+
+
+def suspects(trials: Sequence[Trial]) -> list[SuspectTactic]:
+    """The suspects, those in most bad builds first; none unless there are builds of both kinds."""
+    sides: dict[Verdict, dict[str, dict[Choice, None]]] = {Verdict.GOOD: {}, Verdict.BAD: {}}
+    counts: Counter[tuple[str, Choice]] = Counter()
+    seen: dict[tuple[str, Choice], Path] = {}
+    for trial in trials:
+        for name, choice in load_replay(trial.tactics).layers.items() if trial.verdict in sides else ():
+            sides[trial.verdict].setdefault(name, {})[choice] = None
+            if trial.verdict is Verdict.BAD:
+                counts[name, choice] += 1
+                seen[name, choice] = trial.tactics
+    if not all(sides.values()):
+        return []
+    wrong = potentially_bad(sides[Verdict.GOOD], sides[Verdict.BAD])
+    found = [
+        SuspectTactic(name, choice, counts[name, choice], seen[name, choice])
+        for name, choices in wrong.items()
+        for choice in choices
+    ]
+    return sorted(found, key=lambda suspect: -suspect.bad)
+
+
+def varied(trials: Sequence[Trial]) -> Mapping[str, int]:
+    """Layers with more than one tactic among all builds, and how many they have had."""
+    had: dict[str, set[Choice]] = {}
+    for trial in trials:
+        for name, choice in load_replay(trial.tactics).layers.items():
+            had.setdefault(name, set()).add(choice)
+    return {name: len(choices) for name, choices in had.items() if len(choices) > 1}
+
+
+def told(found: Sequence[SuspectTactic], bad: int) -> str:
+    """The suspects in a sentence or two."""
+    sure = [suspect for suspect in found if suspect.bad == bad]
+    if not found:
+        return "No tactic is in bad builds alone."
+    if not sure:
+        return f"{len(found)} tactics are in bad builds alone, none in every one: there may be several culprits."
+    names = ", ".join(f"{shown(suspect.layer, 80)} {shown(suspect.choice.brief, 160)}" for suspect in sure[:3])
+    more = f" and {len(sure) - 3} more" if len(sure) > 3 else ""
+    return f"In every bad build and in no good one: {names}{more}."
+
 
 _PAIRS = 8
 Layers = Mapping[str, Choice]
@@ -79,7 +145,7 @@ class Narrowing:
             pair = self._nearest(left)
             sets = self._between(number, *pair) if pair else []
             for layers in sets:
-                found.sets.append([{"layer": name, **fields(choice)} for name, choice in layers.items()])
+                found.sets.append([{"layer": name, **choice.fields()} for name, choice in layers.items()])
                 found.sources.update(dict.fromkeys(layers, pair[1]) if pair else {})
                 texts.append(" with ".join(f"{shown(name, 80)} {shown(c.brief, 160)}" for name, c in layers.items()))
             left = [bad for bad in left if not any(self._has(bad, layers) for layers in sets)]

@@ -10,28 +10,30 @@ import msgspec
 
 from layerwise._tool.backends.errors import UsageError, placing
 from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.convert.engine import EngineSpec
-from layerwise._tool.debugtools.search.builds.building import apart, here
-from layerwise._tool.debugtools.search.builds.choosing import joined
-from layerwise._tool.debugtools.search.builds.handler import BuildHandler
-from layerwise._tool.debugtools.search.builds.judging import BuildJudge, EngineJudge, NoJudge, against
-from layerwise._tool.debugtools.search.builds.maker import EngineMaker
-from layerwise._tool.debugtools.search.builds.narrow import Narrowed, Narrowing
-from layerwise._tool.debugtools.search.builds.spec import BuildsSpec
-from layerwise._tool.debugtools.search.builds.suspects import SuspectTactic, Trial, suspects, told, varied
+from layerwise._tool.debugtools.search.builds.judging import BuildHandler, BuildJudge, EngineJudge, NoJudge, against
+from layerwise._tool.debugtools.search.builds.maker import EngineMaker, apart, here, joined
+from layerwise._tool.debugtools.search.builds.narrow import (
+    Narrowed,
+    Narrowing,
+    SuspectTactic,
+    Trial,
+    suspects,
+    told,
+    varied,
+)
 from layerwise._tool.debugtools.search.driver.history import VerdictRows
-from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.plans import SearchPlan
+from layerwise._tool.debugtools.search.driver.loop import SearchLoop, SearchPlan
 from layerwise._tool.debugtools.search.driver.repeat import until_of
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
-from layerwise._tool.debugtools.search.judges.crash import AfterCrash, last_crash
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
-from layerwise._tool.debugtools.search.judges.protocol import By, Judge
+from layerwise._tool.debugtools.search.judges.protocol import AfterCrash, By, Judge, last_crash
 from layerwise._tool.debugtools.search.rows import BuildsResult
-from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.spec import BuildsSpec, DebugSpec
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.debugtools.search.strategies.repeat import RepeatResult, RepeatSearch, Until
 
@@ -177,3 +179,13 @@ def _excluded(found: list[SuspectTactic], trials: Sequence[Trial], narrow: Narro
         make_folder(path.parent)
         joined(layers, path)
     return str(path)
+
+
+def debug_build(context: "JobContext") -> "BuildsResult":
+    """Build the engine that `context.params` (a BuildsSpec) describes again and again, and have each build judged.
+
+    Emits rows of the tables verdicts and band.
+    """
+
+    spec = read_spec(context.params, BuildsSpec, "the builds")
+    return context.resumed(lambda: Builds(context, spec).run())

@@ -38,9 +38,8 @@ def _search(context: "JobContext", what: str) -> NodeSearchResult:
         raise UsageError("there is no model to search in")
     from layerwise._tool.backends.trt.store import forget_candidates
     from layerwise._tool.debugtools.compare.sides.setup import Setup
-    from layerwise._tool.debugtools.search.driver.sides import prepared
 
-    setup = Setup(prepared(spec, anew=spec.flaky is not None))
+    setup = Setup(spec.sides(anew=spec.flaky is not None))
     if len(setup.sides) > 1 and not (spec.check or spec.interactive):
         setup.start()
     for side in setup.model_sides:

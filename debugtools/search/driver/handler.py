@@ -1,62 +1,32 @@
 """What a search over nodes does with its candidates: rows, replay, files."""
 
-import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layerwise._tool.debugtools.search.driver.best import Best
-from layerwise._tool.debugtools.search.driver.plans import SearchPlan
-from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
-from layerwise._tool.debugtools.search.driver.rows import about, band_row
-from layerwise._tool.debugtools.search.driver.sorting import Sorter, captured
+from layerwise._tool.debugtools.search.driver.files import Best, Files
+from layerwise._tool.debugtools.search.driver.history import Replay, replay_key
+from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchPlan
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject
-from layerwise._tool.debugtools.search.rows import BandRow, CandidateRow, NoteRow
-from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.rows import (
+    BandRow,
+    CandidateRow,
+    Node,
+    NoteRow,
+)
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
+
 _BAND_EVERY = 0.1  # seconds, where candidates come faster than anybody looks
 
 
-class Files:
-    """What commands leave: output that is shown, artifacts that are sorted, the candidate if it is to stay."""
-
-    def __init__(self, context: "JobContext", spec: DebugSpec, home: Path) -> None:
-        self._context, self._spec, self._home = context, spec, home
-        self._sorter = Sorter(context, spec.artifacts, home / spec.artifacts_dir)
-
-    def take(self, judgement: Judgement, suffix: str) -> None:
-        """Show, sort and keep what a run left; the rest is removed. suffix: "" where nothing is to be sorted."""
-        if judgement.folder is None:
-            return
-        self._show(judgement, judgement.folder)
-        run = judgement.folder / "run"
-        if suffix:
-            self._sorter.sort(run, judgement.verdict, suffix)
-        kept, candidate = self._home / self._spec.artifact, run / self._spec.artifact
-        if self._spec.keep_intermediate and suffix and candidate.is_file() and candidate.resolve() != kept.resolve():
-            shutil.move(candidate, kept)
-        elif not self._spec.keep_intermediate and len(Path(self._spec.artifact).parts) > 1:
-            kept.unlink(missing_ok=True)
-        shutil.rmtree(run, ignore_errors=True)
-
-    def _show(self, judgement: Judgement, folder: Path) -> None:
-        check = self._spec.check
-        assert check is not None
-        bad = judgement.verdict is Verdict.BAD
-        if check.show_output or not bad or check.hide_fail_output:
-            return  # shown while it ran, or not at all
-        self._context.log(f"========== CAPTURED STDOUT ==========\n{captured(folder / 'stdout.txt')}")
-        self._context.log(f"========== CAPTURED STDERR ==========\n{captured(folder / 'stderr.txt')}", "error")
-
-
-class ModelHandler:
+class ModelHandler(CandidateHandler):
     """best: None for a search that makes no smaller model.
 
     notes: for candidates that run in this process, by the hundred: what is tried is noted, should it bring us down.
@@ -66,8 +36,8 @@ class ModelHandler:
         self, context: "JobContext", subject: Subject, replay: Replay, files: Files, best: Best | None, *,
         cached: bool = True, notes: Notes | None = None,
     ) -> None:  # fmt: skip
-        self._context, self._subject, self._replay = context, subject, replay
-        self._files, self._best, self.cached = files, best, cached
+        super().__init__(context, replay, files)
+        self._subject, self._best, self.cached = subject, best, cached
         self._notes, self._quick = notes, notes is not None
         self._band = 0.0
 
@@ -82,9 +52,6 @@ class ModelHandler:
         else:
             self._replay.begin(candidate, artifact.iteration, self._count(artifact))
         self._show_band(plan, candidate.position, artifact.about)
-
-    def known(self, candidate: Candidate, iteration: int) -> Verdict | None:
-        return self._replay.find(candidate, iteration)
 
     def told(
         self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
@@ -102,7 +69,7 @@ class ModelHandler:
         self._note(plan, candidate, Judgement(verdict, "cache"))
 
     def restart(self) -> None:
-        self._replay.clear()
+        super().restart()
         if self._best is not None:
             self._best.clear()
 
@@ -135,32 +102,45 @@ class ModelHandler:
         self._context.row("band", band_row(plan, len(self._subject.cut.nodes), position, row))
 
 
-class RepeatHandler:
-    """The same thing again and again: no model, no cache."""
+_NAMES = 20  # a prefix of a large graph crosses hundreds of tensors: lists in rows are cut
 
-    cached = False
 
-    def __init__(self, context: "JobContext", replay: Replay, files: Files) -> None:
-        self._context, self._replay, self._files = context, replay, files
+def about(subject: Subject, plan: SearchPlan, candidate: Candidate, artifact: Artifact) -> CandidateRow:
+    """A candidate as rows show it; `i` is the node where it is cut, or its only one."""
+    i = None if candidate.position is None else plan.order[candidate.position]
+    if i is None and len(artifact.nodes) - len(artifact.glue) == 1:
+        i = next(node for node in artifact.nodes if node not in artifact.glue)
+    place = subject.describe(i) if i is not None else Node()
+    return CandidateRow(
+        candidate.key, candidate.phase, len(artifact.nodes), place.i, place.node, place.op,
+        inputs=list(artifact.feeds)[:_NAMES], outputs=list(artifact.gives)[:_NAMES],
+        glue=[subject.describe(j).node for j in artifact.glue[:_NAMES]],
+    )  # fmt: skip
 
-    def artifact(self, plan: SearchPlan, candidate: Candidate, iteration: int) -> Artifact | None:
-        return None
 
-    def asked(self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None) -> None:
-        self._context.row("band", BandRow([*plan.search.band()]))
+def band_row(plan: SearchPlan, total: int, position: int | None, candidate: CandidateRow | None) -> BandRow:
+    """A row of table `band`: runs of states over all `total` nodes. Nodes that are not asked about are good."""
+    states: list[str] = []
+    for state, count in plan.search.band():
+        states += [state] * count
+    spread = _spread(states, plan.order, total)
+    return BandRow(spread, None if position is None else plan.order[position], candidate)
 
-    def known(self, candidate: Candidate, iteration: int) -> Verdict | None:
-        return self._replay.find(candidate, iteration)
 
-    def told(
-        self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
-    ) -> None:
-        self._replay.add(candidate, iteration, None, judgement.verdict)
-        self._replay.save()
-        self._files.take(judgement, replay_key(candidate.phase, iteration))
+def _spread(states: Sequence[str], order: Sequence[int], total: int) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
+    at = 0
+    for state, i in zip(states, order, strict=False):
+        if i > at:
+            _extend(found, "good" if not found else found[-1][0].replace("asked", "unknown"), i - at)
+        _extend(found, state, 1)
+        at = i + 1
+    if total > at:
+        _extend(found, "good", total - at)
+    return found
 
-    def retold(self, plan: SearchPlan, candidate: Candidate, verdict: Verdict, iteration: int) -> None:
-        self._replay.add(candidate, iteration, None, verdict)
 
-    def restart(self) -> None:
-        self._replay.clear()
+def _extend(found: list[tuple[str, int]], state: str, count: int) -> None:
+    if found and found[-1][0] == state:
+        count += found.pop()[1]
+    found.append((state, count))

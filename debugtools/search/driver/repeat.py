@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
-from layerwise._tool.debugtools.search.driver.handler import Files, RepeatHandler
-from layerwise._tool.debugtools.search.driver.history import VerdictRows
-from layerwise._tool.debugtools.search.driver.loop import SearchLoop
-from layerwise._tool.debugtools.search.driver.plans import SearchPlan
-from layerwise._tool.debugtools.search.driver.replay import replay_of
-from layerwise._tool.debugtools.search.driver.sides import prepared
+from layerwise._tool.debugtools.search.driver.files import Files
+from layerwise._tool.debugtools.search.driver.history import VerdictRows, replay_of
+from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchLoop, SearchPlan
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
+from layerwise._tool.debugtools.search.judges.original import RerunJudge
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import Judge
-from layerwise._tool.debugtools.search.judges.rerun import RerunJudge
 from layerwise._tool.debugtools.search.rows import RepeatedResult
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.search.strategies.repeat import Confidence, RepeatSearch, Until
@@ -42,7 +39,7 @@ class Repeat:
         spec, replay = self._spec, replay_of(self._spec, self._context)
         with ExitStack() as stack:
             judge = self._judge(stack)
-            handler = RepeatHandler(self._context, replay, Files(self._context, spec, Path.cwd()))
+            handler = CandidateHandler(self._context, replay, Files(self._context, spec, Path.cwd()))
 
             def begin() -> SearchPlan:
                 return SearchPlan(RepeatSearch(self._until, judge.parallel), (), lambda candidate: ())
@@ -65,7 +62,7 @@ class Repeat:
             return PersonJudge(self._context, self._context.artifacts / spec.artifact)
         if spec.compare is None or len(spec.compare.runners) < 2:
             raise UsageError("nothing judges: give two sides, a --check command, or answer yourself (--interactive)")
-        setup = Setup(prepared(spec, anew=True))
+        setup = Setup(spec.sides(anew=True))
         stack.callback(setup.close)
         return RerunJudge(self._context, setup)
 

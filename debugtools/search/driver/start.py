@@ -1,5 +1,6 @@
 """How a search begins: the iteration that fails, the reference's tensors of it, the verdict on the whole."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-_MOST = 1000  # runs to find out whether anything fails
+_MOST = 1000  # runs to find out whether something fails
 
 
 @dataclass
@@ -42,6 +43,21 @@ class Noise:
 
     chances: FlakySpec
     delta: float
+
+
+def until_settled(ask: Callable[[int], Judgement], noise: Noise) -> tuple[list[Judgement], Verdict | None]:
+    """Ask, the number of the question from 1 on, until the answers settle it or one is a skip; all of them, and what
+    they come to, None if nothing.
+    """
+    found: list[Judgement] = []
+    verdict = None
+    while verdict is None and len(found) < _MOST:
+        found.append(ask(len(found) + 1))
+        if found[-1].verdict is Verdict.SKIP:
+            break
+        bad = sum(each.verdict is Verdict.BAD for each in found)
+        verdict = settled(bad, len(found) - bad, *noise.chances.rates, noise.delta)
+    return found, verdict
 
 
 class Notes:
@@ -102,16 +118,11 @@ def _iteration(
 
 def _settled(setup: Setup, sides: Original, number: int, feed: Feed, noise: Noise) -> Judgement:
     """The verdict of as many runs, each with sessions of its own, as settle it; of a bad one what it measured."""
-    counts = {Verdict.BAD: 0, Verdict.GOOD: 0}
-    last: dict[Verdict, Judgement] = {}
-    verdict = None
-    while verdict is None and sum(counts.values()) < _MOST:
-        found = sides.judge(number, feed)
-        if found.verdict is Verdict.SKIP:
-            return found
-        counts[found.verdict] += 1
-        last[found.verdict] = found
-        verdict = settled(counts[Verdict.BAD], counts[Verdict.GOOD], *noise.chances.rates, noise.delta)
-        if verdict is None:
+
+    def run(times: int) -> Judgement:
+        if times > 1:
             setup.close()
-    return last[verdict or found.verdict]
+        return sides.judge(number, feed)
+
+    found, verdict = until_settled(run, noise)
+    return next(each for each in reversed(found) if each.verdict is (verdict or found[-1].verdict))

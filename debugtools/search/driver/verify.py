@@ -5,29 +5,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layerwise._tool.debugtools.search.driver.best import write_model
-from layerwise._tool.debugtools.search.driver.handler import Files
+from layerwise._tool.debugtools.search.driver.files import Files, write_model
 from layerwise._tool.debugtools.search.driver.history import VerdictRows
-from layerwise._tool.debugtools.search.judges.check_folder import write_golden, write_inputs
-from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement
+from layerwise._tool.debugtools.search.driver.start import Noise, until_settled
+from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement, write_golden, write_inputs
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.debugtools.search.rows import CandidateRow, Contiguous, Culprits, Node
 from layerwise._tool.debugtools.search.spec import FlakySpec
-from layerwise._tool.debugtools.search.strategies.flaky import settled
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-_STEADY = FlakySpec(0.0, 0.0)
-_MOST = 1000
+
+_STEADY = Noise(FlakySpec(0.0, 0.0), 0.05)
 
 
 class Verifier:
     """Asks once more about what was found, whatever was said before; as often as a fault that comes and goes wants.
 
-    judge: None where a person's word stands. noise: how often verdicts are wrong, None where they are not.
-    delta: chance of a wrong answer that is left.
+    judge: None where a person's word stands. noise: None where verdicts are not wrong.
     """
 
     def __init__(
@@ -37,26 +34,21 @@ class Verifier:
         judge: Judge | None,
         history: VerdictRows,
         files: Files,
-        noise: FlakySpec | None,
-        delta: float,
+        noise: Noise | None,
     ) -> None:
         self._context, self._subject, self._judge = context, subject, judge
-        self._history, self._files, self._delta = history, files, delta
-        self._noise = noise or _STEADY
+        self._history, self._files, self._noise = history, files, noise or _STEADY
 
     def judge(self, nodes: Sequence[int], phase: str) -> Judgement:
         """The verdict on `nodes` alone."""
-        miss, wrong = self._noise.rates
-        counts = {Verdict.BAD: 0, Verdict.GOOD: 0}
-        for number in range(1, _MOST + 1):
-            found = self._once(nodes, phase if number == 1 else f"{phase}#{number}")
-            if found.verdict is Verdict.SKIP:
-                return found
-            counts[found.verdict] += 1
-            verdict = settled(counts[Verdict.BAD], counts[Verdict.GOOD], miss, wrong, self._delta)
-            if verdict is not None:
-                break
-        return found if number == 1 else replace(found, verdict=verdict or found.verdict, note=_counted(counts))
+        found, verdict = until_settled(
+            lambda number: self._once(nodes, phase if number == 1 else f"{phase}#{number}"), self._noise
+        )
+        last = found[-1]
+        if last.verdict is Verdict.SKIP or len(found) == 1:
+            return last
+        bad = sum(each.verdict is Verdict.BAD for each in found)
+        return replace(last, verdict=verdict or last.verdict, note=f"it failed {bad} of {len(found)} times")
 
     def _once(self, nodes: Sequence[int], phase: str) -> Judgement:
         """One verdict, from an earlier attempt if it had come so far."""
@@ -92,10 +84,6 @@ class Verifier:
             inputs=str(write_inputs(artifact, beside)),
             golden=str(write_golden(self._subject.golden(artifact), beside)),
         )  # fmt: skip
-
-
-def _counted(counts: dict[Verdict, int]) -> str:
-    return f"it failed {counts[Verdict.BAD]} of {sum(counts.values())} times"
 
 
 def is_bad(found: Culprits) -> bool:

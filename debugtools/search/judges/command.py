@@ -1,14 +1,18 @@
-"""A command as a judge: exit code and output decide."""
+"""A command as a judge: exit code and output decide.
+
+It runs in a folder of its own, with the user's files linked into it.
+"""
 
 import json
 import mmap
+import os
 import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -18,13 +22,44 @@ import psutil
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError, placing
 from layerwise._tool.backends.filesystem.permissions import make_folder, user_umask
-from layerwise._tool.backends.filesystem.temporary import environment_of_user
+from layerwise._tool.backends.filesystem.temporary import environment_of_user, note
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.search.judges.check_folder import CheckFolder, plain_writer, write_golden, write_inputs
-from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
+from layerwise._tool.debugtools.search.judges.protocol import (
+    Artifact,
+    Judge,
+    Judgement,
+    plain_writer,
+    write_golden,
+    write_inputs,
+)
 from layerwise._tool.debugtools.search.rows import Numbers
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
+
+
+class CheckFolder:
+    """Files around one run. home: the user's folder; names: files that the run makes, so they are not linked.
+
+    Words of a command that name something above `home` are made absolute, all others mean the same here as there.
+    """
+
+    def __init__(self, path: Path, home: Path, names: Collection[str]) -> None:
+        self.path, self._home = path, home
+        note(path)
+        path.mkdir(parents=True)
+        for entry in os.scandir(home):
+            if entry.name not in names and not path.is_relative_to(entry.path):
+                (path / entry.name).symlink_to(entry.path)
+
+    def words(self, command: Sequence[str]) -> list[str]:
+        """The command as it is run here."""
+        return [self._word(word) for word in command]
+
+    def _word(self, word: str) -> str:
+        option, equals, value = word.rpartition("=")
+        if not value.startswith("..") or not (self._home / value).exists():
+            return word
+        return f"{option}{equals}{(self._home / value).resolve()}"
 
 
 class PassRule:
@@ -105,7 +140,7 @@ Tell = Callable[[str], None]
 _LOOK = 0.1  # seconds between looks at what is printed
 
 
-class CommandJudge:
+class CommandJudge(Judge):
     """Runs the command once a candidate, without a shell, in a folder of its own under `folder`.
 
     The candidate lies there under its name, with its inputs and the reference's outputs beside it where the command

@@ -1,4 +1,7 @@
-"""The failure as the user sees it: both sides run as configured, their outputs compared by the user's tolerances."""
+"""The failure as the user sees it: both sides run as configured, their outputs compared by the user's tolerances.
+
+As a judge its sessions are opened anew each time: what changes from build to build shows.
+"""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -18,17 +21,17 @@ from layerwise._tool.debugtools.compare.sides.models import OpaqueModel
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.table.comparison import RowContext
-from layerwise._tool.debugtools.compare.table.outcome import severity
-from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
+from layerwise._tool.debugtools.compare.table.layer_rows import plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
-from layerwise._tool.debugtools.compare.table.saving import Savers
-from layerwise._tool.debugtools.search.judges.protocol import Judgement
+from layerwise._tool.debugtools.compare.table.saving import Savers, severity
+from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judge, Judgement
 from layerwise._tool.debugtools.search.rows import Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+
 
 Feed = Mapping[str, Array]
 _MEASURED = ("tensor", "max_abs", "max_rel", "rel_l2", "over", "atol", "rtol", "note")
@@ -111,3 +114,22 @@ def ends(setup: Setup) -> tuple[ModelSide, Side]:
     if not isinstance(suspect, ModelSide):
         raise UsageError("the first side is the suspect: it must run a model, not be read from a file")
     return suspect, setup.sides[-1]
+
+
+class RerunJudge(Judge):
+    """Bad if any iteration fails by the user's tolerances. LayerwiseError if no iteration compares anything."""
+
+    def __init__(self, context: "JobContext", setup: Setup) -> None:
+        self._setup, self._original = setup, Original(context, setup)
+
+    def judge(self, artifact: Artifact | None) -> Judgement:
+        started = time.perf_counter()
+        found: Judgement | None = None
+        for number, feed in self._original.feeds():
+            found = stronger(found, self._original.judge(number, feed))
+            if found.verdict is Verdict.BAD:
+                break
+        self._setup.close()
+        if found is None or found.verdict is Verdict.SKIP:
+            raise LayerwiseError(found.note if found else "nothing was compared: there are no inputs")
+        return replace(found, seconds=time.perf_counter() - started)

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import writing
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.search.judges.check_folder import write_golden, write_inputs
 from layerwise._tool.debugtools.search.judges.protocol import (
     NOTHING,
     Artifact,
     Auto,
     Judge,
     Judgement,
-    OneAtATime,
     Undo,
+    write_golden,
+    write_inputs,
 )
 from layerwise._tool.debugtools.search.rows import VerdictQuestion
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CHOICES = ["good", "bad", "skip", "undo", "auto"]  # auto: let the machine finish
 
 
-class PersonJudge(OneAtATime):
+class PersonJudge(Judge):
     """path: where the candidate's model goes, its inputs beside it (and the reference's outputs, where `golden` has
     them). machine: measures too, as a suggestion.
     """
@@ -69,7 +69,7 @@ class PersonJudge(OneAtATime):
             self._context.warn(f"{shown(str(value), 40)!r} is no answer: good, bad, skip, undo or auto is one")
 
     def _write(self, artifact: Artifact) -> dict[str, Path]:
-        try:
+        with writing(shown(str(self._path))):
             make_folder(self._path.parent)
             artifact.write(self._path, atomic_writer)
             files = {"model": self._path}
@@ -77,8 +77,6 @@ class PersonJudge(OneAtATime):
                 files["inputs"] = write_inputs(artifact, self._path)
             if self._golden:
                 files["outputs"] = write_golden(self._golden(artifact), self._path)
-        except OSError as error:
-            raise LayerwiseError(f"{shown(str(self._path))} cannot be written: {error.strerror or error}") from error
         return files
 
     def _question(

@@ -1,14 +1,25 @@
-"""What a judge is given and what it answers."""
+"""What a judge is given and what it answers. A candidate that brought an earlier worker down is not tried again.
 
-from collections.abc import Callable, Mapping
+A candidate's files: its inputs and the reference's outputs, beside its model.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.filesystem.permissions import user_umask
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.surgery.cut.file import Opener
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.context import JobContext
+
 
 NOTHING, UNNAMED = Numbers(), CandidateRow()
 By = Literal["comparison", "command", "person", "cache", "replay"]
@@ -52,29 +63,19 @@ class Artifact:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 
-class Judge(Protocol):
-    """Answers about artifacts (None: there is none, the same thing is tried again).
-
-    parallel: how many it may be asked about at once, from threads.
-    """
+class Judge:
+    """Answers about artifacts (None: there is none, the same thing is tried again), in this thread."""
 
     @property
-    def parallel(self) -> int: ...
+    def parallel(self) -> int:
+        """How many it may be asked about at once, from threads."""
+        return 1
 
-    def judge(self, artifact: Artifact | None) -> Judgement: ...
+    def judge(self, artifact: Artifact | None) -> Judgement:
+        raise NotImplementedError
 
     def stop(self) -> None:
         """No answer is awaited any more."""
-        ...
-
-
-class OneAtATime:
-    """A judge in this thread."""
-
-    parallel = 1
-
-    def stop(self) -> None:
-        pass
 
 
 class Undo(Exception):
@@ -83,3 +84,54 @@ class Undo(Exception):
 
 class Auto(Exception):
     """A person lets the machine finish."""
+
+
+class AfterCrash(Judge):
+    """A judge that skips the candidate `key`, for the reason `why`."""
+
+    def __init__(self, judge: Judge, key: str, why: str) -> None:
+        self._judge, self._key, self._why = judge, key, why
+
+    def judge(self, artifact: Artifact | None) -> Judgement:
+        if artifact is not None and artifact.about.key == self._key:
+            return Judgement(Verdict.SKIP, "comparison", note=f"it brought the worker down: {self._why}")
+        return self._judge.judge(artifact)
+
+
+def last_crash(context: "JobContext") -> str:
+    """How native code ended the attempt before this one, "" if it did not (a worker that was killed is innocent)."""
+    card = context.earlier.card
+    kind, summary = (card["kind"], card["summary"]) if card else ("", "")
+    return summary if kind == "oom" or (kind == "signal" and "SIGKILL" not in summary) else ""
+
+
+SMALL = 16 << 20  # bytes of tensors that are written as JSON
+
+
+@contextmanager
+def plain_writer(path: Path) -> Iterator[BinaryIO]:
+    """For files that live for one run, or are moved to the user's own: nobody waits for the disk."""
+    with path.open("wb") as stream:
+        path.chmod(0o666 & ~user_umask())
+        yield stream
+
+
+def companion(artifact: Path, what: str, nbytes: int) -> Path:
+    """Where a model's inputs or outputs lie: `<stem>_inputs.json` beside it, .safetensors if they are large."""
+    return artifact.with_name(f"{artifact.stem}_{what}{'.json' if nbytes <= SMALL else '.safetensors'}")
+
+
+def write_inputs(artifact: Artifact, path: Path) -> Path:
+    """Write a candidate's inputs beside its model, for --load-inputs; where they are."""
+    feed = {name: array for name, array in artifact.feeds.items() if name not in artifact.frozen}
+    target = companion(path, "inputs", sum(array.nbytes for array in feed.values()))
+    save_feeds(target, [feed])
+    return target
+
+
+def write_golden(outputs: dict[str, Array], path: Path) -> Path:
+    """Write what the reference makes of a candidate beside its model, for --load-outputs; where it is."""
+    results = RunResults([("reference", [IterationResult(outputs, 0.0, "reference")])])
+    target = companion(path, "outputs", sum(array.nbytes for array in outputs.values()))
+    results.save(target)
+    return target

@@ -17,8 +17,9 @@ from layerwise._tool.debugtools.compare.sides.save_model import write_onnx
 from layerwise._tool.debugtools.search.judges.protocol import Artifact
 from layerwise._tool.debugtools.search.rows import CandidateRow
 from layerwise._tool.surgery.cut.file import Opener
+from layerwise._tool.surgery.model.structure import node_label
 from layerwise._tool.surgery.precision.lowering import Lowering, fill
-from layerwise._tool.surgery.precision.plan import LowType, node_label
+from layerwise._tool.surgery.precision.plan import LowType
 
 
 class Choices:

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.filesystem.permissions import make_folder
-from layerwise._tool.debugtools.search.driver.best import Smallest
-from layerwise._tool.debugtools.search.driver.handler import Files
-from layerwise._tool.debugtools.search.driver.plans import SearchPlan
-from layerwise._tool.debugtools.search.driver.replay import Replay, replay_key
-from layerwise._tool.debugtools.search.driver.rows import band_row
+from layerwise._tool.debugtools.search.driver.files import Files, Smallest
+from layerwise._tool.debugtools.search.driver.handler import band_row
+from layerwise._tool.debugtools.search.driver.history import Replay, replay_key
+from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchPlan
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judgement
 from layerwise._tool.debugtools.search.precision.choices import Choices
 from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup
@@ -35,14 +34,14 @@ class Best(Smallest):
         return self._choices.nodes(found), [self._choices.items[item] for item in found]
 
 
-class PrecisionHandler:
+class PrecisionHandler(CandidateHandler):
     """Rows, replay, files and the best model of one search."""
 
     cached = True
 
     def __init__(self, context: "JobContext", setup: PrecisionSetup, replay: Replay, files: Files, best: Best) -> None:
-        self._context, self._setup, self._replay = context, setup, replay
-        self._files, self._best = files, best
+        super().__init__(context, replay, files)
+        self._setup, self._best = setup, best
 
     def artifact(self, plan: SearchPlan, candidate: Candidate, iteration: int) -> Artifact:
         return self._setup.artifact(candidate.items, candidate.key, candidate.phase, iteration)
@@ -51,9 +50,6 @@ class PrecisionHandler:
         assert artifact is not None
         self._replay.begin(candidate, artifact.iteration, len(artifact.nodes))
         self._show_band(plan, artifact.about)
-
-    def known(self, candidate: Candidate, iteration: int) -> Verdict | None:
-        return self._replay.find(candidate, iteration)
 
     def told(
         self, plan: SearchPlan, candidate: Candidate, artifact: Artifact | None, judgement: Judgement, iteration: int
@@ -67,7 +63,7 @@ class PrecisionHandler:
         self._add(candidate, iteration, verdict, Numbers())
 
     def restart(self) -> None:
-        self._replay.clear()
+        super().restart()
         self._best.found = None
 
     def finish(self, plan: SearchPlan) -> None:

@@ -17,8 +17,8 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part, Result, fit
 from layerwise._tool.debugtools.locate.tensor_error import error_of
-from layerwise._tool.debugtools.search.precision.spec import LowType, rounds_like
 from layerwise._tool.debugtools.search.precision.ways import LowGraph
+from layerwise._tool.debugtools.search.spec import LowType, rounds_like
 from layerwise._tool.surgery.cut.explode import Exploder
 from layerwise._tool.surgery.precision.nodes import rounded
 

@@ -2,23 +2,22 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-
-import numpy as np
+from collections.abc import Mapping
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.sides.engine import full_side
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
 from layerwise._tool.debugtools.locate.part import Part
-from layerwise._tool.debugtools.search.judges.reference import ReferenceTensors
+from layerwise._tool.debugtools.search.judges.subject import ReferenceTensors
 from layerwise._tool.debugtools.search.precision.measure import Measured, Measurer
-from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup
+from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup, root_mean_square
 from layerwise._tool.debugtools.search.rows import ScoreRow
 from layerwise._tool.debugtools.search.strategies.precision import Scores
 from layerwise._tool.surgery.cut.segments import GraphCut
-from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.model.structure import node_label
 
 _TABLE = "precision"
 
@@ -79,18 +78,8 @@ def _allowed(tolerance: ToleranceSpec, golden: Mapping[str, Array]) -> float:
 
 
 def _of_output(tolerance: ToleranceSpec, name: str, array: Array) -> float:
-    rtol, atol = (_value(values, name) for values in (tolerance.rtol, tolerance.atol))
-    scale = _scale(array[np.isfinite(array)].ravel() if array.dtype.kind == "f" else ())
-    return max(rtol, atol / scale) if scale else math.inf
-
-
-def _value(values: Mapping[str, float], name: str) -> float:
-    return values.get(name, values.get("", 1e-5))
-
-
-def _scale(values: Iterable[float]) -> float:
-    array = np.asarray(values, np.float64)
-    return float(np.sqrt(np.mean(array * array))) if array.size else 0.0
+    rule, scale = Tolerances(tolerance).rule(name), root_mean_square(array)
+    return max(rule.rtol, rule.atol / scale) if scale else math.inf
 
 
 def effects(cut: GraphCut, measured: Measured) -> dict[int, float]:

@@ -4,16 +4,85 @@ Each question is the one that tells most about the position (Burnashev & Zigangi
 symmetric), and the search stops when one position has a probability of more than 1 - delta: with known error rates and
 every position equally likely beforehand, the answer is then wrong with probability delta at most. It stops a little
 later than it must, because the rates that one knows are seldom exact.
+
+A hypothesis f says that positions f, f + 1, … are bad. Given how many verdicts of each kind fell before f and from f
+on, a model of the noise (rates that are known, or rates with a Beta prior) gives the hypothesis's log likelihood, and
+how often "bad" would be the next verdict on either side.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from layerwise._tool.debugtools.search.strategies.costs import running_costs
-from layerwise._tool.debugtools.search.strategies.noise import Floats, KnownNoise, Noise, Tally, UnknownNoise
+from layerwise._tool.debugtools.search.strategies.bisect import running_costs
 from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_NEVER = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Verdicts before and from each hypothesis on, one entry per hypothesis."""
+
+    bad_before: Ints
+    good_before: Ints
+    bad_after: Ints
+    good_after: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNoise:
+    """false_good: P(good) where it is bad; false_bad: P(bad) where it is good (0: a bad verdict is proof)."""
+
+    false_good: float
+    false_bad: float
+
+    def log_likelihood(self, tally: Tally) -> Floats:
+        rates = np.array([self.false_bad, 1 - self.false_bad, 1 - self.false_good, self.false_good])
+        logs = np.log(np.maximum(rates, _NEVER))
+        counts = (tally.bad_before, tally.good_before, tally.bad_after, tally.good_after)
+        return np.asarray(sum(log * count for log, count in zip(logs, counts, strict=True)), np.float64)
+
+    def bad_rates(self, tally: Tally) -> tuple[Floats, Floats]:
+        """P(the next verdict is bad) before and from each hypothesis on; each of length 1 or one per hypothesis."""
+        return np.array([self.false_bad]), np.array([1 - self.false_good])
+
+
+_GRID = (np.arange(24) + 0.5) / 48
+"""Rates of wrong verdicts, below one half: more often wrong than right could not be told from good swapped for bad."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownNoise:
+    """Rates that nobody knows: on either side all rates of wrong verdicts below one half are equally likely beforehand.
+
+    They are integrated out on a grid, so a hypothesis that needs odd rates to explain the verdicts pays for them.
+    """
+
+    def log_likelihood(self, tally: Tally) -> Floats:
+        before, _ = self._side(tally.bad_before, tally.good_before)
+        after, _ = self._side(tally.good_after, tally.bad_after)
+        return before + after
+
+    def bad_rates(self, tally: Tally) -> tuple[Floats, Floats]:
+        _, before = self._side(tally.bad_before, tally.good_before)
+        _, after = self._side(tally.good_after, tally.bad_after)
+        return before, 1 - after
+
+    @staticmethod
+    def _side(wrong: Ints, right: Ints) -> tuple[Floats, Floats]:
+        """log P(these verdicts), and the expected rate of wrong ones given them."""
+        rates, others = np.log(_GRID), np.log1p(-_GRID)
+        logs = np.outer(wrong, rates) + np.outer(right, others)
+        top = logs.max(axis=1)
+        terms = np.exp(logs - top[:, None])
+        total = terms.sum(axis=1)
+        return top + np.log(total), terms @ _GRID / total
+
 
 _TELLS_NOTHING = 1e-12
 _MARGIN = 0.75
@@ -49,7 +118,7 @@ class FlakyBisect:
         weights: Sequence[float] | None = None,
     ) -> None:
         known = false_good is not None and false_bad is not None
-        self._noise: Noise = KnownNoise(false_good or 0.0, false_bad or 0.0) if known else UnknownNoise()
+        self._noise = KnownNoise(false_good or 0.0, false_bad or 0.0) if known else UnknownNoise()
         self._n, self._delta = n, delta
         self._costs = None if weights is None else running_costs(weights)
         self._bad, self._good = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)

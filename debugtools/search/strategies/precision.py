@@ -1,16 +1,20 @@
 """A small set of nodes that must stay in FP32 for the model to pass.
 
-Nodes are kept in the order of their predicted effect: twice as many until it passes, then halved to the shortest
-prefix that does. What is needless among them is left out again, half of them at a time, then quarters, down to single
-nodes (delta debugging by complements, as ddmin's second half): every set on the way passes, so that the search may be
+By predicted effect: nodes are kept in that order, twice as many until it passes, then halved to the shortest prefix
+that does. What is needless among them is left out again, half of them at a time, then quarters, down to single nodes
+(delta debugging by complements, as ddmin's second half): every set on the way passes, so that the search may be
 stopped at any time.
+
+By layers, as Polygraphy's `debug precision` does: the first or last k nodes are kept in FP32. "bisect" begins with all
+of them and halves; "linear" begins with none and keeps one more each time.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from math import log2
+from math import ceil, floor, log2
+from typing import Literal
 
 from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
 from layerwise._tool.debugtools.search.strategies.steps import ItemSet, StepRun, Steps, ahead, bits
@@ -24,6 +28,13 @@ class PrecisionResult:
 
     kept: tuple[int, ...] | None
     minimal: bool
+
+    def band(self, n: int) -> Band:
+        """The same over positions 0..n-1."""
+        states: list[BandState] = ["unknown" if self.kept is None else "good"] * n
+        for item in self.kept or ():
+            states[item] = "bad"
+        return runs(states)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +84,7 @@ class PrecisionSearch:
         return Progress(len(self._told), 0 if self.done else self._trail.left)
 
     def band(self) -> Band:
-        states: list[BandState] = ["unknown" if self._passing is None else "good"] * self._n
-        for item in bits(self._passing or 0):
-            states[item] = "bad"
-        return runs(states)
+        return self.result().band(self._n)
 
     def result(self) -> PrecisionResult:
         if self._passing is None:
@@ -164,3 +172,62 @@ def _pieces(items: Sequence[int], size: int, scores: Sequence[float]) -> list[in
     cut = [items[at : at + size] for at in range(0, len(items), size)]
     cut.sort(key=lambda piece: sum(scores[item] ** 2 for item in piece))
     return [sum(1 << item for item in piece) for piece in cut]
+
+
+Direction = Literal["forward", "reverse"]
+
+
+@dataclass
+class LayerSearch:
+    """n nodes in topological order; forward keeps the first ones, reverse the last."""
+
+    n: int
+    mode: Literal["bisect", "linear"] = "bisect"
+    direction: Direction = "forward"
+    _told: dict[int, Verdict] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._count: int | None = self.n if self.mode == "bisect" else 0
+        self._good, self._bad = self.n + 1, 0
+
+    def ask(self) -> list[Candidate]:
+        return [] if self._count is None else [self._candidate(self._count)]
+
+    def tell(self, candidate: Candidate, verdict: Verdict) -> None:
+        if self._count is None or candidate.key != self._candidate(self._count).key:
+            return
+        self._told[self._count] = verdict
+        if verdict is Verdict.GOOD:
+            self._good = self._count
+        else:
+            self._bad = self._count
+        self._count = self._next(self._count)
+
+    @property
+    def done(self) -> bool:
+        return self._count is None
+
+    def progress(self) -> Progress:
+        if self._count is None:
+            return Progress(len(self._told), 0)
+        left = ceil(log2(max(2, self._good - self._bad))) if self.mode == "bisect" else self.n - self._count + 1
+        return Progress(len(self._told), left)
+
+    def band(self) -> Band:
+        return self.result().band(self.n)
+
+    def result(self) -> PrecisionResult:
+        return PrecisionResult(self._kept(self._good) if self._good <= self.n else None, False)
+
+    def _next(self, count: int) -> int | None:
+        if self.mode == "linear":
+            return None if self._good <= self.n or count == self.n else count + 1
+        middle = (self._good + self._bad) / 2
+        following = floor(middle) if self._good == count else ceil(middle)
+        return None if following == count or self._good - self._bad <= 1 or following > self.n else following
+
+    def _kept(self, count: int) -> tuple[int, ...]:
+        return tuple(range(count) if self.direction == "forward" else range(self.n - count, self.n))
+
+    def _candidate(self, count: int) -> Candidate:
+        return Candidate(f"{self.direction}:{count}", self._kept(count), position=None)

@@ -1,17 +1,131 @@
 """Delta debugging: all independent minimal sets of nodes that fail, few checks, several at once.
 
-`reduce_steps` says how; this keeps the verdicts, and turns sets of items into candidates.
+Sets are bit masks. A failing set is made smaller by boundaries: the shortest failing prefix of what is left, beside
+what is needed already, ends with one more needed item (Hildebrandt & Zeller's chop, QuickXplain's background). Every
+boundary lies between a set that was told bad and one that was told not bad, so no step takes the predicate for
+monotone. What is needed alone is then tried without each of its items, until no removal fails: 1-minimal.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
+from math import ceil, log2
 
 import numpy as np
 
+from layerwise._tool.debugtools.search.strategies.bisect import Costs, running_costs, split
 from layerwise._tool.debugtools.search.strategies.protocol import Band, BandState, Candidate, Progress, Verdict, runs
-from layerwise._tool.debugtools.search.strategies.reduce_steps import ReduceSteps
-from layerwise._tool.debugtools.search.strategies.steps import ItemSet, StepRun, ahead, bits
+from layerwise._tool.debugtools.search.strategies.steps import ItemSet, StepRun, Steps, ahead, bits
+
+_GALLOP = 4
+
+
+@dataclass
+class Trail:
+    """What the steps have come to. open: the failing set in hand; left: questions that it may still take."""
+
+    found: list[int] = field(default_factory=list)
+    open: int = 0
+    left: float = 0.0
+    exhausted: bool = False
+
+
+@dataclass
+class ReduceSteps:
+    """weights: each item's cost, None for equal ones; hints: items to try alone, first the likeliest."""
+
+    n: int
+    weights: Costs | None
+    hints: Sequence[int]
+    trail: Trail = field(default_factory=Trail)
+
+    def all_sets(self) -> Steps[None]:
+        """Finds one minimal failing set after another in what the ones before have left."""
+        rest, hints, passed = (1 << self.n) - 1, list(self.hints), 0
+        self.trail.left = log2(self.n) + 3 if self.n else 0
+        while rest:
+            passes = bool(self.trail.found) and not (yield from self._fails(rest))
+            smallest = yield from self._alone(rest, hints)  # even in a rest that passes: what fails alone may not show
+            if passes and not smallest:
+                return
+            if not smallest:
+                if not (yield from self._fails(rest)):
+                    return
+                smallest, passed = yield from self._minimal(rest, passed)
+            self.trail.found.append(smallest)
+            rest, self.trail.open, self.trail.left = rest & ~smallest, 0, 1
+            passed = 0 if passed & smallest else passed
+        self.trail.exhausted, self.trail.left = True, 0
+
+    def _fails(self, rest: int) -> Steps[bool]:
+        """Whether what is left fails; the search is over if it does not."""
+        verdict = yield ItemSet(rest)
+        if verdict is Verdict.BAD:
+            self._hold(rest, log2(rest.bit_count()) + 2)
+            return True
+        self.trail.exhausted, self.trail.left = verdict is Verdict.GOOD, 0
+        return False
+
+    def _alone(self, rest: int, hints: list[int]) -> Steps[int]:
+        """The next hint that fails alone, 0 if none does. Gives up once hints have cost what a search does."""
+        for _ in range(ceil(log2(self.n)) + 1):
+            while hints and not rest >> hints[0] & 1:
+                hints.pop(0)
+            if not hints:
+                return 0
+            mask = 1 << hints.pop(0)
+            if (yield ItemSet(mask, mask.bit_length() - 1)) is Verdict.BAD:
+                return mask
+        hints.clear()
+        return 0
+
+    def _minimal(self, failing: int, passed: int) -> Steps[tuple[int, int]]:
+        """A 1-minimal subset of `failing`, and the longest prefix of `failing` found not to fail.
+
+        passed: a prefix of `failing` that is known not to fail.
+        """
+        needed, first = 0, True
+        while not needed or (yield ItemSet(needed)) is not Verdict.BAD:
+            failing, item, below = yield from self._boundary(failing, needed, passed if first else 0)
+            passed = below if first else passed
+            needed, first = needed | item, False
+        return (yield from self._certified(needed)), passed
+
+    def _boundary(self, failing: int, needed: int, passed: int) -> Steps[tuple[int, int, int]]:
+        """The shortest failing prefix found of `failing` beside `needed`, its last item, and what is before that."""
+        pool = bits(failing & ~needed)
+        costs = None if self.weights is None else running_costs(np.append(0.0, self.weights[pool]))
+        low, high, stride = passed.bit_count(), len(pool), 1
+
+        def prefix(count: int) -> int:
+            return needed | failing & ((1 << pool[count - 1] + 1) - 1) if count else needed
+
+        while high - low > 1:
+            galloping = bool(needed and stride)
+            middle = max(high - stride, low + 1) if galloping else split(low, high, costs)
+            self._hold(prefix(high), log2(high - low) + 2)
+            if (yield ItemSet(prefix(middle), pool[middle - 1])) is Verdict.BAD:
+                high, stride = middle, stride * _GALLOP
+            else:
+                low, stride = middle, 0
+        self._hold(prefix(high), 2)
+        return prefix(high), 1 << pool[high - 1], prefix(low)
+
+    def _certified(self, failing: int) -> Steps[int]:
+        """`failing`, or less of it, such that no single removal fails."""
+        tried = 0
+        while failing & ~tried and failing.bit_count() > 1:
+            open_items = failing & ~tried
+            item = open_items & -open_items
+            self._hold(failing, open_items.bit_count() + 1)
+            if (yield ItemSet(failing & ~item)) is Verdict.BAD:
+                failing, tried = failing & ~item, 0
+            else:
+                tried |= item
+        return failing
+
+    def _hold(self, failing: int, left: float) -> None:
+        self.trail.open, self.trail.left = failing, left
 
 
 @dataclass(frozen=True, slots=True)

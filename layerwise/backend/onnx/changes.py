@@ -87,8 +87,7 @@ class ConvertToFp16(BaseLoadOnnxCopy):
 
     def call_impl(self) -> "ModelProto":
         from layerwise._tool.surgery.model.structure import Structure
-        from layerwise._tool.surgery.precision.bodies import every_node
-        from layerwise._tool.surgery.precision.conversion import labels, to_low_precision
+        from layerwise._tool.surgery.precision.conversion import every_node, labels, to_low_precision
         from layerwise._tool.surgery.rewrite.inlining import inlined
 
         structure = inlined(Structure.from_proto(self.load()))

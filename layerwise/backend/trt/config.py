@@ -12,7 +12,7 @@ from layerwise._tool.backends.trt.building import config as configs
 from layerwise._tool.backends.trt.capabilities import able, lacks
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import ConfigOptions
-from layerwise._tool.backends.trt.tactics.timing_cache import use_timing_cache
+from layerwise._tool.backends.trt.tactics.record import use_timing_cache
 from layerwise.backend.base import BaseLoader, immediate
 from layerwise.backend.trt.calibrator import calibrate_with
 from layerwise.backend.trt.logger import MESSAGES, tell

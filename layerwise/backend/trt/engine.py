@@ -6,12 +6,11 @@ from typing import Any
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building import builder as build
-from layerwise._tool.backends.trt.building.plugins import load_plugins
 from layerwise._tool.backends.trt.inference.engine import load_engine
 from layerwise._tool.backends.trt.inference.runner import read_engine
-from layerwise._tool.backends.trt.library import tensorrt
+from layerwise._tool.backends.trt.library import load_plugins, tensorrt
 from layerwise._tool.backends.trt.options import RunOptions
-from layerwise._tool.backends.trt.tactics.timing_cache import save_timing_cache
+from layerwise._tool.backends.trt.tactics.record import save_timing_cache
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.backend.trt.config import CreateConfig
 from layerwise.backend.trt.logger import MESSAGES, get_trt_logger

@@ -11,7 +11,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.temporary import temporary_folder
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import FeedSpec
-from layerwise._tool.backends.trt.building.precision import in_graph, reduces
+from layerwise._tool.backends.trt.building.config import in_graph, reduces
 from layerwise._tool.backends.trt.capabilities import able
 from layerwise._tool.backends.trt.inference.late import described
 from layerwise._tool.backends.trt.library import tensorrt

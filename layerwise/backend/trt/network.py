@@ -6,8 +6,8 @@ from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable
-from layerwise._tool.backends.trt.building.network import creation_flags, parse_onnx
-from layerwise._tool.backends.trt.building.plugins import load_plugins as register
+from layerwise._tool.backends.trt.building.network import creation_flags, parser_reasons, with_parser
+from layerwise._tool.backends.trt.library import load_plugins as register
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import NetworkOptions
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
@@ -89,8 +89,10 @@ class BaseNetworkFromOnnx(BaseLoader[Parsed]):
         """Builder, network and parser of a model. LayerwiseError names node, operator and reason."""
         trt, logger = tensorrt(), get_trt_logger()
         register(trt, logger, [])
-        typed = self.options.strongly_typed
-        made = parse_onnx(trt, logger, MESSAGES, model, self.options, strongly_typed=typed, configure=self._configure)
+        made = with_parser(trt, logger, self.options, strongly_typed=self.options.strongly_typed)
+        self._configure(made.builder, made.parser)
+        if not made.parser.parse(model.read(), path=model.beside()):
+            raise LayerwiseError(f"TensorRT's parser refuses the model: {parser_reasons(made.parser, MESSAGES)}")
         if self.mark_unfused:
             made.network.mark_unfused_tensors_as_debug_tensors()
         return made.builder, made.network, made.parser

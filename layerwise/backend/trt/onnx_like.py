@@ -20,7 +20,7 @@ class OnnxLikeFromNetwork(BaseLoader["onnx.ModelProto"]):
 
     def call_impl(self) -> "onnx.ModelProto":
         from layerwise._tool.backends.trt.inspect.network import network_view
-        from layerwise._tool.debugtools.engines.inspect.picture import network_picture
+        from layerwise._tool.debugtools.engines.inspect.text import network_picture
 
         made = value_of(self.network)
         return network_picture(network_view(tensorrt(), made[1]))

@@ -12,8 +12,8 @@ from layerwise._tool.backends.trt.inference.engine import Engine, set_budget
 from layerwise._tool.backends.trt.inference.execution import Execution
 from layerwise._tool.backends.trt.inference.runner import TrtRunner as Inner
 from layerwise._tool.backends.trt.library import cudart, tensorrt
+from layerwise._tool.backends.trt.logger import make_recorder
 from layerwise._tool.backends.trt.options import RunOptions
-from layerwise._tool.backends.trt.recorder import make_recorder
 from layerwise.backend.base import BaseRunner, Lazy, value_of
 from layerwise.backend.onnxrt.runner import to_torch
 from layerwise.backend.trt.debug_listener import DebugTensors, debug_listener

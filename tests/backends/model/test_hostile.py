@@ -109,7 +109,7 @@ def use_everything(path: Path, folder: Path) -> None:
     with ModelFile(path) as file:
         index = build_index(file, folder)
         for node in range(index.n_nodes):
-            index.attributes(node), index.ancestors(node), index.node_inputs(node)
+            index.attributes(node), index.parents(node), index.node_inputs(node)
         index.search("a !b op:c")
         for show in ((), ("layers", "attrs", "weights")):
             assert all("\x1b" not in line for line in describe_model(file, show))
@@ -120,7 +120,6 @@ def use_everything(path: Path, folder: Path) -> None:
             except LayerwiseError as error:
                 assert path.name in str(error)
         file.structure()
-        file.content_hash()
     load_model(path)
 
 

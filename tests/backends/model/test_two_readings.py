@@ -17,8 +17,13 @@ from hypothesis import strategies as st
 from onnx import ModelProto
 
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.backends.model.record_attributes import Attribute, read_attribute
-from layerwise._tool.backends.model.record_values import read_initializer, read_sparse_initializer, read_value
+from layerwise._tool.backends.model.record_values import (
+    Attribute,
+    read_attribute,
+    read_initializer,
+    read_sparse_initializer,
+    read_value,
+)
 from layerwise._tool.backends.model.records import GraphSpans, read_function, read_model, read_node
 from layerwise._tool.backends.model.wire import put_bytes, put_varint
 from layerwise._tool.backends.type_names import type_name

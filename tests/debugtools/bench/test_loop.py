@@ -20,8 +20,7 @@ from layerwise._tool.backends.bench.timed import Setup, Timing, open_subject
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import RunnerSpec
-from layerwise._tool.debugtools.bench.significance import compare, mann_whitney
-from layerwise._tool.debugtools.bench.statistics import statistics
+from layerwise._tool.debugtools.bench.statistics import compare, mann_whitney, statistics
 
 LATENCIES = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=200)
 

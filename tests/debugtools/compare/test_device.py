@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from support.cuda_emulator import MetricsOnCpu, build
 
-from layerwise._tool.backends.cuda.devices import Buffer, Stream
 from layerwise._tool.backends.cuda.library import use_device
 from layerwise._tool.backends.cuda.metrics import (
     MOST_BLOCKS,
@@ -18,12 +17,13 @@ from layerwise._tool.backends.cuda.metrics import (
     DeviceMetrics,
     DevicePair,
     blocks_for,
+    compiled,
     table,
 )
-from layerwise._tool.backends.cuda.program import compiled
 from layerwise._tool.backends.cuda.tensors import DeviceTensor
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency, UsageError
 from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.backends.trt.inference.memory import Buffer, Stream
 from layerwise._tool.debugtools.compare.arithmetic.device import comparable, compare_tensors
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule

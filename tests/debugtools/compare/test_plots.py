@@ -10,7 +10,7 @@ from support.comparing import run_compare
 
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
 from layerwise._tool.backends.specs import RunnerSpec
-from layerwise._tool.debugtools.compare.plots.drawing import PANELS, worst_panels
+from layerwise._tool.debugtools.compare.plots import PANELS, worst_panels
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 Image = pytest.importorskip("PIL.Image")

@@ -17,8 +17,7 @@ from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.debugtools import ACTIONS
-from layerwise._tool.debugtools.compare.arithmetic.tensor_values import CHUNK, WORST, tensor_values
-from layerwise._tool.debugtools.compare.tensor_view import feeds_from
+from layerwise._tool.debugtools.compare.tensor_view import CHUNK, WORST, feeds_from, tensor_values
 
 
 def look(params: dict[str, Any]) -> Any:

@@ -51,6 +51,19 @@ def against(reference: RunnerSpec, model: onnx.ModelProto, folder: Path, **more:
     return run_locate(LocateSpec(compare=compare))
 
 
+@pytest.mark.parametrize("removed", ["w0", "w3"])
+@pytest.mark.parametrize("broken", ["suspect", "reference"])
+def test_a_tensor_that_nothing_makes_is_named(removed: str, broken: str, tmp_path: Path) -> None:
+    model = mlp(layers=4)
+    weights = [tensor for tensor in model.graph.initializer if tensor.name != removed]
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(weights)
+    (tmp_path / "reference.onnx").write_bytes((model if broken == "reference" else mlp(layers=4)).SerializeToString())
+    reference = RunnerSpec(kind="onnxrt", model=str(tmp_path / "reference.onnx"))
+    with pytest.raises(LayerwiseError, match=f"the {broken} fails.*'{removed}' is read, but nothing makes it"):
+        against(reference, model if broken == "suspect" else mlp(layers=4), tmp_path)
+
+
 @pytest.mark.parametrize("suffix", [".json", ".safetensors"])
 def test_saved_layers_are_a_reference(suffix: str, tmp_path: Path) -> None:
     golden = saved(mlp(layers=4), tmp_path / f"golden{suffix}", MarkSpec(everything=True))

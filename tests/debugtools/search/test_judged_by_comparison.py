@@ -16,7 +16,7 @@ from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
-from layerwise._tool.debugtools.search.judges.costs import expected_seconds
+from layerwise._tool.debugtools.search.judges.hints import expected_seconds
 from layerwise._tool.debugtools.search.judges.original import Original
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.debugtools.search.spec import DebugSpec

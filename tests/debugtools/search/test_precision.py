@@ -30,13 +30,11 @@ from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec
-from layerwise._tool.debugtools.search.precision.action import debug_precision
 from layerwise._tool.debugtools.search.precision.measure import Measured
-from layerwise._tool.debugtools.search.precision.outcome import frontier
+from layerwise._tool.debugtools.search.precision.run import debug_precision, frontier
 from layerwise._tool.debugtools.search.precision.scores import effects, enough, sensitivities
-from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
 from layerwise._tool.debugtools.search.rows import Numbers, VerdictRow
-from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec
+from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec, PrecisionSpec
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.demo import demo_feed, demo_model

@@ -20,9 +20,8 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, to_onnx
-from layerwise._tool.surgery.cut.explode import Exploder
+from layerwise._tool.surgery.cut.explode import Exploder, Regions
 from layerwise._tool.surgery.cut.randomness import Randomness
-from layerwise._tool.surgery.cut.regions import Regions
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.cut.sizes import estimates
 

@@ -21,7 +21,7 @@ from layerwise._tool.surgery.history.tree import edits_to_json
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.script.export import export_script
-from layerwise._tool.surgery.types.declared import settled
+from layerwise._tool.surgery.types.incremental import settled
 
 
 def npy(array: np.ndarray[Any, Any] | np.generic) -> str:

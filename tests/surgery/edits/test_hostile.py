@@ -21,7 +21,7 @@ from layerwise._tool.surgery.history.soundness import edit_problems, problems
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.script.export import export_script
-from layerwise._tool.surgery.types.declared import settled
+from layerwise._tool.surgery.types.incremental import settled
 
 
 def opened(path: Path) -> Structure:

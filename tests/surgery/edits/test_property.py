@@ -24,8 +24,7 @@ from layerwise._tool.surgery.history.tree import History, edits_to_json
 from layerwise._tool.surgery.model.lookups import Lookups
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
-from layerwise._tool.surgery.types.declared import settled
-from layerwise._tool.surgery.types.incremental import types_of
+from layerwise._tool.surgery.types.incremental import settled, types_of
 
 SEEDS = st.integers(0, 1 << 32)
 

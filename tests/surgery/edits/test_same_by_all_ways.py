@@ -14,8 +14,7 @@ from layerwise._tool.surgery.edits import edit_from
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.script.export import export_script
-from layerwise._tool.surgery.types.declared import settled
-from layerwise._tool.surgery.types.incremental import types_of
+from layerwise._tool.surgery.types.incremental import settled, types_of
 
 
 def small(path: Path) -> Path:

@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.big_graph import chain_model
 from support.edit_models import described, varied_model
+from support.views import graph_at
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.file import ModelFile, load_model
@@ -24,7 +25,7 @@ from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving import model as saving
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.script import export as gs_script
-from layerwise._tool.surgery.types.declared import settled
+from layerwise._tool.surgery.types.incremental import settled
 
 
 def opened(path: Path) -> Structure:
@@ -86,7 +87,7 @@ def test_several_nodes_in_a_row_are_deleted_at_once(model: Structure) -> None:
 
 def test_captures_of_bodies_are_reconnected_too(model: Structure) -> None:
     made = edit("delete-node", nodes=["add"]).apply(model)
-    assert list(made.graph_at(("if", "then_branch")).node("then_relu").input) == ["product"]
+    assert list(graph_at(made, ("if", "then_branch")).node("then_relu").input) == ["product"]
     assert not edit_problems(model, made)
 
 
@@ -95,7 +96,7 @@ def test_bodies_and_functions_are_edited_in_place(model: Structure, tmp_path: Pa
     made = edit("insert-node", tensor="d", op="Mul", operands=[{"values": 3.0}], scope=["function", "my:Twice"]).apply(
         made
     )
-    assert [node.op_type for node in made.graph_at(("function", "my:Twice")).nodes] == [
+    assert [node.op_type for node in graph_at(made, ("function", "my:Twice")).nodes] == [
         "Constant",
         "Add",
         "Mul",
@@ -107,7 +108,7 @@ def test_bodies_and_functions_are_edited_in_place(model: Structure, tmp_path: Pa
 
 def test_bypassing_reaches_bodies(model: Structure) -> None:
     made = edit("bypass", ops=["Relu"]).apply(model)
-    assert [node.op_type for node in made.graph_at(("if", "then_branch")).nodes] == ["Mul"]
+    assert [node.op_type for node in graph_at(made, ("if", "then_branch")).nodes] == ["Mul"]
     assert "relu" not in made.lookups.by_name
 
 
@@ -273,7 +274,7 @@ def test_large_weights_in_bodies_and_constants_are_saved(tmp_path: Path) -> None
     graph = helper.make_graph(nodes, "g", ends, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [400])])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "m.onnx")
     before = opened(tmp_path / "m.onnx")
-    assert before.graph_at(("if", "then_branch")).initializers["large"].data_location == TensorProto.EXTERNAL
+    assert graph_at(before, ("if", "then_branch")).initializers["large"].data_location == TensorProto.EXTERNAL
     history = History.open(before, tmp_path)
     history.do(edit("set-op", nodes=["then_add"], op="Mul", scope=["if", "then_branch"]))
     history.do(edit("insert-node", tensor="e", op="Neg", scope=["if", "else_branch"]))

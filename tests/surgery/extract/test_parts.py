@@ -16,12 +16,10 @@ from support.surgeon_sides import outputs_of, same
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import FeedSpec
-from layerwise._tool.surgery.extract.ends import End
 from layerwise._tool.surgery.extract.structure import around, borders, extract, missing
-from layerwise._tool.surgery.extract.wire import Parts
+from layerwise._tool.surgery.extract.wire import End, Parts
 from layerwise._tool.surgery.model.structure import Structure
-from layerwise._tool.surgery.saving.model import save
-from layerwise._tool.surgery.saving.referring import WORTH_IT, save_referring
+from layerwise._tool.surgery.saving.model import WORTH_IT, save, save_referring
 from layerwise._tool.surgery.types.by_running import shapes_of_a_run
 from layerwise._tool.surgery.types.shapes import with_shapes
 from layerwise._tool.surgery.wire.pieces import fits_in_one_file, save_pieces, whole_bytes

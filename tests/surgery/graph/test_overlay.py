@@ -9,13 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.big_graph import chain_model
 from support.graphs import random_model
+from support.views import reached
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.edits import Edit
-from layerwise._tool.surgery.edits.names import RenameNode, RenameTensor
+from layerwise._tool.surgery.edits.attributes import RenameNode, RenameTensor
+from layerwise._tool.surgery.edits.ends import MarkOutputs
 from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
-from layerwise._tool.surgery.edits.outputs import MarkOutputs
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.surgery.graph.delta import affected, delta
@@ -131,4 +132,5 @@ def test_reach_finds_all_dependent_nodes(tmp_path: Path, low: str) -> None:
     numbering = opened(chain_model(tmp_path / "chain.onnx", 21), tmp_path / "index")
     overlay = Overlay(numbering, ReplaceNode(node=f"/encoder/layer.1/{low}", op="Abs").apply(numbering.structure))
     for node in (0, 8, 11, 20):
-        assert overlay.descendants(node).tolist() == numbering.index.descendants(node).tolist()
+        mask = overlay.reach(overlay.children(node))
+        assert set(np.flatnonzero(mask).tolist()) == reached(node, numbering.index.children)

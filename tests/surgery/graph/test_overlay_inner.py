@@ -7,11 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.edit_models import nested_model
+from support.views import graph_at
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.edits import Edit
-from layerwise._tool.surgery.edits.names import RenameNode, RenameTensor
+from layerwise._tool.surgery.edits.attributes import RenameNode, RenameTensor
 from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
@@ -77,7 +78,7 @@ def facts(graph: GraphIndex) -> dict[tuple[str, str], object]:
 def edit(state: Structure, scope: Scope, kind: int, place: int, serial: int) -> Structure:
     """One of several edits of some node of a scope; what does not fit changes nothing."""
     try:
-        graph = state.graph_at(scope)
+        graph = graph_at(state, scope)
         node = graph.nodes[place % len(graph.nodes)]
         label, tensor = graph.label(node), node.output[0]
         made: list[Edit] = [
@@ -115,7 +116,7 @@ def test_inner_graphs_agree_with_an_index_of_the_edited_model(
 def test_the_difference_covers_edits_in_inner_graphs(tmp_path: Path, scope: Scope) -> None:
     numbering = opened(nested_model(tmp_path / "nested.onnx"), tmp_path / "index")
     before = Overlay(numbering, numbering.structure)
-    inside = numbering.structure.graph_at(scope)
+    inside = graph_at(numbering.structure, scope)
     made = InsertNode(tensor=inside.nodes[0].output[0], op="Neg", scope=scope).apply(numbering.structure)
     after = Overlay(numbering, made)
     found = delta(before, after)

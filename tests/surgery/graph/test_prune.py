@@ -13,10 +13,9 @@ from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.debugtools import ACTIONS
-from layerwise._tool.surgery.graph.cache import has_index, index_folder
+from layerwise._tool.surgery.graph.cache import UNUSED, has_index, index_folder, prune_indexes
 from layerwise._tool.surgery.graph.index import GraphIndex
-from layerwise._tool.surgery.graph.names import INDEX_FILE
-from layerwise._tool.surgery.graph.prune import UNUSED, prune_indexes
+from layerwise._tool.surgery.graph.kinds import INDEX_FILE
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ from support.sample_models import DATA, FLOAT, if_model, mlp, model, node_test_m
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.surgery.inspect.action import action_inspect_model
-from layerwise._tool.surgery.inspect.document import describe_model_json
+from layerwise._tool.surgery.inspect.document import action_inspect_model, describe_model_json
 from layerwise._tool.surgery.inspect.text import describe_model
 from layerwise._tool.surgery.weights.statistics import answer_weights, weight_statistics
 

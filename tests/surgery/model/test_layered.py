@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layerwise._tool.surgery.model.layered import Layered
+from layerwise._tool.surgery.model.lookups import Layered
 
 KEYS = st.sampled_from([f"k{i}" for i in range(12)])
 STEPS = st.lists(st.tuples(st.sampled_from("sdc"), KEYS, st.integers()), max_size=30)

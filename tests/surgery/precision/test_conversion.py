@@ -19,10 +19,8 @@ from layerwise._tool.backends.reference.evaluate import tensor_array
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.surgery.history.soundness import edit_problems
-from layerwise._tool.surgery.model.structure import Structure
-from layerwise._tool.surgery.precision.bodies import every_node
-from layerwise._tool.surgery.precision.conversion import labels, to_low_precision
-from layerwise._tool.surgery.precision.plan import node_label
+from layerwise._tool.surgery.model.structure import Structure, node_label
+from layerwise._tool.surgery.precision.conversion import every_node, labels, to_low_precision
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.types.node_types import tensor_types
 

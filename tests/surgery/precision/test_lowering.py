@@ -10,12 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import models
 from support.heavy import heavy_model
+from support.views import low_nodes
 
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.surgery.precision.lowering import Lowering
-from layerwise._tool.surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
+from layerwise._tool.surgery.precision.nodes import convert_precision, emulate_precision
 from layerwise._tool.surgery.precision.plan import LowType
 
 MODELS = {"mlp": models.mlp(width=32), "conv": models.conv_net(channels=16)}
@@ -44,7 +45,7 @@ def test_a_choice_equals_a_separate_conversion(
     model = MODELS[name]
     file = ModelFile(models.save(model, tmp_path / f"{name}.onnx"))
     lowering = Lowering(file.structure(), file.folder, low, tmp_path / "choices", emulate=emulate)
-    assert lowering.labels == lowered_nodes(model, low)
+    assert lowering.labels == low_nodes(model, low)
     kind = "onnxrt" if emulate or low == "float16" else "reference"
     for _ in range(2):
         keep = data.draw(st.sets(st.sampled_from(lowering.labels)))

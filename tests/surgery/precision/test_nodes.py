@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from support import models
 from support.heavy import heavy_model
+from support.views import low_nodes
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.reference.evaluate import Evaluation
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
-from layerwise._tool.surgery.precision.nodes import convert_precision, emulate_precision, lowered_nodes
+from layerwise._tool.surgery.precision.nodes import convert_precision, emulate_precision
 from layerwise._tool.surgery.precision.plan import LowType
 
 FLOAT, HALF, BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
@@ -93,7 +94,7 @@ def test_graph_outputs_and_captures_keep_their_name_and_type() -> None:
     low = convert_precision(model, "float16")
     found = types(low)
     assert found["h"] == found["u"] == found["y"] == FLOAT
-    assert lowered_nodes(model, "float16") == ["before", "inner"]
+    assert low_nodes(model, "float16") == ["before", "inner"]
     feed = {"c": np.array(True), "x": np.array([1.5, 3], np.float32)}
     assert run("reference", low, feed)["y"].tolist() == [12, 42]
     assert run("onnxrt", emulate_precision(model, "float16"), feed)["y"].tolist() == [12, 42]
@@ -155,7 +156,7 @@ def test_random_draws_quantisation_and_unknown_operators_stay_fp32() -> None:
             [t] z = Add(m, m)
         }"""
     )
-    assert lowered_nodes(model, "float16") == ["s"]
+    assert low_nodes(model, "float16") == ["s"]
 
 
 def test_value_infos_are_updated() -> None:
@@ -227,7 +228,7 @@ def test_onnx_own_node_tests_stay_valid(low: LowType) -> None:
     for case in list(models.node_cases().values())[::5]:
         try:
             types(case.model)
-            names = lowered_nodes(case.model, low)
+            names = low_nodes(case.model, low)
         except (LayerwiseError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError):
             continue  # an opset too old for this type, or a test that strict inference refuses as it is
         if not names:

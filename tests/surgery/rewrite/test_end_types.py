@@ -6,7 +6,7 @@ import onnxruntime
 from onnx import TensorProto, parser
 
 from layerwise._tool.surgery.model.structure import Structure
-from layerwise._tool.surgery.rewrite.end_types import with_end_types
+from layerwise._tool.surgery.rewrite.ends import with_end_types
 
 MODEL = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[2] x, bool c, float[2] through) => (float[2] y, float[2] z, float[2] through) {

@@ -13,7 +13,7 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.surgery.model.structure import Structure
-from layerwise._tool.surgery.sanitize.steps import SanitizeSpec, sanitized
+from layerwise._tool.surgery.sanitize.action import SanitizeSpec, sanitized
 from layerwise._tool.surgery.saving.model import save
 
 

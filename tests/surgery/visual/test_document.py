@@ -18,9 +18,9 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.demo import demo_model
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
-from layerwise._tool.surgery.visual.document import document
 from layerwise._tool.surgery.visual.layers import LONGEST, Edge, draw
 from layerwise._tool.surgery.visual.levels import SIZES, Item
+from layerwise._tool.surgery.visual.page import document
 
 Json = dict[str, Any]
 

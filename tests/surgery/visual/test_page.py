@@ -19,9 +19,8 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.demo import demo_model
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
-from layerwise._tool.surgery.visual.document import document
 from layerwise._tool.surgery.visual.node_results import NodeErrors
-from layerwise._tool.surgery.visual.page import MARK, packed, page
+from layerwise._tool.surgery.visual.page import MARK, document, packed, page
 
 
 def indexed(model: onnx.ModelProto | Path, folder: Path) -> GraphIndex:

@@ -27,7 +27,7 @@ def imported() -> None:
     """Forks need not import again."""
     for module in (
         "layerwise._tool.tui.cli.data", "layerwise._tool.tui.cli.inspect.command", "layerwise._tool.tui.cli.leaf",
-        "layerwise._tool.surgery.precision.half", "layerwise._tool.backends.saved_data.actions",
+        "layerwise._tool.surgery.precision.conversion", "layerwise._tool.backends.saved_data.actions",
     ):  # fmt: skip
         importlib.import_module(module)
 

@@ -16,8 +16,8 @@ from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.tui.__main__ import main
-from layerwise._tool.tui.presenters.glyphs import UNICODE
 from layerwise._tool.tui.presenters.jobs import row_line
+from layerwise._tool.tui.presenters.text import UNICODE
 
 ROOT = os.geteuid() == 0
 COMMANDS = {

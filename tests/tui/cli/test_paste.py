@@ -35,16 +35,14 @@ from layerwise._tool.tui.cli.bench.line import command_line as bench_line
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.submit import card_text
 from layerwise._tool.tui.controllers.edit_complete import Completions
-from layerwise._tool.tui.controllers.error_export import yank_targets as error_copies
+from layerwise._tool.tui.controllers.error_rows import yank_targets as error_copies
 from layerwise._tool.tui.controllers.perf import yank_targets as bench_copies
 from layerwise._tool.tui.controllers.yank import Copy, block_copy, yank
-from layerwise._tool.tui.presenters.glyphs import UNICODE
 from layerwise._tool.tui.presenters.jobs import card_lines
 from layerwise._tool.tui.presenters.run_form import command_lines
-from layerwise._tool.tui.presenters.text import plain
+from layerwise._tool.tui.presenters.text import UNICODE, plain
 from layerwise._tool.tui.state.errors_page import ErrorsState
-from layerwise._tool.tui.state.presets import apply_preset, preset
-from layerwise._tool.tui.state.run_form import RunForm
+from layerwise._tool.tui.state.run_form import RunForm, apply_preset, preset
 from layerwise._tool.tui.state.run_reader import words as read_words
 
 NAMES = hostile_names(200, seed=11)

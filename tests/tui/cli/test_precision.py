@@ -11,7 +11,7 @@ from support.cli import layerwise
 from support.models import from_text
 
 from layerwise._tool.backends.feeds.sources import save_feeds
-from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.spec import PrecisionSpec
 from layerwise._tool.tui.cli.debug.precision import fill_precision, to_precision
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise.comparator import RunResults

@@ -11,8 +11,7 @@ from layerwise._tool.backends.log import INFO, START, Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench import rows as types
 from layerwise._tool.debugtools.bench.exports import read_latencies, read_report
-from layerwise._tool.debugtools.bench.significance import compare
-from layerwise._tool.debugtools.bench.statistics import statistics
+from layerwise._tool.debugtools.bench.statistics import compare, statistics
 from layerwise._tool.tui.cli.bench.report import BenchReport, layer_lines
 from layerwise._tool.tui.cli.json_output import print_json
 

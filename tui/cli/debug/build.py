@@ -12,8 +12,7 @@ from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.options import to_dict, trt_options
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.debugtools.search.builds.spec import ENGINE, BuildsSpec
-from layerwise._tool.debugtools.search.spec import DebugSpec
+from layerwise._tool.debugtools.search.spec import ENGINE, BuildsSpec, DebugSpec
 from layerwise._tool.tui.cli.convert.engine import with_shapes
 from layerwise._tool.tui.cli.debug import options
 from layerwise._tool.tui.cli.debug.searching import run_prepared

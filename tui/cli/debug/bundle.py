@@ -20,7 +20,7 @@ from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import run_shown
 from layerwise._tool.tui.cli.submit import job_spec
-from layerwise._tool.tui.state.about import comparison_params
+from layerwise._tool.tui.state.jobs import comparison_params
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.journal.view import JobView

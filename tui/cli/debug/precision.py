@@ -7,7 +7,7 @@ import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.log import Log
-from layerwise._tool.debugtools.search.precision.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.spec import PrecisionSpec
 from layerwise._tool.tui.cli.debug import options
 from layerwise._tool.tui.cli.debug.precision_report import PrecisionReport
 from layerwise._tool.tui.cli.debug.searching import run_prepared

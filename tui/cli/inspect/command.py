@@ -79,8 +79,7 @@ def run_model(args: Namespace, log: Log) -> int:
 
 
 def _describe(args: Namespace, show: list[str], log: Log) -> int:
-    from layerwise._tool.surgery.inspect.action import joined_lines
-    from layerwise._tool.surgery.inspect.document import describe_model_json
+    from layerwise._tool.surgery.inspect.document import describe_model_json, joined_lines
     from layerwise._tool.surgery.inspect.text import describe_model
 
     inferred = bool(args.shape_inference)
@@ -111,7 +110,7 @@ def _opened(args: Namespace) -> Iterator["ModelFile"]:
             yield model
             return
         from layerwise._tool.backends.filesystem.temporary import temporary_folder
-        from layerwise._tool.surgery.precision.half import in_half
+        from layerwise._tool.surgery.precision.conversion import in_half
 
         with temporary_folder() as folder, ModelFile(in_half(model, folder)) as half:
             half.path = model.path

@@ -118,7 +118,7 @@ def run_debug_diff_tactics(args: Namespace, log: Log) -> int:
         return run_diff_tactics(args, log)
     if len(args.replays) != 2:
         raise UsageError("give the replays of two builds, or --dir, or --good and --bad")
-    from layerwise._tool.debugtools.diff.tactics import diff_replays
+    from layerwise._tool.debugtools.diff.files import diff_replays
     from layerwise._tool.debugtools.engines.tactics import load_replay
 
     outcome = diff_replays(*map(load_replay, args.replays))

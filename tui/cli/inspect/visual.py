@@ -25,10 +25,10 @@ from layerwise._tool.surgery.visual.page import MARK, page
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.progress import run_shown
 from layerwise._tool.tui.cli.submit import job_spec
-from layerwise._tool.tui.controllers.node_errors import NodeErrors as WorstOfNodes
+from layerwise._tool.tui.controllers.errors_page import NodeErrors as WorstOfNodes
 from layerwise._tool.tui.presenters.compare_text import rule_text, side_names
-from layerwise._tool.tui.state.about import COMPARING, comparison_params, is_about
 from layerwise._tool.tui.state.error_table import ErrorTable
+from layerwise._tool.tui.state.jobs import COMPARING, comparison_params, is_about
 from layerwise._tool.tui.state.session import Session
 
 

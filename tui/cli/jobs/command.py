@@ -177,7 +177,7 @@ def run_prune(args: Namespace, log: Log) -> int:
 
 
 def _prune_indexes(cache: Path, log: Log) -> None:
-    from layerwise._tool.surgery.graph.prune import MOST, UNUSED, prune_indexes
+    from layerwise._tool.surgery.graph.cache import MOST, UNUSED, prune_indexes
 
     count, freed = prune_indexes(cache)
     if count:

@@ -8,8 +8,7 @@ from pathlib import Path
 from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.extract.ends import End
-from layerwise._tool.surgery.extract.wire import Parts
+from layerwise._tool.surgery.extract.wire import End, Parts
 from layerwise._tool.surgery.wire.graph import reading
 from layerwise._tool.surgery.wire.pieces import fits_in_one_file, save_pieces
 from layerwise._tool.tui.cli.options.option import add

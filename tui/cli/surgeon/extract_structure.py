@@ -12,10 +12,10 @@ from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.extract.ends import End
 from layerwise._tool.surgery.extract.structure import extract, filled, missing
+from layerwise._tool.surgery.extract.wire import End
 from layerwise._tool.surgery.model.structure import Structure
-from layerwise._tool.surgery.saving.referring import save_referring
+from layerwise._tool.surgery.saving.model import save_referring
 from layerwise._tool.surgery.types.shapes import with_shapes
 from layerwise._tool.tui.cli.request.to_spec import given
 from layerwise._tool.tui.cli.submit import job_spec, run_here

@@ -37,7 +37,7 @@ def run_insert(args: Namespace, log: Log) -> int:
     """Insert the node and save the model."""
     attrs = parse_attributes(args.attrs)
     with open_file(args, log) as file:
-        from layerwise._tool.surgery.edits.insert import insert_between
+        from layerwise._tool.surgery.edits.patterns import insert_between
         from layerwise._tool.surgery.model.structure import Structure
         from layerwise._tool.surgery.types.shapes import with_shapes
 

@@ -7,7 +7,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.building.precision import reduces
+from layerwise._tool.backends.trt.building.config import reduces
 from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.options.common import MARKING, MODEL, ONNX

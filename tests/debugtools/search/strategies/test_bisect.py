@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layerwise._tool.debugtools.search.strategies.bisect import BisectSearch
-from layerwise._tool.debugtools.search.strategies.costs import running_costs, split
+from layerwise._tool.debugtools.search.strategies.bisect import BisectSearch, running_costs, split
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 verdicts = st.lists(st.sampled_from(list(Verdict)), min_size=50, max_size=50)

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layerwise._tool.debugtools.search.strategies.bisect import BisectSearch
-from layerwise._tool.debugtools.search.strategies.hinted import HintedBisect
+from layerwise._tool.debugtools.search.strategies.bisect import BisectSearch, HintedBisect
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polygraphy.tools.debug.subtool.precision import BisectMarker, LinearMarker
 
-from layerwise._tool.debugtools.search.strategies.layers import Direction, LayerSearch
-from layerwise._tool.debugtools.search.strategies.precision import PrecisionSearch, Scores
+from layerwise._tool.debugtools.search.strategies.precision import Direction, LayerSearch, PrecisionSearch, Scores
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
 
 Judge = Callable[[frozenset[int]], Verdict]

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layerwise._tool.debugtools.search.strategies.beta import below, quantile
 from layerwise._tool.debugtools.search.strategies.protocol import Candidate, Verdict
-from layerwise._tool.debugtools.search.strategies.repeat import Confidence, RepeatSearch, Until
+from layerwise._tool.debugtools.search.strategies.repeat import Confidence, RepeatSearch, Until, below, quantile
 
 G, B, S = Verdict.GOOD, Verdict.BAD, Verdict.SKIP
 

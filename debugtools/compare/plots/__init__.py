@@ -1,1 +1,0 @@
-"""Pictures of errors (the extra `plots`)."""

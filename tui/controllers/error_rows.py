@@ -1,0 +1,104 @@
+"""Rows of the layer error table taken elsewhere, as text and JSON, and one tensor read in full by a job of its own."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import to_builtins
+
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.backends.jobs.spec import JobSpec, load_spec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.controllers.yank import Copy, block_copy
+from layerwise._tool.tui.presenters.error_detail import row_text
+from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line
+from layerwise._tool.tui.presenters.text import UNICODE, plain
+from layerwise._tool.tui.state.errors_page import ErrorsState
+from layerwise._tool.tui.state.shared import AppState
+
+EXPORT_CELLS = 160
+
+
+def export_rows(errors: ErrorsState, path: Path) -> int:
+    """Write the rows shown, in their order: one JSON array for `.json`, a table otherwise. Raises OSError."""
+    lines = json_lines(errors) if path.suffix.lower() == ".json" else text_lines(errors)
+    with atomic_writer(path) as stream:
+        for line in lines:
+            stream.write(line.encode("utf-8", "backslashreplace") + b"\n")
+    return len(errors.order)
+
+
+def text_lines(errors: ErrorsState) -> Iterator[str]:
+    """The table as people read it."""
+    names = heading(EXPORT_CELLS, "graph", False, UNICODE, errors.table.has_local)
+    for line in [*head_lines(errors, EXPORT_CELLS, UNICODE), names]:
+        yield plain(line).rstrip()
+    for place in errors.order:
+        yield plain(row_line(errors.table, int(place), EXPORT_CELLS, UNICODE)).rstrip()
+
+
+def json_lines(errors: ErrorsState) -> Iterator[str]:
+    """A JSON array, one row of the journal a line."""
+    yield "["
+    last = len(errors.order) - 1
+    for line, place in enumerate(errors.order):
+        yield json.dumps(to_builtins(errors.table.row(int(place)))) + ("," if line < last else "")
+    yield "]"
+
+
+def yank_targets(errors: ErrorsState, place: int) -> list[Copy]:
+    """All that can be copied for a row."""
+    targets = []
+    if place >= 0:
+        row = errors.table.row(place)
+        targets = [
+            Copy("t", "tensor", (row.tensor,)),
+            Copy("n", "node", (row.node,)),
+            block_copy("r", "row as text", row_text(row, errors.facts.runners)),
+            block_copy("j", "row as JSON", json.dumps(to_builtins(row))),
+        ]
+    if errors.spec is not None:
+        targets.append(Copy("c", "command", tuple(command_line(errors.spec))))
+    return targets
+
+
+class TensorController:
+    """Asks for tensors of the comparison on view."""
+
+    def __init__(self, app: AppState) -> None:
+        self._app = app
+        self._answers: dict[tuple[str, int], dict[str, Any]] = {}
+
+    async def values(self, place: int) -> dict[str, Any]:
+        """What `tensor_view` says of a row of the table.
+
+        Raises LayerwiseError with the reason when the job fails.
+        """
+        key = (self._app.errors.job, place)
+        if key not in self._answers:
+            self._answers[key] = await self._run(place)
+        return self._answers[key]
+
+    async def _run(self, place: int) -> dict[str, Any]:
+        client = self._app.client
+        view = await client.wait(await client.submit(self.job(place)))
+        if view.result is None:
+            card = view.card or {}
+            raise LayerwiseError(f"job {view.id} {view.state}: {card.get('summary', 'no result')}")
+        return view.result
+
+    def job(self, place: int) -> JobSpec:
+        """The job that reads one tensor of both sides."""
+        errors = self._app.errors
+        row = errors.table.row(place)
+        keys = ("tensor", "iteration", "mode", "atol", "rtol", "pair")
+        params = {"compare": msgspec.to_builtins(errors.spec), **{key: getattr(row, key) for key in keys}}
+        title = f"values of {shown(row.tensor, 120)}"
+        compared = load_spec(self._app.workspace.folder(errors.job))
+        return JobSpec(
+            action="tensor_view", params=params, title=title, gpus=compared.gpus, cwd=compared.cwd, source="tui"
+        )  # fmt: skip

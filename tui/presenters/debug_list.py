@@ -1,0 +1,251 @@
+"""The Debug screen around its list: which search and how far, the order of nodes as a band, the rows, one in full."""
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers, VerdictRow
+from layerwise._tool.tui.presenters.error_detail import DIAGNOSES
+from layerwise._tool.tui.presenters.numbers import clock_text, sig, span_text
+from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, merge, some, width, wrap_runs
+from layerwise._tool.tui.state.debugging import DebugState, Shown, StepRow, SuspectRow
+
+_STATE_ROLES = {"failed": "bad", "lost": "bad", "waiting": "warn", "done": "good"}
+
+
+def head_lines(
+    debug: DebugState, sides: Sequence[str], cells: int, glyphs: Glyphs, now: float, *, tall: bool = True
+) -> list[Line]:
+    """now: unix seconds. tall: there is room for what the band's signs mean."""
+    name: Line = [(f"{debug.search}  ", "strong"), (f"job {debug.job}   ", "dim"), *_standing(debug, now)]
+    lines = [name, _sides(sides, cells, glyphs)]
+    if debug.band:
+        lines += _band(debug, cells, glyphs)
+        lines += [legend(debug.search, glyphs)] if tall else []
+    return [clip(line, cells) for line in lines]
+
+
+def _standing(debug: DebugState, now: float) -> Line:
+    role = _STATE_ROLES.get(debug.state, "")
+    if debug.state == "waiting":
+        since = f", waiting for you since {clock_text(debug.asked_at, now)}" if debug.asked_at else ", waiting for you"
+        return [(_question(debug), "strong"), (since, role)]
+    if debug.live:
+        return [(debug.state, "dim"), (_progress(debug), "")]
+    seconds, checks = (debug.result.seconds, debug.result.checks) if debug.result else (None, 0)
+    span = f" in {span_text(seconds)}" if seconds is not None else ""
+    count = f"   {checks:,} checks" if checks else ""
+    return [(debug.state or "opening", role), (span + count, "")]
+
+
+def _question(debug: DebugState) -> str:
+    if debug.search == "triage":
+        return f"step {len(debug.rows) + 1}"
+    left = max(0.0, debug.total - debug.done)
+    return f"question {debug.answered + 1}" + (f" of about {debug.answered + left:.0f}" if left else "")
+
+
+def _progress(debug: DebugState) -> str:
+    if debug.counted or not debug.done:
+        return f"   {debug.counted}" if debug.counted else ""
+    total = f" of about {max(debug.judged, debug.total):,.0f}" if debug.total else ""
+    text = f"   {debug.judged:,}{total} checks"
+    left = debug.seconds_left
+    return text + (f", about {span_text(left)} left" if left is not None and left >= 1 else "")
+
+
+def _sides(sides: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
+    """`suspect A   reference B`, the longer name cut."""
+    if not sides:
+        return [("no two sides: ", "dim"), ("a command or you alone judge", "")]
+    line: Line = []
+    words = ("suspect ", "   reference ")
+    left = cells - sum(map(len, words))
+    for number, name in enumerate(sides[:2]):
+        others = sum(len(other) for other in sides[number + 1 : 2])
+        room = max(8, min(len(shown(name)), max(left // 2, left - others) if number == 0 else left))
+        line += [(words[number], "dim"), (fit(name, room, glyphs.ellipsis, keep="start"), "strong")]
+        left -= width([line[-1]])
+    return line
+
+
+def _band(debug: DebugState, cells: int, glyphs: Glyphs) -> list[Line]:
+    total = sum(count for _, count in debug.band)
+    at, node = debug.position, debug.candidate or CandidateRow()
+    text = _node_text(at, node.op, node.node)
+    if at is None and debug.found and debug.found[0].nodes:
+        found = debug.found[0].nodes[0]
+        at, text = found.i, _node_text(found.i, found.op, found.node)
+    text = text if at is not None else ""
+    return [band_line(debug.band, cells, glyphs), pointer_line(at, total, cells, text, glyphs.ellipsis)]
+
+
+def _node_text(i: int | None, op: str | None, name: str | None) -> str:
+    return f"#{i} {shown(op or '', 30)} {shown(name or '', 60)}".strip()
+
+
+_ROLES = {"good": "good", "bad": "bad", "asked": "accent", "skipped": "warn", "unknown": "dim"}
+_UNICODE = {"good": "█", "bad": "▒", "asked": "▲", "skipped": "╳", "unknown": "·"}
+_ASCII = {"good": "=", "bad": "#", "asked": "^", "skipped": "x", "unknown": "."}
+_FIRST = ("asked", "bad", "unknown", "skipped", "good")
+"""What a cell shows that stands for several nodes: the first of these among them."""
+
+
+def band_line(runs: Sequence[tuple[str, int]], cells: int, glyphs: Glyphs) -> Line:
+    """One line of `cells` cells for all nodes, inputs left, outputs right; no colour alone carries meaning."""
+    total = sum(count for _, count in runs)
+    if not total or cells < 3:
+        return []
+    marks = _ASCII if glyphs.ellipsis == "~" else _UNICODE
+    states = cell_states(runs, cells - 2)
+    edge = "|" if glyphs.ellipsis == "~" else "│"
+    return merge([(edge, "dim"), *((marks[state], _ROLES[state]) for state in states), (edge, "dim")])
+
+
+def cell_states(runs: Sequence[tuple[str, int]], cells: int) -> list[str]:
+    """The state that each of `cells` cells shows."""
+    total = sum(count for _, count in runs)
+    seen: list[set[str]] = [set() for _ in range(cells)]
+    at = 0
+    for state, count in runs:
+        if count <= 0:
+            continue
+        first, last = at * cells // total, max(at * cells // total, -(-(at + count) * cells // total) - 1)
+        for cell in range(first, min(last, cells - 1) + 1):
+            seen[cell].add(state if state in _ROLES else "unknown")
+        at += count
+    return [next((state for state in _FIRST if state in found), "unknown") for found in seen]
+
+
+def pointer_line(position: int | None, total: int, cells: int, text: str, ellipsis: str = "…") -> Line:
+    """A line that points at a node from below the band, with `text` beside it, cut where neither side has room."""
+    if position is None or total <= 0 or cells < 3:
+        return [(text, "")]
+    cell = 1 + min(cells - 3, position * (cells - 2) // total)
+    before, after, needed = cell - 1, cells - cell - 2, cell_len(text)
+    if needed <= after or after >= before:
+        beside = text if needed <= after else fit(text, after, ellipsis)
+        return [(" " * cell + "^ ", "accent"), (beside, "")]
+    beside = text if needed <= before else fit(text, before, ellipsis)
+    return [(" " * (before - cell_len(beside)) + beside + " ", ""), ("^", "accent")]
+
+
+def legend(search: str, glyphs: Glyphs) -> Line:
+    """What the signs mean in a kind of search."""
+    marks = _ASCII if glyphs.ellipsis == "~" else _UNICODE
+    words = {"good": "good", "bad": "bad", "unknown": "not known", "skipped": "skipped", "asked": "asked now"}
+    words |= {"good": "may be low", "bad": "in FP32"} if search == "precision" else {}
+    line: Line = []
+    for state, word in words.items():
+        line += [(marks[state], _ROLES[state]), (f" {word}  ", "dim")]
+    return line
+
+
+_HEADINGS = {
+    "locate": f"{'#':>6} {'op':<14} {'local':>9} {'accum':>9} {'ampl':>7}  diagnosis       node",
+    "triage": f"{'step':<24} {'answer':<8} {'':<8} what was found",
+}
+_VERDICTS = f"{'n':>4} {'verdict':<8} {'nodes':>7} {'at':>7}  {'by':<11} {'s':>6}  node, measured"
+
+
+def heading(search: str, cells: int) -> Line:
+    """Column names of the list below."""
+    return [(fit(_HEADINGS.get(search, _VERDICTS), cells), "head")]
+
+
+def row_line(row: Shown | None, cells: int, glyphs: Glyphs) -> Line:
+    """One row of the list."""
+    if isinstance(row, SuspectRow):
+        return clip(_suspect(row, cells, glyphs), cells)
+    if isinstance(row, StepRow):
+        return clip(_step(row, cells, glyphs), cells)
+    return clip(_verdict(row, cells, glyphs), cells) if row is not None else []
+
+
+def _verdict(row: VerdictRow, cells: int, glyphs: Glyphs) -> Line:
+    role = {"good": "good", "bad": "bad"}.get(row.verdict, "warn")
+    glyph = {"good": glyphs.good, "bad": glyphs.bad}.get(row.verdict, "?")
+    at = f"#{row.i}" if row.i is not None else ""
+    nodes = "" if row.nodes is None else row.nodes
+    numbers = f" {nodes:>7} {at:>7}  {shown(row.by, 11):<11} {row.seconds:>6.2f}  "
+    parts = (shown(row.node or "", 80), measured_text(row.measured, named=False), shown(row.note, 200))
+    rest = fit(numbers + "  ".join(part for part in parts if part), max(0, cells - 13), glyphs.ellipsis, keep="start")
+    if row.undone:
+        return [(f"{row.n:>4} {glyph} {'undone':<6}{rest}", "dim")]
+    return merge([(f"{row.n:>4} ", ""), (f"{glyph} {row.verdict:<6}", role), (rest, "")])
+
+
+def _suspect(row: SuspectRow, cells: int, glyphs: Glyphs) -> Line:
+    errors = f"{sig(row.local):>9} {sig(row.accumulated):>9} {sig(row.amplification):>7}  "
+    place = "" if row.i is None else row.i
+    head = f"{place:>6} {fit(shown(row.op, 60), 14)} {errors}"
+    tail = fit(shown(row.node, 1000), max(0, cells - len(head) - 16), glyphs.ellipsis, keep="end")
+    return merge([(head, ""), (f"{shown(row.diagnosis, 15):<16}", "bad"), (tail, "")])
+
+
+def _step(row: StepRow, cells: int, glyphs: Glyphs) -> Line:
+    by = "(you)" if row.by == "user" else ""
+    answer = shown(row.answer, 8)
+    role = {"yes": "warn", "no": "good"}.get(answer, "")
+    rest = fit("; ".join(row.evidence), max(0, cells - 43), glyphs.ellipsis, keep="start")
+    title = fit(shown(row.title, 60), 24, glyphs.ellipsis, keep="start")
+    return merge([(f"{title} ", ""), (f"{answer:<8}", role), (f" {by:<8} ", "dim"), (rest, "")])
+
+
+def measured_text(measured: Numbers, *, named: bool = True) -> str:
+    """Numbers of a verdict, short; with the tensor's name."""
+    errors = (("max abs", measured.max_abs), ("max rel", measured.max_rel), ("rel L2", measured.rel_l2))
+    parts = [shown(measured.tensor, 60) if named and measured.tensor else ""]
+    parts += [f"{word} {value:.3g}" for word, value in errors if value is not None]
+    parts.append(f"{measured.over:,} elements over" if measured.over else "")
+    parts.append("" if measured.exit_code is None else f"exit code {measured.exit_code}")
+    parts.append(shown(measured.note, 120))
+    return "  ".join(part for part in parts if part)
+
+
+_MOST = 1000
+
+
+def row_detail(row: Shown | None, cells: int) -> list[Line]:
+    """The row under the cursor, in as many lines as it takes."""
+    if isinstance(row, SuspectRow):
+        return _suspect_lines(row, cells)
+    if isinstance(row, StepRow):
+        return _step_lines(row, cells)
+    return _verdict_lines(row, cells) if row is not None else []
+
+
+def field_lines(name: str, text: str, cells: int, role: str = "") -> list[Line]:
+    """`name      text`, none where there is no text."""
+    return wrap_runs([(f"{name:<10}", "dim"), (shown(text, _MOST), role)], cells, 10) if text else []
+
+
+def _suspect_lines(row: SuspectRow, cells: int) -> list[Line]:
+    lines = field_lines("suspect", f"#{row.i} {row.op} {row.node}", cells, "strong")
+    meaning = f"  {DIAGNOSES.get(row.diagnosis, '')}"
+    lines += wrap_runs([("diagnosis ", "dim"), (shown(row.diagnosis, 20), "bad"), (meaning, "")], cells, 10)
+    lines += field_lines("evidence", row.evidence, cells)
+    errors = f"local {sig(row.local)} (max abs {sig(row.local_abs)})   accumulated "
+    errors += f"{sig(row.accumulated)}   amplification {sig(row.amplification)}   as relative L2"
+    lines += field_lines("errors", errors, cells)
+    lines += field_lines("outputs", some(row.outputs, 6), cells)
+    region = some((f"#{node.i} {node.node}" for node in row.region), 6)
+    return [*lines, *(field_lines("region", region, cells) if len(row.region) > 1 else [])]
+
+
+def _step_lines(row: StepRow, cells: int) -> list[Line]:
+    by = "you" if row.by == "user" else "measured"
+    lines = field_lines("step", f"{row.title}: {row.question}", cells, "strong")
+    lines += field_lines("answer", f"{row.answer} ({by}, {span_text(row.seconds)})", cells)
+    for text in row.evidence:
+        lines += field_lines("evidence", text, cells)
+    return [*lines, *field_lines("advice", row.advice, cells, "warn")]
+
+
+def _verdict_lines(row: VerdictRow, cells: int) -> list[Line]:
+    text = f"#{row.n} {row.verdict} ({row.by}{', undone' if row.undone else ''})"
+    text += f": {row.nodes} nodes" if row.nodes is not None else ""
+    text += f", #{row.i} {row.op or ''} {row.node or ''}" if row.i is not None else ""
+    lines = field_lines("verdict", text, cells) + field_lines("measured", measured_text(row.measured), cells)
+    return [*lines, *field_lines("note", row.note, cells)]
