@@ -197,10 +197,10 @@ def scatter_plot_error_magnitude(
 
 
 def draw_differences(
-    row: LayerRow, runners: tuple[str, str], a: Any, b: Any, heatmaps: str | None, plots: str | None
+    row: LayerRow, runners: tuple[str, str], a: Any, b: Any, heatmaps: str | None, scatter: str | None
 ) -> None:
     """Save plots of the differences of two outputs into folders."""
-    with plots.Plots(CompareSpec(save_heatmaps=heatmaps, save_error_plots=plots)) as drawn:
+    with plots.Plots(CompareSpec(save_heatmaps=heatmaps, save_error_plots=scatter)) as drawn:
         drawn.draw(row, runners, a, b)
 
 
