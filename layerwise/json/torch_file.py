@@ -60,7 +60,8 @@ class _Unpickler(pickle.Unpickler):
     def persistent_load(self, pid: Any) -> Array:
         """A storage: kind, numpy's type, name, device, number of elements."""
         _, dtype, key, _, count = pid
-        return np.frombuffer(self.archive.read(f"{self.root}data/{key}"), dtype, count)
+        data = np.frombuffer(self.archive.read(f"{self.root}data/{key}"), np.uint8)
+        return data[: count * dtype.itemsize].view(dtype)
 
 
 def _tensor(storage: Array, offset: int, size: tuple[int, ...], stride: tuple[int, ...], *_: Any) -> Array:
@@ -72,8 +73,9 @@ def _tensor(storage: Array, offset: int, size: tuple[int, ...], stride: tuple[in
     if offset + sum((n - 1) * step for n, step in zip(shape, steps, strict=True)) >= len(storage):
         raise ValueError("it has less data than its sizes need")
     step = storage.dtype.itemsize
-    found = np.lib.stride_tricks.as_strided(storage[offset:], shape, [each * step for each in steps], writeable=False)
-    return found.copy()
+    plain = storage.view(f"u{step}")[offset:]  # numpy has no strides of FP8
+    found = np.lib.stride_tricks.as_strided(plain, shape, [each * step for each in steps], writeable=False)
+    return found.copy().view(storage.dtype)
 
 
 def _tensor_of_bytes(
