@@ -226,6 +226,18 @@ print(config.get_memory_pool_limit(trt.MemoryPoolType.WORKSPACE), "Memory Pools"
 print(util.get_input_metadata_from_network(network, None))
 """,
 }
+TORCH = """
+import torch
+from PKG.backend.trt import Calibrator, CreateConfig, TrtRunner, engine_from_network, network_from_onnx_path
+def data():
+    for _ in range(4):
+        yield {"x": torch.ones((1, 1, 2, 2), dtype=torch.float32)}
+options = {"int8": True, "calibrator": Calibrator(data_loader=data())}
+engine = engine_from_network(network_from_onnx_path("identity.onnx"), config=CreateConfig(**options))
+with TrtRunner(engine) as runner:
+    found = runner.infer({"x": torch.ones((1, 1, 2, 2), dtype=torch.float32)})["y"]
+    print(isinstance(found, torch.Tensor), found.device.type, found)
+"""
 ONLY_10 = {"04 calibration"}
 
 
@@ -290,3 +302,11 @@ def test_a_script_prints_what_it_prints_with_polygraphy(
     assert done["code"] == 0, done["err"] + done["out"]
     said = in_fake(script(name, "layerwise"), LAYERWISE_HOME=str(models / "home"))
     assert said == done["out"] and said
+
+
+def test_tensors_of_torch_calibrate_and_come_out(in_fake: Callable[..., str], models: Path) -> None:
+    """Example 09; Polygraphy cannot run it here, as torch's own CUDA runtime is loaded."""
+    place = Path(pytest.importorskip("torch").__file__).parents[1]
+    head = f"import sys\nsys.path.append({str(place)!r})\nimport numpy as np, tensorrt as trt\n"
+    said = in_fake(head + TORCH.replace("PKG", "layerwise"), LAYERWISE_HOME=str(models / "home"))
+    assert "True cpu tensor([[[[1., 1.],\n          [1., 1.]]]])" in said

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.torch_bridge import is_tensor, to_array
 from layerwise._tool.backends.trt.building.calibration import Batches, make_calibrator
 from layerwise._tool.backends.trt.capabilities import able, lacks
 from layerwise._tool.backends.trt.inference.engine import NUMPY_NAMES
@@ -89,7 +90,9 @@ class _Batches(Batches):
     def _put(self, name: str, array: Any) -> int:
         if isinstance(array, int):
             return array
-        return int(array.ptr) if isinstance(array, DeviceView) else super()._put(name, array)
+        if isinstance(array, DeviceView):
+            return int(array.ptr)
+        return super()._put(name, to_array(array) if is_tensor(array) else array)
 
 
 def _tell_loader(loader: Any, metadata: TensorMetadata) -> TensorMetadata:

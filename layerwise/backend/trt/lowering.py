@@ -11,6 +11,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.temporary import temporary_folder
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.torch_bridge import is_tensor, to_array
 from layerwise._tool.backends.trt.building.config import in_graph, reduces
 from layerwise._tool.backends.trt.capabilities import able
 from layerwise._tool.backends.trt.inference.late import described
@@ -93,4 +94,6 @@ def _calibrated(options: ConfigOptions, calibrator: Any, model: Loadable) -> Ite
 def _array(value: Any) -> Any:
     if isinstance(value, int):
         raise UsageError("calibration on TensorRT 11 needs arrays or DeviceViews, not addresses on the device")
+    if is_tensor(value):
+        return to_array(value)
     return value.numpy() if isinstance(value, DeviceView) else value
