@@ -228,12 +228,12 @@ print(util.get_input_metadata_from_network(network, None))
 }
 TORCH = """
 import torch
-from PKG.backend.trt import Calibrator, CreateConfig, TrtRunner, engine_from_network, network_from_onnx_path
+from PKG.backend.trt import Calibrator, CreateConfig, NetworkFromOnnxPath, TrtRunner, engine_from_network
 def data():
     for _ in range(4):
         yield {"x": torch.ones((1, 1, 2, 2), dtype=torch.float32)}
 options = {"int8": True, "calibrator": Calibrator(data_loader=data())}
-engine = engine_from_network(network_from_onnx_path("identity.onnx"), config=CreateConfig(**options))
+engine = engine_from_network(NetworkFromOnnxPath("identity.onnx"), config=CreateConfig(**options))
 with TrtRunner(engine) as runner:
     found = runner.infer({"x": torch.ones((1, 1, 2, 2), dtype=torch.float32)})["y"]
     print(isinstance(found, torch.Tensor), found.device.type, found)
