@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from layerwise._tool.backends.filesystem.folders import whole_folder
 from layerwise._tool.backends.text import shown
 from layerwise.backend.base import BaseRunner
 from layerwise.comparator.data_loader import DataLoader
@@ -33,29 +34,34 @@ class Saving:
         with IterationWriter(self.inputs, description="inference input data") as writer:
             for feed in feeds if self.inputs is not None else ():
                 writer.append(feed)
-        for index, feed in enumerate(feeds if self.blobs is not None else ()):
-            self.blob(index, feed)
-        if is_single_file(self.outputs) or (self.outputs is not None and Path(self.outputs).suffix):
+        if self.blobs is not None:
+            save_blobs(self.blobs, feeds)
+        if self.outputs is not None and is_single_file(self.outputs):
             results.save(self.outputs)
         elif self.outputs is not None:
             with IterationWriter(self.outputs, description="inference results") as writer:
                 for single in results.split():
                     writer.append(single)
 
-    def blob(self, index: int, feed: Mapping[str, Any]) -> None:
-        """Write the raw bytes of one iteration's inputs, a file each. PolygraphyException for a name of a file
-        elsewhere."""
-        if self.blobs is None:
-            return
-        if Path(self.blobs).exists() and not Path(self.blobs).is_dir():
-            G_LOGGER.critical(f"Cannot save raw inputs to '{self.blobs}': it is a file, not a folder")
-        place = Path(self.blobs).resolve() / f"{index:0{ITERATION_FILE_INDEX_WIDTH}d}"
-        for name, value in feed.items():
-            target = (place / f"{name}.bin").resolve()
-            if not target.is_relative_to(place):
-                G_LOGGER.critical(f"input '{shown(name, 80)}' names a place outside {self.blobs}")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            np.asarray(array.to_numpy(value)).tofile(target)
+
+def save_blobs(folder: str, feeds: Sequence[Mapping[str, Any]], first: int = 0) -> None:
+    """Write the raw bytes of inputs, a folder an iteration (numbered from `first`), a file each; all of it or nothing.
+
+    PolygraphyException for a name of a file elsewhere, and for a folder that is a file.
+    """
+    if Path(folder).exists() and not Path(folder).is_dir():
+        G_LOGGER.critical(f"Cannot save raw inputs to '{folder}': it is a file, not a folder")
+    Path(folder).parent.mkdir(parents=True, exist_ok=True)
+    with whole_folder(Path(folder), merge=True) as new:
+        for index, feed in enumerate(feeds, first):
+            place = (new / f"{index:0{ITERATION_FILE_INDEX_WIDTH}d}").resolve()
+            place.mkdir()
+            for name, value in feed.items():
+                target = (place / f"{name}.bin").resolve()
+                if not target.is_relative_to(place):
+                    G_LOGGER.critical(f"input '{shown(name, 80)}' names a place outside {folder}")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                np.asarray(array.to_numpy(value)).tofile(target)
 
 
 def one_after_the_other(
@@ -95,7 +101,8 @@ def together(runners: Sequence[BaseRunner], loader: Any, saving: Saving) -> Iter
             for index, feed in enumerate(loader):
                 check_feed_dict(feed)
                 inputs.append(feed)
-                saving.blob(index, feed)
+                if saving.blobs is not None:
+                    save_blobs(saving.blobs, [feed], index)
                 pairs = zip(active, metadata, strict=True)
                 single = RunResults((r.name, [_infer(r, coerce_feed_dict(feed, known))]) for r, known in pairs)
                 outputs.append(single)

@@ -1,9 +1,11 @@
 """INT8 calibration on TensorRT 10 with a script's own data."""
 
 import copy
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
@@ -14,11 +16,13 @@ from layerwise._tool.backends.trt.capabilities import able, lacks
 from layerwise._tool.backends.trt.inference.engine import NUMPY_NAMES
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import ConfigOptions
+from layerwise.backend.base.util import check_inputs
 from layerwise.common import TensorMetadata
 from layerwise.cuda import DeviceView
 from layerwise.datatype import DataType
 from layerwise.logger import G_LOGGER
 from layerwise.util import make_repr
+from layerwise.util.files import is_file_like, load_file, save_file
 
 __all__ = ["Calibrator"]
 
@@ -53,20 +57,28 @@ class GraphCalibrator:
 
 
 class _Batches(Batches):
-    """The batches of a data loader, which may also be on the device already: views, or addresses as int."""
+    """The batches of a data loader, which may also be on the device already: views, or addresses as int.
+
+    num_batches: how many were asked for since `reset`. cache_contents: the cache as it was last read or written.
+    """
 
     def __init__(self, loader: Iterable[Mapping[str, Any]], cache: Any) -> None:
-        super().__init__(iter(()), Path(cache) if cache is not None else None)
+        self.file = cache if is_file_like(cache) else None
+        super().__init__(iter(()), Path(cache) if cache is not None and self.file is None else None)
         self.loader = loader
+        self.input_metadata: TensorMetadata | None = None
         self.reset()
 
     def reset(self) -> None:
         """Begin again at the first batch; a generator cannot."""
-        self._feeds, self._empty = self._each(), True
+        self._feeds, self.num_batches = self._each(), 0
+        self.cache_contents: bytes | None = None
 
     def _each(self) -> Iterator[dict[str, Any]]:
         for feed in self.loader:
-            self._empty = False
+            self.num_batches += 1
+            if self.input_metadata is not None and set(self.input_metadata) <= set(feed):
+                check_inputs(feed, self.input_metadata)
             yield dict(feed)
 
     def next(self, names: list[str]) -> list[int] | None:
@@ -74,9 +86,24 @@ class _Batches(Batches):
         found = super().next(names)
         if isinstance(self.error, KeyError):
             self.error = UsageError(f"the calibration data has no input {shown(str(self.error), 120)}")
-        elif found is None and self._empty and self.error is None:
+        elif found is None and not self.num_batches and self.error is None:
             self.error = UsageError(EMPTY)
+        if found is None:
+            self.free()
         return found
+
+    def read(self) -> bytes | None:
+        if self.cache_contents is None:
+            found = load_file(self.file) if self.file is not None and self.file.readable() else super().read()
+            self.cache_contents = found or None
+        return self.cache_contents
+
+    def write(self, cache: Any) -> None:
+        self.cache_contents = bytes(memoryview(cache))
+        if self.file is not None and self.file.writable():
+            save_file(self.cache_contents, self.file)
+        elif self.file is None:
+            super().write(cache)
 
     def set_input_metadata(self, input_metadata: TensorMetadata) -> None:
         """Tell the data loader the names, types and shapes of the inputs, which batches are checked against."""
@@ -86,6 +113,11 @@ class _Batches(Batches):
         """Give the memory on the device back."""
         for buffer in self._buffers.values():
             buffer.close()
+
+    @property
+    def device_buffers(self) -> dict[str, Any]:
+        """Input name -> its memory on the device, of `allocated_nbytes` bytes."""
+        return {name: SimpleNamespace(allocated_nbytes=buffer.size) for name, buffer in self._buffers.items()}
 
     def _put(self, name: str, array: Any) -> int:
         if isinstance(array, int):
@@ -147,7 +179,13 @@ def Calibrator(
     cls: Any = type(calibrator)  # made for this one
     cls.__enter__, cls.__exit__ = lambda self: self, lambda self, *error: batches.free()
     cls.__repr__ = lambda self: told
+    for attribute in ("num_batches", "cache_contents", "input_metadata", "device_buffers"):
+        setattr(cls, attribute, property(functools.partial(_of, batches, attribute)))
     return calibrator
+
+
+def _of(batches: _Batches, attribute: str, calibrator: Any) -> Any:
+    return getattr(batches, attribute)
 
 
 def calibrate_with(calibrator: Any, network: Any, config: Any, profile: Any) -> None:

@@ -18,8 +18,8 @@ from layerwise.backend.trt.lowering import network_and_config
 from layerwise.backend.trt.tactics import save_tactics
 
 
-class EngineBytesFromNetwork(BaseLoader[bytes]):
-    """Builds a serialised engine.
+class EngineBytesFromNetwork(BaseLoader[Any]):
+    """Builds a serialised engine, a trt.IHostMemory: `bytes(…)` or `memoryview(…)` of it are its bytes.
 
     network: (builder, network) or with the parser third, or a loader of it; config: a builder config or a loader that
     takes (builder, network), CreateConfig() by default; save_timing_cache: a file. LayerwiseError with TensorRT's own
@@ -31,9 +31,9 @@ class EngineBytesFromNetwork(BaseLoader[bytes]):
     ) -> None:
         self.network = network
         self.config = CreateConfig() if config is None else config
-        self.save_timing_cache = save_timing_cache
+        self.save_timing_cache = self.timing_cache_path = save_timing_cache
 
-    def call_impl(self) -> bytes:
+    def call_impl(self) -> Any:
         builder, network, config = network_and_config(self.network, self.config)
         MESSAGES.reason("")
         plan = builder.build_serialized_network(network, config)
@@ -43,7 +43,7 @@ class EngineBytesFromNetwork(BaseLoader[bytes]):
         save_tactics(config)
         if self.save_timing_cache:
             save_timing_cache(config, Path(self.save_timing_cache))
-        return bytes(memoryview(plan))
+        return plan
 
 
 class EngineFromBytes(BaseLoader[Any]):
@@ -92,7 +92,7 @@ class EngineFromNetwork(EngineBytesFromNetwork):
         self.strategy = dla_workspace_allocation_strategy
 
     def call_impl(self) -> Any:
-        return _loaded(super().call_impl(), "the engine just built", self.runtime, self.strategy)
+        return _loaded(bytes(memoryview(super().call_impl())), "the engine just built", self.runtime, self.strategy)
 
 
 class LoadRuntime(BaseLoader[Any]):
