@@ -188,7 +188,8 @@ data = [{"x": feed["x"]}] * 2
 calibrator = Calibrator(data, batch_size=3)
 outputs(NetworkFromOnnxPath("m.onnx"), int8=True, calibrator=calibrator)
 print(calibrator.num_batches, calibrator.get_batch_size(), list(calibrator.input_metadata))
-print(all(buffer.allocated_nbytes == 0 for buffer in calibrator.device_buffers.values()), calibrator.device_buffers.keys())
+buffers = calibrator.device_buffers
+print(all(buffer.allocated_nbytes == 0 for buffer in buffers.values()), buffers.keys())
 print(calibrator.read_calibration_cache() == calibrator.cache_contents != None, calibrator.is_polygraphy_calibrator)
 with open("object.cache", "wb+") as cache:
     outputs(NetworkFromOnnxPath("m.onnx"), int8=True, calibrator=Calibrator(data, cache=cache))
