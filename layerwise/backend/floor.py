@@ -11,23 +11,26 @@ from layerwise.common import TensorMetadata
 
 
 class FloorRunner(BaseRunner):
-    """A runner of one kind over a model: a path, its bytes, a ModelProto, or a loader of one of these."""
+    """A runner of one kind over a model: a path, bytes, a ModelProto, a graph of onnx-graphsurgeon, or a loader."""
 
     kind: RunnerKind
 
-    def __init__(self, model: Lazy[Any], name: str | None = None, **options: Any) -> None:
+    def __init__(self, graph: Lazy[Any], name: str | None = None, **options: Any) -> None:
         super().__init__(name=name, prefix=f"{self.kind}-runner")
-        self._model = model
+        self._model = graph
         self.spec = RunnerSpec(kind=self.kind, **options)
         self._inner: Runner | None = None
 
     def activate_impl(self) -> None:
-        self._inner = open_runner(self.spec, loadable(value_of(self._model)), name=self.name)
+        self._open(value_of(self._model))
+
+    def _open(self, model: Any) -> None:
+        self._inner = open_runner(self.spec, loadable(model), name=self.name)
 
     def get_input_metadata_impl(self) -> TensorMetadata:
         return TensorMetadata.from_infos(self._opened().inputs)
 
-    def infer_impl(self, feed_dict: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+    def infer_impl(self, feed_dict: Mapping[str, Any]) -> dict[str, Any]:
         result = self._opened().infer(feed_dict)
         self.inference_time = result.runtime
         return dict(result.outputs)
@@ -47,4 +50,8 @@ def loadable(model: Any) -> Loadable:
         return Loadable(data=model)
     if isinstance(model, str | Path):
         return Loadable(path=Path(model))
+    if not hasattr(model, "SerializeToString"):  # a graph of onnx-graphsurgeon
+        import onnx_graphsurgeon as gs
+
+        model = gs.export_onnx(model, do_type_check=False)
     return Loadable(data=model.SerializeToString())

@@ -1,127 +1,58 @@
 """Comparing the outputs of two iterations, with Polygraphy's rules and report, and exact arithmetic for integers."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
+import msgspec
 
-from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.results.accuracy import (
-    METRICS,
-    MetricResult,
-    MetricThreshold,
-    SimpleResult,
-    SimpleThreshold,
-)
-from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.backends.results.accuracy import METRICS
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
-from layerwise._tool.debugtools.compare.pairing.counterparts import counterparts
-from layerwise._tool.debugtools.compare.spec import MetricName, ToleranceSpec
-from layerwise._tool.debugtools.compare.table import report_lines
-from layerwise._tool.debugtools.compare.table.layers import layer_row
-from layerwise._tool.debugtools.compare.table.places import Place
-from layerwise.comparator.accuracy import CompareResult, Found
-from layerwise.comparator.struct import IterationResult
+from layerwise._tool.debugtools.compare.rows import LayerRow
+from layerwise._tool.debugtools.compare.spec import ToleranceSpec
+from layerwise.comparator.array_compare import ArrayCompareFunc, PerOutput, rules_of
+from layerwise.comparator.matching import (
+    BaseCompareFunc,
+    FindOutput,
+    default_find_output_func,
+    metric_fields_for_func,
+    run_comparison,
+)
+from layerwise.comparator.results import (
+    CompareResult,
+    CosineSimilarityResult,
+    L2Result,
+    OutputCompareResult,
+    PerceptualMetricsResult,
+    PsnrResult,
+    SnrResult,
+)
+from layerwise.comparator.thresholds import (
+    CosineSimilarityThreshold,
+    L2Threshold,
+    LpipsThreshold,
+    PsnrThreshold,
+    SimpleThreshold,
+    SnrThreshold,
+    Threshold,
+)
+from layerwise.comparator.util import draw_differences
 from layerwise.logger import G_LOGGER
+from layerwise.util import default
 
-PerOutput = Any  # a value for all outputs, or output name -> value ("" for all others)
-FindOutput = Callable[[str, int, IterationResult], Sequence[str] | None]
-
-
-class BaseCompareFunc:
-    """Takes two IterationResults, returns output name -> something that is true if it passed."""
-
-    def __call__(self, iter_result0: IterationResult, iter_result1: IterationResult) -> Mapping[str, Any]:
-        raise NotImplementedError
-
-
-class _ArrayCompareFunc(BaseCompareFunc):
-    """Compares output by output with one metric. Outputs are matched by their exact names."""
-
-    metric: MetricName
-
-    def __init__(
-        self,
-        rules: ToleranceSpec,
-        check_shapes: bool | None,
-        fail_fast: bool | None,
-        find_output_func: FindOutput | None,
-    ) -> None:
-        self.rules = rules
-        self.check_shapes = check_shapes is not False
-        self.fail_fast = bool(fail_fast)
-        self.find_output_func = find_output_func
-        self._tolerances = Tolerances(rules)
-
-    def __call__(self, iter_result0: IterationResult, iter_result1: IterationResult) -> dict[str, Found]:
-        found: dict[str, Found] = {}
-        for index, name in enumerate(iter_result0):
-            for other in self._others(name, index, iter_result1):
-                if other not in iter_result1:
-                    G_LOGGER.warning(
-                        f"For output: '{shown(name, 200)}' [{iter_result0.runner_name}], skipping corresponding "
-                        f"output: '{shown(other, 200)}' [{iter_result1.runner_name}], since the output was not found"
-                    )
-                    continue
-                found[name] = self._compare((name, other), iter_result0[name], iter_result1[other])
-                if self.fail_fast and not found[name]:
-                    return found
-        if self.find_output_func is None:
-            found |= self._unpaired(iter_result0, iter_result1)
-        if not found and (iter_result0 or iter_result1):
-            raise LayerwiseError(
-                f"All outputs were skipped, no common outputs found: {shown(str(list(iter_result0)), 300)} and "
-                f"{shown(str(list(iter_result1)), 300)}"
-            )
-        self._summary(found)
-        return found
-
-    def _unpaired(self, iter_result0: IterationResult, iter_result1: IterationResult) -> dict[str, Found]:
-        """Sequences of different lengths, which fail; outputs of the second side alone are named."""
-        pairs = counterparts(iter_result0, iter_result1, ((), ()))
-        if alone := [shown(name, 200) for name in pairs.alone[1]]:
-            G_LOGGER.warning(f"not compared: {alone} [{iter_result1.runner_name}]: not in [{iter_result0.runner_name}]")
-        for each in pairs.uneven:
-            G_LOGGER.error(f"FAILED | Output: `{shown(each.name, 200)}` | {each.text}")
-        return {each.name: False for each in pairs.uneven}
-
-    def _others(self, name: str, index: int, result: IterationResult) -> Sequence[str]:
-        if self.find_output_func is None:
-            return [name]
-        return self.find_output_func(name, index, result) or []
-
-    def _compare(self, names: tuple[str, str], first: Any, second: Any) -> Found:
-        rule = self._tolerances.rule(names[0])
-        result = compare_arrays(
-            np.asarray(first), np.asarray(second), rule,
-            metrics=[self.metric], statistics=True, medians=True, shape_check=self.check_shapes,
-        )  # fmt: skip
-        row = layer_row(0, (0, 1), *names, "plain", Place(), result, (None, ""))
-        for line in report_lines.metric_lines(row, self.metric, self.rules):
-            with G_LOGGER.indent(line.depth - 1):
-                G_LOGGER.say(line.level, line.text)
-        return self._found(result)
-
-    def _found(self, result: Comparison) -> Found:
-        raise NotImplementedError
-
-    def _summary(self, found: Mapping[str, Found]) -> None:
-        bad = [shown(name, 200) for name, each in found.items() if not each]
-        label = report_lines.label(self.metric)
-        if bad:
-            G_LOGGER.error(f"FAILED | {label} | Mismatched outputs: {bad}")
-        elif not found:
-            G_LOGGER.warning(f"SKIPPED | {label} | No output was compared")
-        else:
-            names = [shown(name, 200) for name in found]
-            G_LOGGER.finish(f"PASSED | {label} | All outputs matched | Outputs: {names}")
+__all__ = [
+    "BaseCompareFunc", "CompareFunc", "CompareResult", "CosineSimilarityCompareFunc", "CosineSimilarityResult",
+    "CosineSimilarityThreshold", "IndicesCompareFunc", "L2CompareFunc", "L2Result", "L2Threshold", "LpipsThreshold",
+    "OutputCompareResult", "PerceptualMetricsCompareFunc", "PerceptualMetricsResult", "PsnrCompareFunc", "PsnrResult",
+    "PsnrThreshold", "SimpleCompareFunc", "SimpleThreshold", "SnrCompareFunc", "SnrResult", "SnrThreshold", "Threshold",
+    "default_find_output_func", "metric_fields_for_func", "run_comparison",
+]  # fmt: skip
 
 
-class SimpleCompareFunc(_ArrayCompareFunc):
+class SimpleCompareFunc(ArrayCompareFunc):
     """Absolute or relative error within tolerance, element by element or by a statistic.
 
-    check_error_stat: "elemwise", "max", "mean", "median" or "quantile". Heat maps and plots: `layerwise run`.
+    check_error_stat: "elemwise", "max", "mean", "median" or "quantile". save_heatmaps, save_error_metrics_plot: folders
+    for plots; the same with show_ opens no window, and says so.
     """
 
     metric = "simple"
@@ -141,18 +72,36 @@ class SimpleCompareFunc(_ArrayCompareFunc):
         show_error_metrics_plot: bool | None = None,
         error_quantile: PerOutput = None,
     ) -> None:
-        if save_heatmaps or show_heatmaps or save_error_metrics_plot or show_error_metrics_plot:
-            G_LOGGER.warning("heat maps and plots are made by `layerwise run --save-heatmaps`, not here")
-        rules = ToleranceSpec(
-            rtol=_rules(rtol),
-            atol=_rules(atol),
-            stat=_rules(check_error_stat),
-            quantile=_rules(error_quantile),
-            infinities_compare_equal=bool(infinities_compare_equal),
-        )
-        super().__init__(rules, check_shapes, fail_fast, find_output_func)
+        self._set(check_shapes, fail_fast, find_output_func)
+        self.rtol, self.atol = default(rtol, 1e-5), default(atol, 1e-5)
+        self.check_error_stat = default(check_error_stat, "elemwise")
+        self.error_quantile = default(error_quantile, 0.99)
+        self.infinities_compare_equal = bool(infinities_compare_equal)
+        self.save_heatmaps, self.show_heatmaps = save_heatmaps, bool(show_heatmaps)
+        self.save_error_metrics_plot = save_error_metrics_plot
+        self.show_error_metrics_plot = bool(show_error_metrics_plot)
+        if show_heatmaps or show_error_metrics_plot:
+            G_LOGGER.warning("plots are saved, not shown: save_heatmaps and save_error_metrics_plot name folders")
 
-    def _found(self, result: Comparison) -> Found:
+    def thresholds_for(self, output_name: str) -> SimpleThreshold:
+        """The statistic that is checked, and the tolerances."""
+        rule = Tolerances(self._rules()).rule(output_name)
+        return SimpleThreshold(rule.stat, rule.atol, rule.rtol)
+
+    def _rules(self) -> ToleranceSpec:
+        return ToleranceSpec(
+            rtol=rules_of(self.rtol),
+            atol=rules_of(self.atol),
+            stat=rules_of(self.check_error_stat),
+            quantile=rules_of(self.error_quantile),
+            infinities_compare_equal=self.infinities_compare_equal,
+        )
+
+    def _draw(self, row: LayerRow, runners: tuple[str, str], a: Any, b: Any) -> None:
+        if self.save_heatmaps or self.save_error_metrics_plot:
+            draw_differences(row, runners, a, b, self.save_heatmaps, self.save_error_metrics_plot)
+
+    def _found(self, result: Comparison, threshold: Any) -> OutputCompareResult | bool:
         rule, totals = result.rule, result.totals
         if totals is None:
             return bool(result.passed)
@@ -163,10 +112,10 @@ class SimpleCompareFunc(_ArrayCompareFunc):
             values[f"median_{kind}diff"] = order.get("median")
             values[f"quantile_{kind}diff"] = order.get("quantile") if rule.stat == "quantile" else None
         stored = bool(result.passed) if rule.stat == "elemwise" else None
-        return CompareResult(SimpleResult(values, SimpleThreshold(rule.stat, rule.atol, rule.rtol), stored))
+        return OutputCompareResult(**values, thresholds=threshold, passed=stored)
 
 
-class IndicesCompareFunc(_ArrayCompareFunc):
+class IndicesCompareFunc(ArrayCompareFunc):
     """Positions of indices, such as those of a top-k, within a tolerance. Results are plain verdicts; a tolerance that
     leaves no place to check is told.
     """
@@ -174,82 +123,109 @@ class IndicesCompareFunc(_ArrayCompareFunc):
     metric = "indices"
 
     def __init__(self, index_tolerance: PerOutput = None, fail_fast: bool | None = None) -> None:
-        super().__init__(ToleranceSpec(index_tolerance=_rules(index_tolerance)), None, fail_fast, None)
+        self._set(None, fail_fast, None)
+        self.index_tolerance = default(index_tolerance, 0)
 
-    def _found(self, result: Comparison) -> Found:
+    def _rules(self) -> ToleranceSpec:
+        return ToleranceSpec(index_tolerance=rules_of(self.index_tolerance))
+
+    def _threshold(self, output_name: str) -> None:
+        return None
+
+    def _found(self, result: Comparison, threshold: Any) -> bool:
         return result.passed is not False
 
 
-class _OneNumber(_ArrayCompareFunc):
+class _OneNumber(ArrayCompareFunc):
     """A metric that gives one number an output."""
 
-    def _found(self, result: Comparison) -> Found:
-        metric = METRICS[self.metric]
+    _RESULT_CLASS: ClassVar[Any]
+    _THRESHOLD_CLASS: ClassVar[Any]
+    threshold: PerOutput
+
+    def _set_all(self, threshold: PerOutput, *rest: Any) -> None:
+        self.threshold = default(threshold, METRICS[self.metric].default)
+        self._set(*rest)
+
+    def thresholds_for(self, output_name: str) -> Any:
+        """What the number is held against."""
+        return self._THRESHOLD_CLASS(getattr(Tolerances(self._rules()).rule(output_name), self._field()))
+
+    def _field(self) -> str:
+        return {"cosine_similarity": "cosine", "perceptual_metrics": "lpips"}.get(self.metric, self.metric)
+
+    def _rules(self) -> ToleranceSpec:
+        return msgspec.structs.replace(ToleranceSpec(), **{self._field(): rules_of(self.threshold)})
+
+    def _found(self, result: Comparison, threshold: Any) -> Any:
         if result.totals is None:
             return False
-        field = {"cosine_similarity": "cosine", "perceptual_metrics": "lpips"}.get(self.metric, self.metric)
-        return CompareResult(MetricResult(getattr(result, field), MetricThreshold(metric, getattr(result.rule, field))))
+        return self._RESULT_CLASS(getattr(result, self._field()), thresholds=threshold)
 
 
 class L2CompareFunc(_OneNumber):
     """L2 norm of the difference, at most 1e-5 by default."""
 
     metric = "l2"
+    _RESULT_CLASS, _THRESHOLD_CLASS = L2Result, L2Threshold
 
     def __init__(
         self, l2_threshold: PerOutput = None, check_shapes: bool | None = None,
         fail_fast: bool | None = None, find_output_func: FindOutput | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(ToleranceSpec(l2=_rules(l2_threshold)), check_shapes, fail_fast, find_output_func)
+        self._set_all(l2_threshold, check_shapes, fail_fast, find_output_func)
 
 
 class CosineSimilarityCompareFunc(_OneNumber):
     """Cosine similarity, at least 0.997 by default."""
 
     metric = "cosine_similarity"
+    _RESULT_CLASS, _THRESHOLD_CLASS = CosineSimilarityResult, CosineSimilarityThreshold
 
     def __init__(
         self, cosine_similarity_threshold: PerOutput = None, check_shapes: bool | None = None,
         fail_fast: bool | None = None, find_output_func: FindOutput | None = None,
     ) -> None:  # fmt: skip
-        rules = ToleranceSpec(cosine=_rules(cosine_similarity_threshold))
-        super().__init__(rules, check_shapes, fail_fast, find_output_func)
+        self._set_all(cosine_similarity_threshold, check_shapes, fail_fast, find_output_func)
 
 
 class PsnrCompareFunc(_OneNumber):
     """Peak signal-to-noise ratio, at least 30 dB by default; the peak is that of the first side."""
 
     metric = "psnr"
+    _RESULT_CLASS, _THRESHOLD_CLASS = PsnrResult, PsnrThreshold
 
     def __init__(
         self, psnr_threshold: PerOutput = None, check_shapes: bool | None = None,
         fail_fast: bool | None = None, find_output_func: FindOutput | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(ToleranceSpec(psnr=_rules(psnr_threshold)), check_shapes, fail_fast, find_output_func)
+        self._set_all(psnr_threshold, check_shapes, fail_fast, find_output_func)
 
 
 class SnrCompareFunc(_OneNumber):
     """Signal-to-noise ratio, at least 20 dB by default; the signal is the first side."""
 
     metric = "snr"
+    _RESULT_CLASS, _THRESHOLD_CLASS = SnrResult, SnrThreshold
 
     def __init__(
         self, snr_threshold: PerOutput = None, check_shapes: bool | None = None,
         fail_fast: bool | None = None, find_output_func: FindOutput | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(ToleranceSpec(snr=_rules(snr_threshold)), check_shapes, fail_fast, find_output_func)
+        self._set_all(snr_threshold, check_shapes, fail_fast, find_output_func)
 
 
 class PerceptualMetricsCompareFunc(_OneNumber):
     """LPIPS, at most 0.1 by default. MissingDependency where lpips is not installed."""
 
     metric = "perceptual_metrics"
+    _RESULT_CLASS, _THRESHOLD_CLASS = PerceptualMetricsResult, LpipsThreshold
 
     def __init__(
         self, lpips_threshold: PerOutput = None, check_shapes: bool | None = None,
         fail_fast: bool | None = None, find_output_func: FindOutput | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(ToleranceSpec(lpips=_rules(lpips_threshold)), check_shapes, fail_fast, find_output_func)
+        self._set_all(lpips_threshold, check_shapes, fail_fast, find_output_func)
 
 
 class CompareFunc:
@@ -262,9 +238,3 @@ class CompareFunc:
     psnr = PsnrCompareFunc
     snr = SnrCompareFunc
     perceptual_metrics = PerceptualMetricsCompareFunc
-
-
-def _rules(given: PerOutput) -> dict[str, Any]:
-    if given is None:
-        return {}
-    return dict(given) if isinstance(given, Mapping) else {"": given}

@@ -1,11 +1,11 @@
 """Changing outputs before they are compared."""
 
 from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
 
 from layerwise.comparator.struct import IterationResult
+from layerwise.util import array, is_sequence, value_or_from_dict
+
+__all__ = ["BasePostprocessFunc", "PostprocessFunc", "TopKPostprocessFunc"]
 
 K = int | tuple[int, int]
 
@@ -27,18 +27,12 @@ class TopKPostprocessFunc(BasePostprocessFunc):
         self.k = 10 if k is None else k
 
     def __call__(self, iter_result: IterationResult) -> IterationResult:
-        for name, array in iter_result.items():
-            k = self.k.get(name, self.k.get("")) if isinstance(self.k, Mapping) else self.k
+        for name, value in list(iter_result.items()):
+            k = value_or_from_dict(self.k, name)
             if k:
-                count, axis = k if isinstance(k, tuple) else (k, -1)
-                iter_result[name] = top_k(array, count, axis)
+                count, axis = k if is_sequence(k) else (k, -1)
+                iter_result[name] = array.topk(value, count, axis)[1]
         return iter_result
-
-
-def top_k(array: Any, count: int, axis: int = -1) -> Any:
-    """Indices of the `count` largest values along `axis`, largest first; the lower index first among equals."""
-    order = np.flip(np.argsort(np.flip(array, axis), axis=axis, kind="stable"), axis)
-    return np.take(array.shape[axis] - 1 - order, range(min(count, array.shape[axis])), axis)
 
 
 class PostprocessFunc:

@@ -131,7 +131,7 @@ with DeviceArray(dtype=np.float16) as array, Stream() as stream:
     print(error_of(lambda: array.copy_to(np.empty(2, np.float16))), "|", error_of(lambda: array.copy_from(data.T)))
 print(array.ptr, stream.ptr)
 """)
-    assert lines[:2] == ["0 True [0.0, 1.0, 2.0]", "True"] and lines[4] == "0 0"
+    assert lines[:2] == ["2 True [0.0, 1.0, 2.0]", "True"] and lines[4] == "0 0"
     assert "float16, the host's int8" in lines[2] and "18 bytes does not fit into 12" in lines[2]
     assert lines[3].count("a contiguous array of 12 bytes") == 2
 
@@ -176,3 +176,27 @@ print(load_plugins(obj=lambda: "loaded"), error_of(lambda: network_from_onnx_pat
     assert lines[:2] == ["['x'] True", "True True 2"]
     assert "nowhere.so" in lines[2] and "nowhere.engine" in lines[2]
     assert lines[3].startswith("loaded") and "nowhere.onnx" in lines[3]
+
+
+def test_a_calibrator_tells_of_its_batches_and_cache(said: Callable[[str], list[str]], trt_version: int) -> None:
+    if trt_version != 10:
+        pytest.skip("TensorRT 11 has no calibrators")
+    lines = said("""
+from layerwise import util
+from layerwise.common import TensorMetadata
+data = [{"x": feed["x"]}] * 2
+calibrator = Calibrator(data, batch_size=3)
+outputs(NetworkFromOnnxPath("m.onnx"), int8=True, calibrator=calibrator)
+print(calibrator.num_batches, calibrator.get_batch_size(), list(calibrator.input_metadata))
+buffers = calibrator.device_buffers
+print(all(buffer.allocated_nbytes == 0 for buffer in buffers.values()), buffers.keys())
+print(calibrator.read_calibration_cache() == calibrator.cache_contents != None, calibrator.is_polygraphy_calibrator)
+with open("object.cache", "wb+") as cache:
+    outputs(NetworkFromOnnxPath("m.onnx"), int8=True, calibrator=Calibrator(data, cache=cache))
+    print(util.get_file_size(cache) > 0)
+with Calibrator([{"x": np.ones((1, 16), np.float64)}]) as checked:
+    checked.set_input_metadata(TensorMetadata().add("x", np.float32, (1, 16)))
+    print(checked.get_batch(["x"]))
+""")
+    assert lines[0] == "2 3 ['x']" and lines[1] == "True dict_keys(['x'])"
+    assert lines[2:] == ["True True", "True", "None"], lines

@@ -19,7 +19,8 @@ _STRATEGIES = {"static": "STATIC", "profile": "ON_PROFILE_CHANGE", "runtime": "U
 class Execution:
     """One context of an engine. Buffers grow with the largest feed and are reused; `profile` can be changed."""
 
-    def __init__(self, trt: Any, engine: Engine, run: RunOptions) -> None:
+    def __init__(self, trt: Any, engine: Engine, run: RunOptions, context: Any = None) -> None:
+        """context: one that is there already, of the strategy that `run` says, instead of a new one."""
         self._trt, self.engine = trt, engine
         self.tensors = io_tensors(trt, engine.engine)
         self.stream = Stream()
@@ -30,7 +31,7 @@ class Execution:
         self._strategy = run.strategy
         self._graphs = Graphs(self.stream) if run.cuda_graph else None
         self._kept: list[Array] = []
-        self.context = self._make_context()
+        self.context = self._make_context() if context is None else context
         self.profile = 0
         self.set_profile(run.profile)
 

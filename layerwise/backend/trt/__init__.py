@@ -5,9 +5,22 @@ Everything is TensorRT's own object, so a script may change it between any two s
 checked on its real Python bindings over stubs and on a fake that computes with onnxruntime.
 """
 
+from layerwise.backend.trt.algorithm_selector import (
+    Algorithm,
+    TacticRecorder,
+    TacticReplayData,
+    TacticReplayer,
+    TensorInfo,
+)
 from layerwise.backend.trt.calibrator import Calibrator
-from layerwise.backend.trt.config import CreateConfig, PostprocessConfig, create_config, postprocess_config
+from layerwise.backend.trt.config import (
+    CreateConfig,
+    PostprocessConfig,
+    create_config,
+    postprocess_config,
+)
 from layerwise.backend.trt.engine import (
+    BufferFromEngine,
     BytesFromEngine,
     EngineBytesFromNetwork,
     EngineFromBytes,
@@ -15,6 +28,7 @@ from layerwise.backend.trt.engine import (
     EngineFromPath,
     LoadRuntime,
     SaveEngine,
+    buffer_from_engine,
     bytes_from_engine,
     engine_bytes_from_network,
     engine_from_bytes,
@@ -23,6 +37,7 @@ from layerwise.backend.trt.engine import (
     load_runtime,
     save_engine,
 )
+from layerwise.backend.trt.file_reader import FileReader
 from layerwise.backend.trt.logger import get_trt_logger
 from layerwise.backend.trt.network import (
     CreateNetwork,
@@ -39,21 +54,25 @@ from layerwise.backend.trt.postprocess import (
     MarkDebug,
     ModifyNetworkOutputs,
     PostprocessNetwork,
+    SetDecomposableAttentions,
     SetLayerPrecisions,
     SetTensorDatatypes,
     SetTensorFormats,
     mark_debug,
     modify_network_outputs,
     postprocess_network,
+    set_decomposable_attentions,
     set_layer_precisions,
     set_tensor_datatypes,
     set_tensor_formats,
 )
 from layerwise.backend.trt.profile import Profile, ShapeTuple
 from layerwise.backend.trt.runner import TrtRunner
-from layerwise.backend.trt.tactics import TacticRecorder, TacticReplayer
+from layerwise.mod.trt_importer import lazy_import_trt, tensorrt_module_and_version_string
 
 __all__ = [
+    "Algorithm",
+    "BufferFromEngine",
     "BytesFromEngine",
     "Calibrator",
     "CreateConfig",
@@ -62,6 +81,7 @@ __all__ = [
     "EngineFromBytes",
     "EngineFromNetwork",
     "EngineFromPath",
+    "FileReader",
     "LoadPlugins",
     "LoadRuntime",
     "MarkDebug",
@@ -73,13 +93,17 @@ __all__ = [
     "PostprocessNetwork",
     "Profile",
     "SaveEngine",
+    "SetDecomposableAttentions",
     "SetLayerPrecisions",
     "SetTensorDatatypes",
     "SetTensorFormats",
     "ShapeTuple",
     "TacticRecorder",
+    "TacticReplayData",
     "TacticReplayer",
+    "TensorInfo",
     "TrtRunner",
+    "buffer_from_engine",
     "bytes_from_engine",
     "create_config",
     "create_network",
@@ -88,6 +112,7 @@ __all__ = [
     "engine_from_network",
     "engine_from_path",
     "get_trt_logger",
+    "lazy_import_trt",
     "load_plugins",
     "load_runtime",
     "mark_debug",
@@ -98,7 +123,9 @@ __all__ = [
     "postprocess_config",
     "postprocess_network",
     "save_engine",
+    "set_decomposable_attentions",
     "set_layer_precisions",
     "set_tensor_datatypes",
     "set_tensor_formats",
+    "tensorrt_module_and_version_string",
 ]

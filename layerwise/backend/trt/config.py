@@ -1,7 +1,7 @@
 """Builder configs."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,17 @@ from layerwise._tool.backends.trt.capabilities import able, lacks
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import ConfigOptions
 from layerwise._tool.backends.trt.tactics.record import use_timing_cache
-from layerwise.backend.base import BaseLoader
+from layerwise.backend.base import BaseLoader, immediate
 from layerwise.backend.trt.calibrator import calibrate_with
 from layerwise.backend.trt.logger import MESSAGES, tell
 from layerwise.backend.trt.profile import Profile
 from layerwise.backend.trt.tactics import CacheTactics
+from layerwise.backend.trt.util import inherit_and_extend_docstring
 from layerwise.logger import G_LOGGER
+
+__all__ = [
+    "CreateConfig", "PostprocessConfig", "create_config", "inherit_and_extend_docstring", "postprocess_config",
+]  # fmt: skip
 
 _SWITCHES = {
     "tf32", "fp16", "int8", "fp8", "bf16", "use_dla", "allow_gpu_fallback", "sparse_weights", "refittable",
@@ -54,19 +59,31 @@ class CreateConfig(BaseLoader[Any]):
         tf32: bool | None = None,
         fp16: bool | None = None,
         int8: bool | None = None,
-        profiles: Sequence[Profile] | None = None,
+        fp8: bool | None = None,
+        bf16: bool | None = None,
         calibrator: Any = None,
-        load_timing_cache: str | None = None,
-        algorithm_selector: Any = None,
-        progress_monitor: Any = None,
-        **options: Any,
+        use_dla: bool | None = None,
+        allow_gpu_fallback: bool | None = None,
+        **kwargs: Any,
     ) -> None:
+        given = dict(kwargs)
+        profiles = given.pop("profiles", None)
         self.profiles = [Profile()] if profiles is None else list(profiles)
         self.calibrator = calibrator
-        self.load_timing_cache = load_timing_cache
-        self.algorithm_selector = algorithm_selector
-        self.progress_monitor = progress_monitor
-        self.options = _options({"tf32": tf32, "fp16": fp16, "int8": int8, **options})
+        self.load_timing_cache = self.timing_cache_path = given.pop("load_timing_cache", None)
+        self.algorithm_selector = given.pop("algorithm_selector", None)
+        self.progress_monitor = given.pop("progress_monitor", None)
+        switches = {"tf32": tf32, "fp16": fp16, "int8": int8, "fp8": fp8, "bf16": bf16, "use_dla": use_dla}
+        self.options = _options({**switches, "allow_gpu_fallback": allow_gpu_fallback, **given})
+        if calibrator is not None and not int8:
+            G_LOGGER.warning("A calibrator was provided to `CreateConfig`, but int8 mode was not enabled: int8=True?")
+
+    def __getattr__(self, name: str) -> Any:
+        """What an option was given as or, if it was not, its default."""
+        options = self.__dict__.get("options")
+        if name.startswith("_") or options is None or _NAMES.get(name, name) not in options.__struct_fields__:
+            raise AttributeError(name)
+        return getattr(options, _NAMES.get(name, name))
 
     def without_precision(self) -> "CreateConfig":
         """The same, no precision below FP32 asked for."""
@@ -78,8 +95,8 @@ class CreateConfig(BaseLoader[Any]):
         trt = tensorrt()
         config = builder.create_builder_config()
         configs.apply(trt, builder, config, self.options, by_flags=True, tell=tell)
-        profiles = self._add_profiles(builder, network, config)
-        if self.options.int8 and self.calibrator is not None:
+        profiles = [] if network is None else self._add_profiles(builder, network, config)
+        if self.options.int8 and self.calibrator is not None and profiles:
             calibrate_with(self.calibrator, network, config, profiles[0])
         if not self._select_tactics(config):
             self._use_timing_cache(config)
@@ -136,23 +153,20 @@ def _name(enumerator: Any) -> str:
 
 
 class PostprocessConfig(BaseLoader[Any]):
-    """Calls `func(builder=…, network=…, config=…)` on a config, made by a loader or given."""
+    """Calls `func(builder, network, config)` on a config, made by a loader or given."""
 
     def __init__(self, config: Any, func: Callable[..., Any]) -> None:
+        if not callable(func):
+            G_LOGGER.critical(f"Object {func} (of type {type(func)}) is not a callable.")
         self.config = config
         self.func = func
 
     def call_impl(self, builder: Any, network: Any) -> Any:
         config = self.config(builder, network) if callable(self.config) else self.config
-        self.func(builder=builder, network=network, config=config)
+        if network is not None:
+            self.func(builder, network, config)
         return config
 
 
-def create_config(builder: Any, network: Any, *args: Any, **options: Any) -> Any:
-    """`CreateConfig` at once."""
-    return CreateConfig(*args, **options)(builder, network)
-
-
-def postprocess_config(builder: Any, network: Any, config: Any, func: Callable[..., Any]) -> Any:
-    """`PostprocessConfig` at once."""
-    return PostprocessConfig(config, func)(builder, network)
+create_config = immediate(CreateConfig)
+postprocess_config = immediate(PostprocessConfig)

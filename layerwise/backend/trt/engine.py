@@ -18,8 +18,8 @@ from layerwise.backend.trt.lowering import network_and_config
 from layerwise.backend.trt.tactics import save_tactics
 
 
-class EngineBytesFromNetwork(BaseLoader[bytes]):
-    """Builds a serialised engine.
+class EngineBytesFromNetwork(BaseLoader[Any]):
+    """Builds a serialised engine, a trt.IHostMemory: `bytes(…)` or `memoryview(…)` of it are its bytes.
 
     network: (builder, network) or with the parser third, or a loader of it; config: a builder config or a loader that
     takes (builder, network), CreateConfig() by default; save_timing_cache: a file. LayerwiseError with TensorRT's own
@@ -31,9 +31,9 @@ class EngineBytesFromNetwork(BaseLoader[bytes]):
     ) -> None:
         self.network = network
         self.config = CreateConfig() if config is None else config
-        self.save_timing_cache = save_timing_cache
+        self.save_timing_cache = self.timing_cache_path = save_timing_cache
 
-    def call_impl(self) -> bytes:
+    def call_impl(self) -> Any:
         builder, network, config = network_and_config(self.network, self.config)
         MESSAGES.reason("")
         plan = builder.build_serialized_network(network, config)
@@ -43,29 +43,37 @@ class EngineBytesFromNetwork(BaseLoader[bytes]):
         save_tactics(config)
         if self.save_timing_cache:
             save_timing_cache(config, Path(self.save_timing_cache))
-        return bytes(memoryview(plan))
+        return plan
 
 
 class EngineFromBytes(BaseLoader[Any]):
-    """An engine of its bytes. runtime: a `trt.Runtime`, or a loader of one, instead of TensorRT's full one."""
+    """An engine of its bytes. runtime: a `trt.Runtime`, or a loader of one, instead of TensorRT's full one.
 
-    def __init__(self, serialized_engine: Lazy[bytes], runtime: Any = None) -> None:
+    dla_workspace_allocation_strategy: trt.DLAWorkspaceAllocationStrategy, TensorRT 11. UsageError on 10.
+    """
+
+    def __init__(
+        self, serialized_engine: Lazy[bytes], runtime: Any = None, dla_workspace_allocation_strategy: Any = None
+    ) -> None:
         self.data = serialized_engine
         self.runtime = runtime
+        self.strategy = dla_workspace_allocation_strategy
 
     def call_impl(self) -> Any:
-        return _loaded(bytes(memoryview(value_of(self.data))), "the engine", self.runtime)
+        return _loaded(bytes(memoryview(value_of(self.data))), "the engine", self.runtime, self.strategy)
 
 
 class EngineFromPath(BaseLoader[Any]):
-    """An engine of a file."""
+    """An engine of a file, or of a loader of its path. Otherwise as EngineFromBytes."""
 
-    def __init__(self, path: str, runtime: Any = None) -> None:
+    def __init__(self, path: Lazy[str], runtime: Any = None, dla_workspace_allocation_strategy: Any = None) -> None:
         self.path = path
         self.runtime = runtime
+        self.strategy = dla_workspace_allocation_strategy
 
     def call_impl(self) -> Any:
-        return _loaded(read_engine(Path(self.path)), self.path, self.runtime)
+        path = value_of(self.path)
+        return _loaded(read_engine(Path(path)), path, self.runtime, self.strategy)
 
 
 class EngineFromNetwork(EngineBytesFromNetwork):
@@ -77,12 +85,14 @@ class EngineFromNetwork(EngineBytesFromNetwork):
         config: Any = None,
         save_timing_cache: str | None = None,
         runtime: Any = None,
+        dla_workspace_allocation_strategy: Any = None,
     ) -> None:
         super().__init__(network, config, save_timing_cache)
         self.runtime = runtime
+        self.strategy = dla_workspace_allocation_strategy
 
     def call_impl(self) -> Any:
-        return _loaded(super().call_impl(), "the engine just built", self.runtime)
+        return _loaded(bytes(memoryview(super().call_impl())), "the engine just built", self.runtime, self.strategy)
 
 
 class LoadRuntime(BaseLoader[Any]):
@@ -99,6 +109,19 @@ class LoadRuntime(BaseLoader[Any]):
         return runtime
 
 
+class BufferFromEngine(BaseLoader[Any]):
+    """Serialises an engine into TensorRT's own memory, a trt.IHostMemory."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+
+    def call_impl(self) -> Any:
+        plan = value_of(self.engine).serialize()
+        if plan is None:
+            raise LayerwiseError(f"TensorRT cannot serialise the engine: {MESSAGES.reason('it says no more')}")
+        return plan
+
+
 class BytesFromEngine(BaseLoader[bytes]):
     """Serialises an engine."""
 
@@ -106,10 +129,7 @@ class BytesFromEngine(BaseLoader[bytes]):
         self.engine = engine
 
     def call_impl(self) -> bytes:
-        plan = value_of(self.engine).serialize()
-        if plan is None:
-            raise LayerwiseError(f"TensorRT cannot serialise the engine: {MESSAGES.reason('it says no more')}")
-        return bytes(memoryview(plan))
+        return bytes(memoryview(BufferFromEngine(self.engine)()))
 
 
 class SaveEngine(BaseLoader[Any]):
@@ -134,13 +154,17 @@ def _raise_kept(config: Any) -> None:
             raise error
 
 
-def _loaded(data: bytes, source: object, runtime: Any) -> Any:
+def _loaded(data: bytes, source: object, runtime: Any, strategy: Any) -> Any:
     trt = tensorrt()
     load_plugins(trt, get_trt_logger(), [])
     if runtime is None:
-        return load_engine(trt, data, source, MESSAGES, RunOptions()).engine
+        workspace = None if strategy is None else str(getattr(strategy, "name", strategy))
+        return load_engine(trt, data, source, MESSAGES, RunOptions(dla_workspace=workspace)).engine
     MESSAGES.reason("")
-    engine = value_of(runtime).deserialize_cuda_engine(data)
+    given = value_of(runtime)
+    if strategy is not None:
+        given.dla_workspace_allocation_strategy = strategy
+    engine = given.deserialize_cuda_engine(data)
     if engine is None:
         raise LayerwiseError(f"{shown(str(source))} cannot be loaded: {MESSAGES.reason('it says no more')}")
     return engine
@@ -152,4 +176,5 @@ engine_from_path = immediate(EngineFromPath)
 engine_from_network = immediate(EngineFromNetwork)
 load_runtime = immediate(LoadRuntime)
 bytes_from_engine = immediate(BytesFromEngine)
+buffer_from_engine = immediate(BufferFromEngine)
 save_engine = immediate(SaveEngine)

@@ -18,9 +18,13 @@ MESSAGES = Messages(_say, verbose=True)
 """What TensorRT said, of which errors tell the reason when something fails."""
 
 
-@functools.cache
 def get_trt_logger() -> Any:
     """The `trt.ILogger` that loaders use. MissingDependency without TensorRT."""
+    return _logger()
+
+
+@functools.cache
+def _logger() -> Any:
     return make_logger(tensorrt(), MESSAGES)
 
 

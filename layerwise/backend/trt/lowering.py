@@ -11,6 +11,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.temporary import temporary_folder
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.torch_bridge import is_tensor, to_array
 from layerwise._tool.backends.trt.building.config import in_graph, reduces
 from layerwise._tool.backends.trt.capabilities import able
 from layerwise._tool.backends.trt.inference.late import described
@@ -21,7 +22,7 @@ from layerwise.backend.base import value_of
 from layerwise.backend.trt.calibrator import EMPTY, GraphCalibrator
 from layerwise.backend.trt.config import CreateConfig
 from layerwise.backend.trt.logger import tell
-from layerwise.backend.trt.network import NetworkFromOnnx
+from layerwise.backend.trt.network import BaseNetworkFromOnnx
 from layerwise.backend.trt.postprocess import PostprocessNetwork
 from layerwise.common import TensorMetadata
 from layerwise.cuda import DeviceView
@@ -31,11 +32,15 @@ from layerwise.json import save_json
 def network_and_config(network: Any, config: Any) -> tuple[Any, Any, Any]:
     """Builder, network and config of loaders or of what they gave.
 
-    On TensorRT 11 the precision that a CreateConfig asks for goes into the graph of a NetworkFromOnnx loader, also one
-    whose network is changed by loaders of ours.
+    On TensorRT 11 the precision that a CreateConfig asks for goes into the graph of a BaseNetworkFromOnnx loader, also
+    of one whose network is changed by loaders of ours.
     """
     source, changes = _source(network)
-    if isinstance(source, NetworkFromOnnx) and isinstance(config, CreateConfig) and not able(tensorrt(), "fp16_flag"):
+    if (
+        isinstance(source, BaseNetworkFromOnnx)
+        and isinstance(config, CreateConfig)
+        and not able(tensorrt(), "fp16_flag")
+    ):
         made = _lowered(source, config)
         for change in changes:
             change(network=made[1])
@@ -55,7 +60,7 @@ def _source(network: Any) -> tuple[Any, list[Callable[..., Any]]]:
     return network, changes
 
 
-def _lowered(network: NetworkFromOnnx, config: CreateConfig) -> Any:
+def _lowered(network: BaseNetworkFromOnnx, config: CreateConfig) -> Any:
     hand_over()
     model, options = network.model(), TrtOptions(config=config.options)
     if not reduces(options):
@@ -89,4 +94,6 @@ def _calibrated(options: ConfigOptions, calibrator: Any, model: Loadable) -> Ite
 def _array(value: Any) -> Any:
     if isinstance(value, int):
         raise UsageError("calibration on TensorRT 11 needs arrays or DeviceViews, not addresses on the device")
+    if is_tensor(value):
+        return to_array(value)
     return value.numpy() if isinstance(value, DeviceView) else value

@@ -1,5 +1,6 @@
 """Changing a network before it is built: outputs, precisions, types and formats."""
 
+import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -8,8 +9,10 @@ from layerwise._tool.backends.trt.building.typing import set_types
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import NetworkOptions, TrtOptions
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
+from layerwise.backend.trt import networks
 from layerwise.backend.trt.logger import tell
 from layerwise.constants import MARK_ALL
+from layerwise.logger import G_LOGGER
 
 Network = tuple[Any, ...]
 """Builder, network and perhaps parser."""
@@ -19,9 +22,11 @@ class PostprocessNetwork(BaseLoader[Network]):
     """Calls `func(network=…)` on a network and returns what the loader of the network does."""
 
     def __init__(self, network: Lazy[Network], func: Callable[..., Any], name: str | None = None) -> None:
+        if not callable(func):
+            G_LOGGER.critical(f"Object {func} (of type {type(func)}) is not a callable.")
         self.network = network
         self.func = func
-        self.name = name or getattr(func, "__name__", "")
+        self.name = getattr(func, "__name__", str(func)) if name is None else name
 
     def call_impl(self) -> Network:
         made = value_of(self.network)
@@ -32,8 +37,8 @@ class PostprocessNetwork(BaseLoader[Network]):
 class ModifyNetworkOutputs(PostprocessNetwork):
     """Makes other tensors the outputs of a network.
 
-    outputs: names, or MARK_ALL; exclude_outputs: names that are none; mark_layer_types: `trt.LayerType`s or their
-    names, the outputs of such layers.
+    outputs: names and patterns, or MARK_ALL; exclude_outputs: such that are none; mark_layer_types: `trt.LayerType`s or
+    their names, the outputs of such layers.
     """
 
     def __init__(
@@ -49,9 +54,17 @@ class ModifyNetworkOutputs(PostprocessNetwork):
         self.types = list(mark_layer_types or [])
 
     def _mark(self, network: Any) -> None:
-        wanted = ["*"] if self.outputs == MARK_ALL else list(self.outputs or [])
+        known = list(networks.get_all_tensors(network) | networks.get_all_io_tensors(network))
+        wanted = ["*"] if self.outputs == MARK_ALL else _expanded(self.outputs or [], known)
         typed = made_by(tensorrt(), network, [_name(kind) for kind in self.types])
-        mark_outputs(network, wanted, self.exclude_outputs, typed)
+        mark_outputs(network, wanted, _expanded(self.exclude_outputs, known), typed)
+
+
+def _expanded(names: Sequence[str], known: Sequence[str]) -> list[str]:
+    found = {
+        name: None for text in names for name in ([text] if text in known else fnmatch.filter(known, text) or [text])
+    }
+    return list(found)
 
 
 class SetLayerPrecisions(PostprocessNetwork):
@@ -77,6 +90,21 @@ class SetTensorFormats(PostprocessNetwork):
         super().__init__(network, _setter(tensor_formats={n: [_name(v) for v in some] for n, some in given.items()}))
 
 
+class SetDecomposableAttentions(PostprocessNetwork):
+    """Lets TensorRT take attentions apart where it has no kernel for them as a whole."""
+
+    def __init__(self, network: Lazy[Network]) -> None:
+        super().__init__(network, self._set, "SetDecomposableAttentions")
+
+    def _set(self, network: Any) -> None:
+        trt = tensorrt()
+        kind = getattr(trt.LayerType, "ATTENTION_INPUT", None)
+        for layer in (network.get_layer(index) for index in range(network.num_layers)):
+            if kind is not None and layer.type == kind:
+                layer.__class__ = trt.IAttentionInputLayer
+                layer.attention.decomposable = True
+
+
 class MarkDebug(PostprocessNetwork):
     """Marks tensors that a debug listener hears of."""
 
@@ -99,3 +127,4 @@ set_layer_precisions = immediate(SetLayerPrecisions)
 set_tensor_datatypes = immediate(SetTensorDatatypes)
 set_tensor_formats = immediate(SetTensorFormats)
 mark_debug = immediate(MarkDebug)
+set_decomposable_attentions = immediate(SetDecomposableAttentions)

@@ -22,7 +22,7 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.saving import Savers
 from layerwise._tool.debugtools.triage.finding import JobFolders
-from layerwise.comparator.comparator import _save_blobs
+from layerwise.comparator.running import save_blobs
 
 Content = dict[str, bytes]
 FEED = {"x": np.arange(4, dtype=np.float32), "y": np.ones((2, 2), np.int64)}
@@ -59,7 +59,7 @@ def blobs(target: Path) -> None:
 
 
 def blobs_of_the_api(target: Path) -> None:
-    _save_blobs(str(target), [FEED] * 3)
+    save_blobs(str(target), [FEED] * 3)
 
 
 def plots(target: Path) -> None:
