@@ -133,6 +133,8 @@ array.dispatch(num_arrays=2)(lambda: {"numpy": lambda a, b: a + b})(np.ones(1), 
 comp_util.str_histogram(np.arange(20.0)), comp_util.str_histogram(np.array([True])), comp_util.str_histogram(np.ones(3), (5, 6))
 comp_util.str_output_stats(np.arange(6.0).reshape(2, 3), "runner"), comp_util.str_output_stats(np.array([True, False]))
 comp_util.str_output_stats(np.array([], np.float32))
+comp_util.str_output_stats(np.sqrt(np.arange(40000.0, dtype=np.float32)).reshape(200, 200))
+comp_util.str_output_stats(np.append(np.arange(20000.0, dtype=np.float32), np.float32("inf")))
 """,
     "func": """
 func.extend(lambda: 3)(lambda a: a + 1)()
