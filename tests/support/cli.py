@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from support import forkserver
@@ -14,16 +15,18 @@ LIMIT = 120
 
 def layerwise(*words: str | Path, cwd: Path, **options: object) -> Done:
     """Run `layerwise WORDS` in `cwd`: a fork of what has imported it, or, with options of subprocess, a new Python."""
-    if options:
-        return fresh_layerwise(*words, cwd=cwd, **options)
+    return fresh_layerwise(*words, cwd=cwd, **options) if options else _forked("layerwise", words, cwd)
+
+
+def _forked(program: str, words: Sequence[str | Path], cwd: Path) -> Done:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, Path(os.devnull).open() as nothing:
         streams = (nothing.fileno(), out.fileno(), err.fileno())
-        program = forkserver.start([*map(str, words)], cwd, os.environ, streams)
+        running = forkserver.start([*map(str, words)], cwd, os.environ, streams, program=program)
         try:
-            code = program.wait(LIMIT)
+            code = running.wait(LIMIT)
         finally:
-            program.kill()
-        return Done(["layerwise", *words], code, *map(_text, (out, err)))
+            running.kill()
+        return Done([program, *map(str, words)], code, *map(_text, (out, err)))
 
 
 def fresh_layerwise(*words: str | Path, cwd: Path, **options: object) -> Done:
@@ -32,8 +35,8 @@ def fresh_layerwise(*words: str | Path, cwd: Path, **options: object) -> Done:
 
 
 def polygraphy(*words: str | Path, cwd: Path) -> Done:
-    """Run the real Polygraphy in `cwd`."""
-    return _run([str(Path(sys.executable).with_name("polygraphy")), *map(str, words)], cwd)
+    """Run the real Polygraphy in `cwd`: a fork of what has imported it."""
+    return _forked("polygraphy", words, cwd)
 
 
 def _run(command: list[str], cwd: Path, **options: object) -> Done:

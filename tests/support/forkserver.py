@@ -73,15 +73,16 @@ class Forked:
 def start(
     words: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Sequence[int], *, terminal: str = "",
     before: str = "", limits: Mapping[int, int] | None = None, uid: int = 0, gone: bool = False,
+    program: str = "layerwise",
 ) -> Forked:  # fmt: skip
-    """Run `layerwise WORDS` on three descriptors.
+    """Run `layerwise WORDS`, or the real Polygraphy, on three descriptors.
 
     terminal: not empty: they are a terminal, which it gets for its own; HANGUP_OFF ignores SIGHUP, as nohup does.
     before: what the program does to itself first, as text of Python. limits: of resource.setrlimit, soft and hard.
     uid: not 0: the user to become, which only root can. gone: `cwd` is removed once the program stands in it.
     """
     asked = socket.socket(socket.AF_UNIX)
-    asked.connect(_address())
+    asked.connect(_address(program))
     order: dict[str, Any] = {"words": list(words), "cwd": str(cwd), "env": dict(env), "terminal": terminal}
     order |= {"limits": list((limits or {}).items()), "uid": uid, "gone": gone, "before": before, "umask": _umask()}
     message = json.dumps(order).encode()
@@ -98,19 +99,23 @@ def _umask() -> int:
 
 def start_server() -> None:
     """Have the server there before threads ask for it."""
-    _address()
+    _address("layerwise")
 
 
 @cache
-def _address() -> str:
-    """Where this process's server listens; it leaves with this process."""
+def _address(program: str) -> str:
+    """Where this process's server of a program listens; it leaves with this process."""
     folder = tempfile.TemporaryDirectory(prefix="forks")
     address = f"{folder.name}/socket"
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("LAYERWISE_", "TEXTUAL"))}
     environment["LC_ALL"] = "C.UTF-8"
     server = subprocess.Popen(
-        [sys.executable, __file__, address], stdin=subprocess.PIPE, env=environment, cwd=ROOT, start_new_session=True
-    )
+        [sys.executable, __file__, address, program],
+        stdin=subprocess.PIPE,
+        env=environment,
+        cwd=ROOT,
+        start_new_session=True,
+    )  # fmt: skip
     atexit.register(_leave, server, folder)
     while not Path(address).exists():
         assert server.poll() is None, "the server of forks ended"
@@ -193,7 +198,7 @@ def _become(order: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     os.environ.clear()
     os.environ.update(order["env"])
     sys.path[:] = [str(order["cwd"]), *os.environ.get("PYTHONPATH", "").split(os.pathsep), *SITE]
-    sys.argv = ["layerwise", *order["words"]]
+    sys.argv = [PROGRAM, *order["words"]]
     _open_streams()
     exec(order["before"], {})
     _confine(order)
@@ -219,13 +224,13 @@ def _open_streams() -> None:
 
 
 def _run() -> NoReturn:
-    """What `python -m layerwise` does, and the interpreter at its end."""
+    """What the program's script does, and the interpreter at its end."""
     code = 1
     try:
         code = main()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 0
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
@@ -243,7 +248,12 @@ if __name__ == "__main__":
     from support.forked import ForkedWorker
 
     from layerwise._tool.backends.jobs.processes import supervise
-    from layerwise._tool.tui.__main__ import main
 
-    importlib.import_module("support.everything")
+    PROGRAM = sys.argv[2]
+    if PROGRAM == "polygraphy":
+        from support.every_tool import main
+    else:
+        from layerwise._tool.tui.__main__ import main
+
+        importlib.import_module("support.everything")
     serve(sys.argv[1])
