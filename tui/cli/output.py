@@ -11,7 +11,7 @@ def replaces(output: str | Path | None, read: Iterable[str | Path | None], overw
     """True: what is at `output` may be replaced. UsageError for a file among those `read`, without `overwrite`."""
     if output is None or overwrite or not Path(output).exists():
         return True
-    for path in [Path(name) for name in read if name]:
+    for path in (Path(name) for name in read if name):
         if path.exists() and path.samefile(output):
             raise UsageError(f"{shown(str(output))} is read by this command: choose another name, or say --overwrite")
     return True
