@@ -60,6 +60,19 @@ def markers_of(path: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
+_SHARED = re.compile(r'scope="(?:module|session)"|\bbig_home\b')
+_TRT_SCRIPTS = re.compile(r"\bin_fake\b")
+
+
+@cache
+def group_of(path: Path) -> str:
+    """Which tests run in one process since they share what is costly to make; "" where each may run anywhere."""
+    text = path.read_text(encoding="utf-8")
+    if path.parent.name == "trt" and _TRT_SCRIPTS.search(text):
+        return "scripts on the fake TensorRT"
+    return str(path.relative_to(ROOT)) if _SHARED.search(text) else ""
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """A file whose tests `-m "not NAME and …"` leaves out is not even imported."""
     left_out = re.findall(r"\bnot (\w+)", config.getoption("markexpr") or "")
@@ -72,6 +85,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for name in markers_of(item.path):
             item.add_marker(name)
+        if group := group_of(item.path):
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

@@ -22,8 +22,7 @@ from layerwise._tool.surgery.graph.search import terms
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from layerwise._tool.surgery.model.proto import stored_bytes
-from layerwise._tool.surgery.model.graph_value import Graph
+    from layerwise._tool.surgery.model.graph_value import Graph
 
 
 class OverlayTensors(OverlayNodes):
@@ -115,7 +114,11 @@ class OverlayTensors(OverlayNodes):
         held = None if graph is None else graph.initializers.get(name)
         if graph is None or (old is not None and held is old.initializers.get(name)):
             return self._base.weight(tensor) if tensor < self._base.n_tensors else None
-        return None if held is None else ("", 0, stored_bytes(held))
+        if held is None:
+            return None
+        from layerwise._tool.surgery.model.proto import stored_bytes
+
+        return "", 0, stored_bytes(held)
 
 
 class Overlay(OverlayTensors):

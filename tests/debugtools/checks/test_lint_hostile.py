@@ -27,7 +27,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from support.linting import lint_file
 for path in map(Path, sys.argv[3:]):
     print(path.stem, "starts", flush=True)
-    started = time.monotonic()
+    started = time.process_time()
     try:
         result, report = lint_file(path)
         assert result["passed"] or report["lint_entries"], "failed without a finding"
@@ -37,7 +37,7 @@ for path in map(Path, sys.argv[3:]):
         outcome = "refused"
     except MemoryError:
         outcome = "memory"
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
     print(path.stem, outcome, flush=True)
 """
 

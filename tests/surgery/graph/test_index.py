@@ -1,5 +1,4 @@
 import os
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
+from support.cpu_time import cpu_seconds
 from support.sample_models import DATA, FLOAT, if_model, mlp, model, node_test_models
 from support.views import reached
 
@@ -252,14 +252,14 @@ def big_graph(count: int) -> onnx.ModelProto:
 
 def test_a_hundred_thousand_nodes_are_indexed_quickly(tmp_path: Path) -> None:
     index_of(big_graph(100_000), tmp_path)
-    started = time.perf_counter()
+    started = cpu_seconds()
     index = GraphIndex.open(tmp_path / "index")
-    assert time.perf_counter() - started < 0.1
+    assert cpu_seconds() - started < 0.1
     best = 9.0
     for query in ("layer.99", "relu", "e", "op:tanh !block.1"):
-        started = time.perf_counter()
+        started = cpu_seconds()
         assert index.search(query).size
-        best = min(best, time.perf_counter() - started)
+        best = min(best, cpu_seconds() - started)
     assert best < 0.1, "seconds; 2 to 20 ms on an idle machine"
     assert len(reached(99_999, index.parents)) == 99_999
 
