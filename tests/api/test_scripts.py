@@ -150,15 +150,6 @@ def test_a_script_carries_over(name: str, folder: Path) -> None:
     assert outcome(SCRIPTS[name], "layerwise", folder) == outcome(SCRIPTS[name], "polygraphy", folder)
 
 
-def test_the_public_version_is_the_distributions() -> None:
-    import tomllib
-
-    from layerwise import __version__
-
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-    assert project["project"]["version"] == __version__
-
-
 def test_saved_weights_have_the_usual_mode_and_are_written_anew(folder: Path) -> None:
     from layerwise.backend.onnx import onnx_from_path, save_onnx
 

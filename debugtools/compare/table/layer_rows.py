@@ -272,9 +272,7 @@ class ObservedRows:
         from layerwise._tool.debugtools.compare.sides.executed import Print, executed_graph, original_prints
 
         prints: dict[int, dict[str, Print]] = {}
-        for side in self._shared.model_sides:
-            if side.spec.kind != "onnxrt":
-                continue
+        for side in [each for each in self._shared.model_sides if each.spec.kind == "onnxrt"]:
             feed = feeds[side.index]
             if id(side.model) not in prints:
                 prints[id(side.model)] = original_prints(side, feed)

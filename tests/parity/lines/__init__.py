@@ -33,7 +33,7 @@ def _read() -> dict[str, list[Line]]:
 
 
 TABLE = _read()
-# needing TensorRT, which neither finds; tests/trt/test_build_lines.py sees what they do on the fake one
+# needing TensorRT, which neither finds
 TRT_TABLE = {
     "convert": build.given("m.onnx -o e.engine {}") + build.ENGINE_ONLY,
     "debug build": build.given("m.onnx --until 1 {} --check true", build.SEARCH),

@@ -1,6 +1,6 @@
 """Options of builds with TensorRT, as several commands take them. Neither program finds TensorRT: both refuse.
 
-What they do is seen on the fake one (tests/trt/test_build_lines.py).
+tests/trt shows what options do on the fake one, not for each of these lines.
 """
 
 OPTIONS = """
