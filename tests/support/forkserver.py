@@ -185,6 +185,7 @@ def _number(value: int) -> bytes:
 
 
 def _become(order: dict[str, Any], streams: Sequence[int]) -> NoReturn:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # what interrupts this function is not the program's
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.closerange(3, 64)
@@ -226,7 +227,10 @@ def _open_streams() -> None:
 def _run() -> NoReturn:
     """What the program's script does, and the interpreter at its end."""
     code = 1
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         code = main()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     except SystemExit as end:

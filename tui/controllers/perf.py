@@ -77,7 +77,7 @@ class BenchStarter:
             from layerwise._tool.tui.cli.bench.to_spec import parsed, to_bench
 
             try:
-                args = parsed([*shell_words(words), "--model", str(model)])
+                args = parsed([str(model), *shell_words(words)])
             except ValueError as error:
                 raise LayerwiseError(f"these are no options: {error}") from None
             return msgspec.structs.replace(to_bench(args).spec, profile=True)

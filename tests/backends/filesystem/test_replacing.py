@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.other_user import OTHER, as_other, needs_root, open_place
-from support.writers import WAYS, forked
+from support.writers import WAYS
 
 from layerwise._tool.backends.filesystem.files import atomic_write
 
@@ -26,13 +26,16 @@ def test_a_replaced_file_keeps_its_mode(tmp_path: Path, umask: int) -> None:
         else:
             target.mkdir()
         target.chmod(mode | 0o700 * target.is_dir())
-        assert forked(lambda: _write(function, target, umask)) == 0  # noqa: B023
+        _write(function, target, umask)
         assert stat.S_IMODE(target.stat().st_mode) == mode | 0o700 * target.is_dir(), way
 
 
 def _write(function: Callable[[Path], None], path: Path, umask: int = 0o022) -> int:
-    os.umask(umask)
-    function(path)
+    before = os.umask(umask)
+    try:
+        function(path)
+    finally:
+        os.umask(before)
     return 0
 
 
@@ -59,7 +62,7 @@ def test_a_link_stays_a_link(tmp_path: Path, link: str) -> None:
             named.symlink_to(real if link == "absolute" else os.path.relpath(real, place))
         if link != "dangling" and not real.suffix:
             real.mkdir()
-        assert forked(lambda: _write(function, named)) == 0, way  # noqa: B023
+        _write(function, named)
         assert named.is_symlink() and not real.is_symlink()
         assert real.is_dir() if not real.suffix else real.read_bytes() != b"old"
         assert not list(place.rglob("*.tmp"))
