@@ -9,6 +9,7 @@ from importlib.abc import MetaPathFinder
 from itertools import count
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,18 @@ def group_of(path: Path) -> str:
     return str(path.relative_to(ROOT)) if _SHARED.search(text) else ""
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share out groups and single tests (xdist's own groups need a part of pytest that is gone in pytest 9)."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(ROOT / nodeid.partition("::")[0]) or nodeid
+
+    return Groups(config, log)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """A file whose tests `-m "not NAME and …"` leaves out is not even imported."""
     left_out = re.findall(r"\bnot (\w+)", config.getoption("markexpr") or "")
@@ -81,13 +94,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for name in markers_of(item.path):
             item.add_marker(name)
-        if group := group_of(item.path):
-            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
