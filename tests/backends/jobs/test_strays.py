@@ -13,7 +13,9 @@ from support import forkserver
 from support.debugging import saved
 from support.jobs import alive, jobs_home, kill, pids_of, submit, submit_warm, until
 from support.models import mlp
+from support.writers import forked
 
+from layerwise._tool.backends.jobs.processes import control
 from layerwise._tool.backends.jobs.processes.control import python, tagged
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 
@@ -75,6 +77,26 @@ def test_stray_children_of_a_killed_detached_job_die(
     if victim == "both" and alive(worker):
         kill(worker)
     _gone_at_once([worker, *children.values()])
+
+
+def test_stray_children_die_if_the_supervisor_is_killed_while_it_starts_the_worker(tmp_path: Path) -> None:
+    (tmp_path / "check.py").write_text(_CHECK)
+    told, spawn = tmp_path / "pids", control.spawn
+
+    def killed_after_the_worker(command: list[str], env: dict[str, str], **options: object) -> int:
+        if f"{control.__package__}.worker" in command:
+            spawn([sys.executable, str(tmp_path / "check.py"), str(told)], env, **options)  # type: ignore[arg-type]
+            until(told.exists)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return spawn(command, env, **options)  # type: ignore[arg-type]
+
+    def start() -> int:
+        control.spawn = killed_after_the_worker  # type: ignore[assignment]
+        control.start_worker("no.actions", tmp_path, 1, dict(os.environ), [])
+        return 0
+
+    assert forked(start) == -signal.SIGKILL
+    _gone_at_once(list(json.loads(told.read_text()).values()))
 
 
 @pytest.mark.parametrize("what", ["reduce", "bisect", "repeat"])
