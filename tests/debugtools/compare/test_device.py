@@ -88,7 +88,7 @@ def example(size: int, first: np.dtype[Any], second: np.dtype[Any], seed: int) -
 @pytest.mark.parametrize("first", TYPES, ids=str)
 @pytest.mark.parametrize("second", TYPES, ids=str)
 def test_every_pair_of_types_and_many_sizes(on_cpu: MetricsOnCpu, first: np.dtype[Any], second: np.dtype[Any]) -> None:
-    sizes = (1, 7, 8, 9, 2047, TILE, 3 * TILE + 11)
+    sizes = (1, 7, 8, 9, 2047, TILE, 3 * TILE + 11) if first == second else (9, TILE + 1)
     arrays = [example(size, first, second, size) for size in sizes]
     found = compare_tensors(on_cpu, [(tensor(a), tensor(b), RULE) for a, b in arrays], METRICS)
     for result, (a, b) in zip(found, arrays, strict=True):
