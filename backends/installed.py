@@ -70,13 +70,12 @@ def packages() -> list[Package]:
 
 def onnxruntime() -> OnnxRuntime | None:
     """Return which onnxruntime there is, without importing it; None if there is none."""
-    folders = [Path(folder) / "onnxruntime" for folder in sys.path if folder]
-    folder = next((folder for folder in folders if folder.is_dir()), None)
-    if folder is None:
+    folders = [folder for folder in (Path(entry) / "onnxruntime" for entry in sys.path if entry) if _is_there(folder)]
+    if not folders:
         return None
-    names = tuple(dict.fromkeys(name for place in folders if place.is_dir() for name in _distributions(place.parent)))
-    whole = (folder / "__init__.py").is_file() and (folder / "capi" / "_pybind_state.py").is_file()
-    return OnnxRuntime(names, _cuda_of(folder), whole)
+    names = tuple(dict.fromkeys(name for folder in folders for name in _distributions(folder.parent)))
+    whole = all(_is_there(folders[0] / part) for part in ("__init__.py", "capi/_pybind_state.py"))
+    return OnnxRuntime(names, _cuda_of(folders[0]), whole)
 
 
 def doubled() -> str:
@@ -141,16 +140,27 @@ def _distributions(folder: Path) -> Iterator[str]:
     """The distributions of a folder of `sys.path` that installed the package onnxruntime, as "name version"."""
     for record in sorted(folder.glob("*.dist-info/RECORD")):
         name, _, version = record.parent.name.removesuffix(".dist-info").partition("-")
-        if "onnxruntime" in name or name.startswith("ort"):
-            text = record.read_text(encoding="utf-8", errors="replace")
-            if re.search(r"^onnxruntime/__init__\.py,", text, re.MULTILINE):
-                yield f"{name.replace('_', '-')} {version}"
+        ours = "onnxruntime" in name or name.startswith("ort")
+        if ours and re.search(r"^onnxruntime/__init__\.py,", _text(record), re.MULTILINE):
+            yield f"{name.replace('_', '-')} {version}"
 
 
 def _cuda_of(folder: Path) -> tuple[int, int] | None:
-    try:
-        text = (folder / "capi" / "build_and_package_info.py").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    found = _CUDA.search(text)
+    found = _CUDA.search(_text(folder / "capi" / "build_and_package_info.py"))
     return (int(found[1]), int(found[2])) if found else None
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something can be seen there: what this user may not look into holds nothing that could be imported."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def _text(path: Path) -> str:
+    """What a file says, "" if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -11,8 +11,11 @@ import onnx
 import pytest
 from support import models
 from support.cli import Done, fresh_layerwise
+from support.other_user import as_other, needs_root, open_place
 
 from layerwise._tool.backends import installed
+
+__all__ = ["open_place"]
 
 INSTALLED = str(Path(__file__).parents[2] / ".editable")
 
@@ -125,3 +128,20 @@ def test_the_driver_of_this_machine_is_the_librarys() -> None:
         assert installed.driver_cuda() is None
     else:
         assert installed.driver_cuda() is not None
+
+
+@needs_root
+def test_folders_that_cannot_be_looked_into_hold_nothing(
+    open_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, opened = open_place / "closed", open_place / "opened"
+    put(closed, "onnxruntime-1.30.0")
+    put(opened, "onnxruntime-gpu-1.31.1")
+    closed.chmod(0o700)
+    monkeypatch.setattr(sys, "path", [str(closed), str(opened)])
+
+    def look() -> int:
+        found = installed.onnxruntime()
+        return 0 if found is not None and found.names == ("onnxruntime-gpu 1.31.1",) else 1
+
+    assert as_other(look) == 0
