@@ -131,9 +131,7 @@ def test_the_driver_of_this_machine_is_the_librarys() -> None:
 
 
 @needs_root
-def test_folders_that_cannot_be_looked_into_hold_nothing(
-    open_place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_that_cannot_be_looked_into_hold_nothing(open_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed, opened = open_place / "closed", open_place / "opened"
     put(closed, "onnxruntime-1.30.0")
     put(opened, "onnxruntime-gpu-1.31.1")
