@@ -155,7 +155,7 @@ def _enter(spec: dict[str, Any]) -> None:
 def _report(context: JobContext, error: BaseException) -> int:
     """Write the card of an action that raised, with the reserve's space if the disk is full."""
     kind, summary, more = _classify(error)
-    detail = _traceback(error) if kind in ("exception", "oom") else ""
+    detail = _traceback(error) if kind == "exception" else ""
     card = make_card(context.folder, kind, summary, detail, **more)
     for last_try in (False, True):
         try:
