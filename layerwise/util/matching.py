@@ -4,10 +4,11 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from fnmatch import fnmatch
+from fnmatch import fnmatch, fnmatchcase
 from types import TracebackType
 from typing import Any
 
+from layerwise._tool.backends.text import shown
 from layerwise.logger import G_LOGGER
 
 _PACKAGE = __name__.partition(".")[0]
@@ -160,3 +161,17 @@ def getattr_nested(obj: Any, attr: str) -> Any:
 def try_getattr(obj: Any, attr: str, default: Any = None) -> Any:
     """An attribute, or `default` where there is none."""
     return getattr(obj, attr, default)
+
+
+def expand_wildcards(names: Iterable[str], known: Sequence[str]) -> list[str]:
+    """Names, of which patterns are those that match them."""
+    found: list[str] = []
+    for name in names:
+        if name in known or not contains_wildcard(name.replace("!", "")):
+            found.append(name)
+            continue
+        hits = [each for each in known if fnmatchcase(each, name)]
+        if not hits:
+            G_LOGGER.warning(f"No tensors matched wildcard pattern: '{shown(name, 120)}'")
+        found += hits
+    return unique_list(found)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,8 @@ from layerwise.common import TensorMetadata
 from layerwise.datatype import DataType
 from layerwise.logger import G_LOGGER, LogMode
 from layerwise.mod.importer import lazy_import
-from layerwise.util import contains_wildcard, unique_list
+from layerwise.util import unique_list
+from layerwise.util.matching import expand_wildcards
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto
@@ -42,20 +42,6 @@ def all_tensor_names(model: "ModelProto", include_inputs: bool | None = None) ->
     return unique_list(names + ([value.name for value in model.graph.input] if include_inputs else []))
 
 
-def _expanded(names: Iterable[str], known: Sequence[str]) -> list[str]:
-    """Names, of which patterns are those that match them."""
-    found: list[str] = []
-    for name in names:
-        if name in known or not contains_wildcard(name.replace("!", "")):
-            found.append(name)
-            continue
-        hits = [each for each in known if fnmatchcase(each, name)]
-        if not hits:
-            G_LOGGER.warning(f"No tensors matched wildcard pattern: '{shown(name, 120)}'")
-        found += hits
-    return unique_list(found)
-
-
 def _need(names: Sequence[str], model: "ModelProto") -> None:
     known = {*all_tensor_names(model, include_inputs=True), *output_names(model)}
     known |= {name for node in model.graph.node for name in node.output}
@@ -68,7 +54,7 @@ def mark_outputs(model: "ModelProto", outputs: Sequence[str]) -> "ModelProto":
     """Make tensors, by names and patterns, the outputs in place of others. UsageError for one that there is not."""
     from layerwise._tool.debugtools.compare.sides.save_model import set_outputs
 
-    names = _expanded(outputs, unique_list([*all_tensor_names(model), *output_names(model)]))
+    names = expand_wildcards(outputs, unique_list([*all_tensor_names(model), *output_names(model)]))
     if not names:
         G_LOGGER.critical("No outputs were selected. Please check your wildcard patterns.")
     _need(names, model)
@@ -98,7 +84,7 @@ def mark_by_op_type(model: "ModelProto", op_types: Sequence[str]) -> "ModelProto
 
 def unmark_outputs(model: "ModelProto", outputs: Sequence[str]) -> "ModelProto":
     """Make tensors, by names and patterns, outputs no more. UsageError for one that there is not."""
-    left_out = _expanded(outputs, unique_list([*all_tensor_names(model), *output_names(model)]))
+    left_out = expand_wildcards(outputs, unique_list([*all_tensor_names(model), *output_names(model)]))
     _need(left_out, model)
     kept = [value for value in model.graph.output if value.name not in left_out]
     del model.graph.output[:]

@@ -1,8 +1,7 @@
 """Networks: their tensors and layers, and marking outputs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from typing import Any
 
 from layerwise._tool.backends.text import shown
@@ -10,7 +9,8 @@ from layerwise._tool.backends.trt.library import tensorrt
 from layerwise.common import TensorMetadata
 from layerwise.datatype import DataType
 from layerwise.logger import G_LOGGER, LogMode
-from layerwise.util import check_sequence_contains, is_shape_dynamic, unique_list
+from layerwise.util import check_sequence_contains, is_shape_dynamic
+from layerwise.util.matching import expand_wildcards
 
 Described = tuple[list[str], TensorMetadata]
 _LOOP_BEGINS, _LOOP_ENDS = ("TRIP_LIMIT", "ITERATOR", "RECURRENCE"), ("LOOP_OUTPUT",)
@@ -107,23 +107,10 @@ def get_all_io_tensors(network: Any) -> dict[str, Any]:
     return {tensor.name: tensor for tensor in (*_inputs(network), *_outputs(network)) if tensor is not None}
 
 
-def _expanded(names: Iterable[str], known: Sequence[str]) -> list[str]:
-    found: list[str] = []
-    for name in names:
-        if name in known or not any(char in name for char in "*?[]"):
-            found.append(name)
-            continue
-        hits = [each for each in known if fnmatchcase(each, name)]
-        if not hits:
-            G_LOGGER.warning(f"No tensors matched wildcard pattern: '{shown(name, 120)}'")
-        found += hits
-    return unique_list(found)
-
-
 def _chosen(network: Any, outputs: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
     """All tensors, and the names that were asked for. PolygraphyException for one that there is not."""
     tensors = get_all_tensors(network) | get_all_io_tensors(network)
-    names = _expanded(outputs, list(tensors))
+    names = expand_wildcards(outputs, list(tensors))
     check_sequence_contains(tensors, names, "the network", "outputs", check_extra=False)
     return tensors, names
 
