@@ -51,7 +51,7 @@ class ForkedWorker(WorkerProcess):
 
 def _become_worker(actions: str, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> NoReturn:
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
+    for number in (signal.SIGINT, signal.SIGQUIT):  # SIGPIPE stays ignored, as in every Python
         signal.signal(number, signal.SIG_DFL)
     os.environ.update(env)
     _write_to(folder / LOG)

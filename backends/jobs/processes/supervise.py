@@ -57,7 +57,7 @@ class Supervision:
         self.sleeper = Sleeper()
         self._on_event = on_event
         self._delivery: EventDelivery | None = None
-        self._telling_error: BaseException | None = None
+        self._no_thread = False
         self._spare = spare
         self._spec = raw_spec(folder)
         keep_private(folder.parents[1])
@@ -95,8 +95,9 @@ class Supervision:
     def _finish_telling(self) -> None:
         """Wait until all is told, unless the end is asked for meanwhile, or nobody may be listening any more."""
         delivery, asked = self._tell(), self._stops_asked
-        if self._telling_error is not None:
-            raise self._telling_error
+        if self._no_thread and self._on_event is not None:  # the job is over: nothing is held up
+            for event in read_events(self.folder):
+                self._on_event(event)
         if delivery is None:
             return
         delivery.finish()
@@ -255,13 +256,13 @@ class Supervision:
 
     def _tell(self) -> "EventDelivery | None":
         """Have told what the journal holds by now; nothing is before the worker starts, which it would hold up."""
-        if self._delivery is None and self._on_event is not None and self._telling_error is None:
+        if self._delivery is None and self._on_event is not None and not self._no_thread:
             from layerwise._tool.backends.jobs.journal.delivery import EventDelivery
 
             try:
                 self._delivery = EventDelivery(self.folder, self._on_event, self.sleeper.wake)
-            except RuntimeError as error:  # no more threads may be started
-                self._telling_error = error
+            except RuntimeError:  # no more threads may be started
+                self._no_thread = True
         if self._delivery is not None:
             self._delivery.look()
         return self._delivery

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -133,6 +135,26 @@ def test_a_listener_that_raises_stops_delivery_but_not_the_job(jobs_home: Worksp
     view = jobs_home.view(1)
     assert view.state == "done" and view.counts == {"layers": 7}
     assert told.count("row") == 1
+
+
+FEW = """
+import sys
+from support.few_processes import few_processes
+from layerwise._tool.backends.jobs.inline import run_inline
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+few_processes(3, 320_001)  # this one, the guard and the worker
+told = []
+view = run_inline(JobSpec(action="test_rows", params={"n": 7}), told.append, Workspace())
+print(view.state, [event["type"] for event in told].count("row"), told[-1].get("state"))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a user without other processes")
+def test_where_no_thread_may_be_started_all_is_told_in_the_end(jobs_home: Workspace, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FEW]
+    program = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert program.stdout.split() == ["done", "7", "done"], program.stderr
 
 
 def test_waiting_for_a_slow_listener_uses_no_cpu(jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
