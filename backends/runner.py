@@ -4,12 +4,12 @@ import importlib
 import re
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
@@ -40,8 +40,7 @@ _MODULES = {  # each has open_<kind>
 }
 
 
-@dataclass(frozen=True)
-class Loadable:
+class Loadable(Struct, frozen=True):
     """A model ready to be loaded: serialised ModelProto bytes, or a path.
 
     folder: base of external data locations; None is the folder of `path`.

@@ -4,10 +4,10 @@ All types are computed in float64 (min and max of integers exactly), in chunks t
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, is_floating, is_integral
@@ -19,8 +19,7 @@ QUANTILES = (0.5, 0.9, 0.95, 0.99)
 Index = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Stats:
+class Stats(Struct, frozen=True):
     """Statistics of one array. A NaN among the values makes all of them NaN, and `argmin` its first index.
 
     std, var: of the population. quantiles: median, p90, p95, p99, interpolated linearly; None if not requested.

@@ -8,11 +8,11 @@ arrays of `str`.
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
@@ -47,8 +47,7 @@ _ALIASES = {"float": "float32", "double": "float64", "half": "float16", "str": "
 EXTENDED_NAMES = frozenset(row.name for row in DTYPES if row.numpy.isbuiltin == 2)  # not NumPy's
 
 
-@dataclass(frozen=True)
-class TensorInfo:
+class TensorInfo(Struct, frozen=True):
     """A tensor's name, type and shape. A dimension is a number, a symbol or None (unknown)."""
 
     name: str

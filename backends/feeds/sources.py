@@ -3,10 +3,11 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
@@ -85,8 +86,7 @@ class FeedsWriter(WholeOrNothing):
         self._stack.__exit__(InterruptedError, InterruptedError(), None)
 
 
-@dataclass(frozen=True)
-class Feeds:
+class Feeds(Struct, frozen=True):
     """Feed dicts in order; every pass yields the same ones (a script's generator allows only one pass).
 
     count: how many, None if only the source knows.

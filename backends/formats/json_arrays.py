@@ -12,12 +12,12 @@ mark) is ordinary JSON of a few hundred bytes per tensor.
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pybase64
+from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, NoArray
@@ -51,8 +51,7 @@ class Span(NamedTuple):
     header: NpyHeader
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Stamp(Struct, frozen=True):
     """Detects whether a file has changed since it was scanned."""
 
     device: int
@@ -156,8 +155,7 @@ class _Scanner:
         return pybase64.b64decode(text, validate=True)[:count]
 
 
-@dataclass(frozen=True)
-class StoredArray:
+class StoredArray(Struct, frozen=True):
     """An array not yet read from a JSON file."""
 
     path: Path

@@ -8,12 +8,12 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pybase64
+from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, LayerwiseError
@@ -75,8 +75,7 @@ def _first_line(error: BaseException) -> str:
     return shown(text.splitlines()[0] if text else type(error).__name__, 300)
 
 
-@dataclass
-class _Reader:
+class _Reader(Struct):
     path: Path
     spans: list[Span]
     stamp: Stamp

@@ -7,9 +7,10 @@ copied. Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob
 
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model.wire import (
@@ -51,8 +52,7 @@ class External(NamedTuple):
     nbytes: int | None
 
 
-@dataclass
-class TensorRecord:
+class TensorRecord(Struct):
     """One TensorProto without its values.
 
     start, end: the message's position in the file. data: position of its values there, None if they are in typed

@@ -5,8 +5,10 @@ A verdict is derived from the metrics and the thresholds, except for the element
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
@@ -16,8 +18,7 @@ STATS = ("max", "mean", "median", "quantile")
 SIMPLE_FIELDS = tuple(f"{stat}_{kind}" for stat in STATS for kind in ("absdiff", "reldiff"))
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """A metric with one number per output: its label, and whether larger is better."""
 
     name: str
@@ -47,8 +48,7 @@ METRICS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class SimpleThreshold:
+class SimpleThreshold(Struct, frozen=True):
     """Absolute and relative tolerance on a statistic of the differences; meeting either one is enough."""
 
     stat: str = "elemwise"
@@ -60,8 +60,7 @@ class SimpleThreshold:
         return {"check_error_stat": self.stat, "atol": self.atol, "rtol": self.rtol, CLASS: "SimpleThreshold"}
 
 
-@dataclass(frozen=True)
-class MetricThreshold:
+class MetricThreshold(Struct, frozen=True):
     """The maximum (or, if larger is better, the minimum) allowed for a metric."""
 
     metric: Metric
@@ -72,8 +71,7 @@ class MetricThreshold:
         return {"threshold": self.value, CLASS: self.metric.threshold_class}
 
 
-@dataclass(frozen=True)
-class SimpleResult:
+class SimpleResult(Struct, frozen=True):
     """Statistics of the absolute and relative differences of one output (Polygraphy's OutputCompareResult).
 
     values: by the names of SIMPLE_FIELDS; None if not computed.
@@ -103,8 +101,7 @@ class SimpleResult:
         return {**fields, "thresholds": self.threshold, "passed": self.stored, CLASS: "OutputCompareResult"}
 
 
-@dataclass(frozen=True)
-class MetricResult:
+class MetricResult(Struct, frozen=True):
     """One metric of one output. A value of None (not computable) never passes."""
 
     value: float | None
@@ -134,8 +131,7 @@ def passed(result: Result) -> bool:
     return result if isinstance(result, bool) else result.passed
 
 
-@dataclass
-class AccuracyResult:
+class AccuracyResult(Struct):
     """Results of one comparison function: per pair of runners, per iteration, per output."""
 
     pairs: dict[Pair, list[dict[str, Result]]] = field(default_factory=dict)
@@ -214,8 +210,7 @@ def _mean(values: list[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-@dataclass
-class AccuracyResults:
+class AccuracyResults(Struct):
     """One AccuracyResult per comparison function."""
 
     results: list[AccuracyResult] = field(default_factory=list)

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct, field
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
@@ -38,8 +39,7 @@ class StoredOutputs(Mapping[str, Array]):
         return len(self.stored)
 
 
-@dataclass
-class IterationResult:
+class IterationResult(Struct):
     """The outputs of one runner in one iteration.
 
     outputs: tensor name -> array, in the runner's order. Those of a file are decoded on access.
@@ -53,8 +53,7 @@ class IterationResult:
     observed: str = ""
 
 
-@dataclass
-class RunResults:
+class RunResults(Struct):
     """Runner names with their iterations, in the order of the runners. Names may repeat."""
 
     runners: list[tuple[str, list[IterationResult]]] = field(default_factory=list)

@@ -3,10 +3,11 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile
@@ -125,8 +126,7 @@ def iteration_files(folder: Path) -> list[Path]:
     return files
 
 
-@dataclass(frozen=True)
-class DumpedArray:
+class DumpedArray(Struct, frozen=True):
     """One tensor of a safetensors file. array: returns it, memory-mapped."""
 
     dtype: str

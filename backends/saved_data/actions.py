@@ -55,7 +55,8 @@ def action_inspect_data(context: Context) -> dict[str, Any]:
         return _as_json(data, show)
     for line in _as_lines(data, show):
         context.log(line, "out")
-    return {"kind": {RunResults: "outputs", AccuracyResults: "accuracy"}.get(type(data), "inputs")}
+    kinds: dict[type, str] = {RunResults: "outputs", AccuracyResults: "accuracy"}
+    return {"kind": kinds.get(type(data), "inputs")}
 
 
 def _inspectable(path: str) -> Any:

@@ -3,8 +3,9 @@
 import ctypes
 import gc
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 SEGMENT, ENGINE = 32 << 20, 256 << 20
 WAITING = 256 << 20
@@ -14,8 +15,7 @@ _SMALLEST_SEGMENT = 256 << 10
 _HELD_AT_ONCE = 6  # a segment's outputs: engine's and ours, of two sides, with the tensors that live on
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """segment: bytes of outputs and weights of one segment; waiting: bytes that may wait for their counterparts.
 
     ahead: bytes of pairs that may wait to be compared.

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.arrays import Array
@@ -53,8 +53,7 @@ def save(made: Any, path: Path) -> None:
         made.savefig(stream, format=path.suffix[1:] or "png", metadata={"Title": made.get_suptitle()})
 
 
-@dataclass(frozen=True)
-class Sheet:
+class Sheet(Struct, frozen=True):
     """Panels of one kind of error side by side, on one scale for the whole tensor.
 
     names: (text, row, column) of each panel, where there is more than one.

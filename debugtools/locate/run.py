@@ -3,10 +3,10 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import UsageError

@@ -13,14 +13,12 @@ its maker as glue; one that cannot be compared is not an output.
 """
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
 
 from layerwise._tool.surgery.cut.randomness import Randomness
 from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 
-@dataclass(frozen=True)
-class LiveCut(Segment):
+class LiveCut(Segment, frozen=True):
     """A segment of nodes that need not be consecutive. glue: its nodes that were not requested."""
 
     glue: tuple[int, ...] = ()

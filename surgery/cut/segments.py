@@ -7,10 +7,10 @@ unsegmented run. Weights stay external data in the model's own file.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import onnx
+from msgspec import Struct
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.reads import captures, reads
@@ -22,8 +22,7 @@ _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be
 CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """Nodes of one segment (positions in the graph's topological order).
 
     feeds: boundary tensors it reads (including graph inputs). gives: its outputs: tensors requested or needed later.

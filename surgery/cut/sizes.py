@@ -3,16 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import onnx
+from msgspec import Struct
 
 from layerwise._tool.backends.model.protos import inferred, set_shape
 from layerwise._tool.backends.tensors import dtype_name, packed_nbytes
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """One tensor: bytes (None: unknown). opaque: a sequence, optional or map. length: elements, if it is a vector."""
 
     nbytes: int | None = None

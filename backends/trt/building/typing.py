@@ -2,8 +2,9 @@
 
 import fnmatch
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.tensors import TensorInfo

@@ -5,11 +5,11 @@ The sums: bounds with their places, mean, deviation, non-finite counts.
 
 import math
 import threading
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
@@ -87,8 +87,7 @@ def _tally(mask: Array, count: int, first: int, offset: int) -> tuple[int, int]:
     return count + found, first
 
 
-@dataclass(slots=True)
-class Totals:
+class Totals(Struct):
     """All that one fused pass over a pair of tensors gives; every metric follows from it.
 
     difference, product: sum of (a-b)^2 and of (a-b)*b in float64. over: elements beyond both tolerances.

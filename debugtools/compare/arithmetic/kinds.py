@@ -1,10 +1,10 @@
 """Which arithmetic a pair of dtypes is compared in."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, is_floating
 
@@ -20,8 +20,7 @@ _WIDENED = {
 _INTEGERS = frozenset("biu")
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(Struct, frozen=True):
     """kind: 'float' works in `work`; 'int' in int64 (exact up to 32 bits); 'wide' in uint64 magnitudes.
 
     epsilon: exact zeros of the second side are replaced before dividing (floating second side only).

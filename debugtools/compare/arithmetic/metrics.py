@@ -7,9 +7,9 @@ pass only when asked. Where Polygraphy overflows, crashes or passes without look
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
@@ -32,8 +32,7 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, roundi
 from layerwise._tool.debugtools.compare.spec import FIELDS, MetricName
 
 
-@dataclass(slots=True)
-class Comparison:
+class Comparison(Struct):
     """Two tensors compared. Numbers are None where they have no meaning (strings, different shapes).
 
     over: elements beyond both tolerances. order_abs, order_rel: median and quantiles, where asked for.

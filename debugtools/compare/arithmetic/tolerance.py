@@ -12,10 +12,12 @@ u is the coarser one of the two sides: 2^-24 for float32, 2^-11 for float16, 2^-
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.spec import FIELDS, Stat, ToleranceSpec
@@ -39,8 +41,7 @@ UNIT_ROUNDOFF = {
 _BY_NAME = ("atol", "rtol", "stat", "quantile", "index_tolerance", *FIELDS.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """The pass rule of one tensor. `auto`: atol and rtol come from the dtype (see the module's text)."""
 
     atol: float = DEFAULT_TOLERANCE

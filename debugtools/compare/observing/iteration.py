@@ -5,11 +5,11 @@ fused away, so the session is another one than the plain run's; and it holds all
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct, field
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
@@ -144,8 +144,7 @@ class Joiner:
                         yield pair, name, self._fetch[pair[0]](name), self._fetch[pair[1]](name)
 
 
-@dataclass
-class ObservationPlan:
+class ObservationPlan(Struct):
     """What is observed on each side: its segments, and the names (of the comparison's model) it will give.
 
     at_once: bytes of tensors, where known, of the sides that have no segments but one session that gives all.

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
+
+from msgspec import Struct, field
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 Feed = Mapping[str, Array]
 
 
-@dataclass
-class ObservedGraph:
+class ObservedGraph(Struct):
     """The graph that a side is observed in: the model's own, or the one that onnxruntime made of it.
 
     names: the graph's tensor -> the side's tensor, and the layout that it has in the graph if it has one of its own;

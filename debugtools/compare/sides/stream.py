@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.model.reads import MissingTensor
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(Struct, frozen=True):
     """The layout of an NCHWc tensor, (N, C rounded up, ...) with `block` channels innermost; called, it gives the
     tensor as (N, C, ...)."""
 

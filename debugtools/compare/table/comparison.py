@@ -1,9 +1,10 @@
 """What all parts of one comparison share."""
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.stats import stats_text
@@ -82,8 +83,7 @@ def alike_unfused(first: Side, second: Side) -> bool:
     return len(levels) > 1 and observing(first.spec) == observing(second.spec)
 
 
-@dataclass(frozen=True)
-class RowContext:
+class RowContext(Struct, frozen=True, dict=True):
     """The job, the request, the sides; done: rows that an earlier attempt of the job made; left_out: what has none.
 
     said: what was warned of.

@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from layerwise._tool.debugtools.compare.arithmetic.kernel import Moments, SideStatistics
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
@@ -16,8 +15,7 @@ from layerwise._tool.debugtools.compare.table.places import Place, Places
 LEAP = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """What a later row needs of a tensor: relative L2 error, whether each side is finite, whether it is bad.
 
     drawn: other random numbers than the other side's may be in it.

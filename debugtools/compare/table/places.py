@@ -1,8 +1,10 @@
 """Where tensors are made: node, operator and what it reads, by the names of the comparison's model."""
 
-from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.models import Model
@@ -30,8 +32,7 @@ def random_origins(cut: "GraphCut") -> dict[str, int]:
     return origins
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a tensor is made. i: position of its node in topological order, -1 for a graph input or initializer.
 
     reads: None where nobody looked.

@@ -17,11 +17,11 @@ the output as far.
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency

@@ -2,9 +2,10 @@
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.log import Log
