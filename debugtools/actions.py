@@ -16,6 +16,7 @@ ACTIONS = {
     "debug_bisect": "layerwise._tool.debugtools.search.driver.action:debug_bisect",
     "debug_repeat": "layerwise._tool.debugtools.search.driver.action:debug_repeat",
     "debug_build": "layerwise._tool.debugtools.search.builds.run:debug_build",
+    "debug_layers": "layerwise._tool.debugtools.search.builds.layers:debug_layers",
     "debug_precision": "layerwise._tool.debugtools.search.precision.run:debug_precision",
     "bench": "layerwise._tool.debugtools.bench.run:bench",
     "lint": "layerwise._tool.debugtools.checks.lint.linter:lint",

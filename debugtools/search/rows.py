@@ -260,6 +260,17 @@ class PrecisionSearchResult(SearchResult):
     lowerable: int | UnsetType = UNSET
 
 
+class LayersResult(SearchResult):
+    """Of layers. kept: how many first (direction: forward) or last layers must run in `precision`, None: no number
+    will do; layers: of the network.
+    """
+
+    kept: int | None = None
+    layers: int = 0
+    precision: str = ""
+    direction: str = ""
+
+
 class RepeatedResult(SearchResult):
     """Of repeat. interval: of the rate of failures; below: probability that it is below the rate asked about, None if
     none was.

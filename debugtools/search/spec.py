@@ -120,6 +120,18 @@ def rounds_like(low: LowType) -> Literal["float16", "bfloat16"]:
 ENGINE = "polygraphy_debug.engine"
 
 
+class LayersSpec(Spec, frozen=True):
+    """How many of the first or last layers of a TensorRT 10 network must run in `precision`, as Polygraphy asks it.
+
+    search: model, command that judges, files; its mode: bisect or linear; its first runner is the engine that is built,
+    of kind "trt". direction: forward marks the first layers, reverse the last.
+    """
+
+    search: DebugSpec
+    precision: Literal["float32", "float16"] = "float32"
+    direction: Literal["forward", "reverse"] = "forward"
+
+
 class BuildsSpec(Spec, frozen=True):
     """One repetition of a build.
 

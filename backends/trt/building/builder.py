@@ -107,7 +107,7 @@ class Builder:
     def _built(self) -> Built:
         start = time.perf_counter()
         network = self._network()
-        data = self._serialised(network)
+        data = self.serialised(network)
         return Built(data, time.perf_counter() - start, False, self.told)
 
     def network(self) -> Network:
@@ -137,7 +137,8 @@ class Builder:
             return nullcontext(self.model)
         return in_graph(self.trt, self.model, self.options, self.told.append)
 
-    def _serialised(self, network: Network) -> bytes:
+    def serialised(self, network: Network) -> bytes:
+        """Return the engine of a network, which may have been changed since. LayerwiseError as `build_engine`."""
         config = self._config(network)
         config.progress_monitor = monitor = make_monitor(self.trt, self._build)
         self.messages.reason("")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from layerwise._tool.backends.trt.options import Shapes, TrtOptions, to_dict
 from layerwise._tool.debugtools.compare.sides.models import OpaqueModel
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.debugtools.search.builds.maker import Build, EngineMaker
+from layerwise._tool.debugtools.search.builds.maker import Build
 from layerwise._tool.debugtools.search.driver.files import Files, Sorter
 from layerwise._tool.debugtools.search.driver.history import Replay, replay_key
 from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchPlan
@@ -35,13 +35,20 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
+class Maker(Protocol):
+    """Builds the engine of a trial."""
+
+    def make(self, trial: str, forced: Path | None = None) -> Build: ...
+    def drawn(self, trial: str) -> bool: ...
+
+
 class BuildJudge(Judge):
     """Builds what is asked about, an artifact that has but a number yet, and has `judge` say what it is worth.
 
     What cannot be built is bad; with tactics that we chose it is skipped, since that says nothing of the model.
     """
 
-    def __init__(self, maker: EngineMaker, judge: Judge, by: By, search: DebugSpec) -> None:
+    def __init__(self, maker: Maker, judge: Judge, by: By, search: DebugSpec) -> None:
         self._maker, self._judge, self._by, self._search = maker, judge, by, search
 
     def judge(self, artifact: Artifact | None) -> Judgement:

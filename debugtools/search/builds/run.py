@@ -102,8 +102,9 @@ class Builds:
     def _inner(self, stack: ExitStack) -> tuple[Judge, By]:
         search, context = self._spec.search, self._context
         if search.check is not None:
-            lent = _lent(context, search)
-            return CommandJudge(lent, Path.cwd(), context.artifacts / "checks", None, context.log), "command"
+            return CommandJudge(
+                lent(context, search), Path.cwd(), context.artifacts / "checks", None, context.log
+            ), "command"
         if not self._spec.judged:
             return NoJudge(), "comparison"
         if search.interactive:
@@ -125,7 +126,7 @@ class Builds:
         return [Trial(verdict, tactics) for verdict, tactics in found if tactics.is_file()]
 
 
-def _lent(context: "JobContext", search: DebugSpec) -> DebugSpec:
+def lent(context: "JobContext", search: DebugSpec) -> DebugSpec:
     """The search, its command sharing the GPU that this job holds: it stands in a line of its own, not behind us."""
     assert search.check is not None
     if not context.raw.get("gpus"):

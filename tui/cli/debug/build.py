@@ -72,14 +72,14 @@ def to_builds(args: Namespace) -> BuildsSpec:
     search = to_debug(filled, "repeat")
     judged = not (search.interactive and args.num_iterations and not args.interactive)
     search = msgspec.structs.replace(
-        search, compare=_shaped(search.compare, args), interactive=search.interactive and judged,
+        search, compare=shaped(search.compare, args), interactive=search.interactive and judged,
         artifact=args.iter_artifact, save_replay=None, keep_intermediate=args.keep_intermediate,
     )  # fmt: skip
-    _refuse(search)
+    refuse_existing(search)
     return BuildsSpec(search=search, judged=judged, narrow=args.narrow)
 
 
-def _shaped(compare: CompareSpec | None, args: Namespace) -> CompareSpec | None:
+def shaped(compare: CompareSpec | None, args: Namespace) -> CompareSpec | None:
     """The comparison, its engine built for --input-shapes where no profile says otherwise."""
     if compare is None:
         return None
@@ -88,7 +88,7 @@ def _shaped(compare: CompareSpec | None, args: Namespace) -> CompareSpec | None:
     return msgspec.structs.replace(compare, runners=[msgspec.structs.replace(first, options=options), *others])
 
 
-def _refuse(search: DebugSpec) -> None:
+def refuse_existing(search: DebugSpec) -> None:
     """UsageError for a candidate that would overwrite a file."""
     if Path(search.artifact).exists():
         raise UsageError(

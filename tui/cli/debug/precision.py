@@ -1,4 +1,7 @@
-"""`layerwise debug precision`: which nodes must stay in FP32 for a model to pass in FP16 or bfloat16."""
+"""`layerwise debug precision`: which nodes must stay in FP32 for a model to pass in FP16 or bfloat16.
+
+With --check, and nothing that our search alone has, it builds engines and marks layers as Polygraphy does.
+"""
 
 from argparse import Namespace
 from typing import TYPE_CHECKING
@@ -6,9 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
 from layerwise._tool.backends.log import Log
-from layerwise._tool.debugtools.search.spec import PrecisionSpec
+from layerwise._tool.debugtools.search.spec import ENGINE, LayersSpec, LowType, PrecisionSpec
 from layerwise._tool.tui.cli.debug import options
+from layerwise._tool.tui.cli.debug.build import refuse_existing, shaped
 from layerwise._tool.tui.cli.debug.precision_report import PrecisionReport
 from layerwise._tool.tui.cli.debug.searching import run_prepared
 from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
@@ -22,6 +27,7 @@ from layerwise._tool.tui.cli.parser import Parser
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
 
+_LOW: dict[str, LowType] = {"fp16": "float16", "bf16": "bfloat16", "int8": "int8", "fp8": "int8"}
 _NOT_HERE = "{flag} is not in this version: nodes are FP16 (--fp16), bfloat16 (--bf16), or INT8 (--int8, with --trt)."
 
 
@@ -31,10 +37,13 @@ def fill_precision(parser: Parser) -> None:
         "layerwise debug precision M.onnx --atol 1e-2 --rtol 1e-2 -o mixed.onnx       # FP16 against FP32\n"
         "layerwise debug precision M.onnx --onnxrt --providers cuda --load-inputs inputs.json -o mixed.onnx\n"
         "layerwise debug precision M.onnx --golden-outputs golden.json --mark-all --save-layer-outputs layers.json\n"
-        "layerwise debug precision M.onnx -o mixed.onnx --check ./build_and_test.sh polygraphy_debug.onnx\n\n"
+        "layerwise debug precision M.onnx -o mixed.onnx --check ./build_and_test.sh polygraphy_debug.onnx\n"
+        "layerwise debug precision M.onnx --fp16 --check ./test.sh polygraphy_debug.engine\n\n"
         "The first side runs the candidates (onnxruntime on the CPU if none is given), the second is the reference\n"
         "(the FP32 model on the first side's runner if none is given). Without tolerances, what rounding explains\n"
-        "passes.\n" + options.EXIT_CODES
+        "passes. With --check and without -o, engines are built with TensorRT 10 as Polygraphy does, with more of\n"
+        "their first or last layers marked to run in FP32 each time; the command judges polygraphy_debug.engine.\n"
+        + options.EXIT_CODES
     )
     group = parser.add_argument_group("Precision")
     group.add_argument("-o", "--output", metavar="FILE", help="the model that passes, also while searching")
@@ -50,14 +59,12 @@ def fill_precision(parser: Parser) -> None:
     group.add_argument(
         "-p", "--precision", choices=("float32", "float16"), default="float32", help="of the nodes that are kept"
     )
-    low = group.add_mutually_exclusive_group()
-    low.add_argument("--fp16", dest="low", action="store_const", const="float16", help="the others are FP16 (default)")
-    low.add_argument("--bf16", dest="low", action="store_const", const="bfloat16", help="the others are bfloat16")
-    low.add_argument(
-        "--int8", dest="low", action="store_const", const="int8",
-        help="the others are INT8, calibrated with the inputs (on TensorRT)",
-    )  # fmt: skip
-    low.add_argument("--fp8", dest="low", action="store_const", const="fp8", help="not in this version")
+    group.add_argument("--fp16", action="store_true", help="the others are FP16 (default)")
+    group.add_argument("--bf16", action="store_true", help="the others are bfloat16")
+    group.add_argument(
+        "--int8", action="store_true", help="the others are INT8, calibrated with the inputs (on TensorRT)"
+    )
+    group.add_argument("--fp8", action="store_true", help="the others are FP8, with --check alone")
     parser.own(
         group, "--emulate", action="store_true",
         help="FP32 nodes between casts, in files too: they show the rounding where FP16 is computed in FP32, as "
@@ -69,6 +76,7 @@ def fill_precision(parser: Parser) -> None:
     parser.own(group, "--save-layer-outputs", metavar="FILE", help="all its tensors and the reference's")
     options.add_judging(parser)
     options.add_iterating(parser)
+    parser.set_defaults(iter_artifact=None)
     _add_sides(parser)
 
 
@@ -79,29 +87,73 @@ def _add_sides(parser: Parser) -> None:
 
 def run_precision(args: Namespace, log: Log) -> int:
     """Search; the exit code."""
+    if marks_layers(args):
+        return run_prepared(layers_job(to_layers(args), args), False, args, log)
     spec = to_precision(args)
     return run_prepared(precision_job(spec, args), spec.search.interactive, args, log, PrecisionReport)
 
 
 def to_precision(args: Namespace) -> PrecisionSpec:
     """The PrecisionSpec of parsed options. UsageError for what does not fit together."""
-    engines = any(kind == "trt" for kind, _ in args.runners)
-    if args.precision != "float32" or args.low == "fp8" or (args.low == "int8" and not engines):
-        flag = f"--precision {args.precision}" if args.precision != "float32" else f"--{args.low}"
-        raise UsageError(_NOT_HERE.format(flag=flag))
+    low = _low(args)
     if args.max_checks < 1:
         raise UsageError("--max-checks must be 1 or more")
     golden = args.golden_outputs or []
-    given = Namespace(**{**vars(args), "load_outputs": [*args.load_outputs, *golden], "mark_all": False})
+    given = Namespace(**{
+        **vars(args), "load_outputs": [*args.load_outputs, *golden], "mark_all": False, **dict.fromkeys(_LOW, False),
+        "iter_artifact": args.iter_artifact or options.ARTIFACT,
+    })  # fmt: skip
     return PrecisionSpec(
         search=to_debug(given, "precision"),
-        low=args.low or "float16",
+        low=low,
         direction=args.direction,
         emulate=args.emulate or None,
         limit=args.max_checks,
         layers=args.mark_all,
         save_layer_outputs=args.save_layer_outputs,
     )
+
+
+def _low(args: Namespace) -> LowType:
+    """The one low type that is asked for. UsageError for what only engines can be given."""
+    asked = [name for name in _LOW if getattr(args, name)]
+    if len(asked) > 1:
+        raise UsageError(f"{' '.join(f'--{name}' for name in asked)}: one low type at a time, but with --check")
+    engines = any(kind == "trt" for kind, _ in args.runners)
+    if args.precision != "float32" or "fp8" in asked or ("int8" in asked and not engines):
+        flag = f"--precision {args.precision}" if args.precision != "float32" else f"--{asked[0]}"
+        raise UsageError(_NOT_HERE.format(flag=flag))
+    return _LOW[asked[0]] if asked else "float16"
+
+
+def marks_layers(args: Namespace) -> bool:
+    """Whether engines are asked for, as in Polygraphy: a command judges, and no option is of our search alone."""
+    own = args.output or args.emulate or args.golden_outputs or args.load_outputs or args.mark_all
+    others = [kind for kind, _ in args.runners if kind != "trt"]
+    searches = own or args.save_layer_outputs or args.interactive or args.mode == "ddmin" or others
+    return args.check is not None and not searches
+
+
+def to_layers(args: Namespace) -> LayersSpec:
+    """The search over layers that `args` describe. UsageError for what does not fit."""
+    if args.jobs != 1:
+        raise UsageError("--jobs: builds take turns, since they share the GPU")
+    filled = Namespace(**{
+        **vars(args), "runners": [("trt", None)], "mode": args.mode or "bisect",
+        "iter_artifact": args.iter_artifact or ENGINE,
+        "precision_constraints": args.precision_constraints or ["obey"],
+    })  # fmt: skip
+    search = to_debug(filled, "precision")
+    refuse_existing(search)
+    search = msgspec.structs.replace(search, compare=shaped(search.compare, args))
+    return LayersSpec(search=search, precision=args.precision, direction=args.direction)
+
+
+def layers_job(spec: LayersSpec, args: Namespace) -> "JobSpec":
+    """The job. It holds the GPU; what the command runs is lent it."""
+    job = debug_job(spec.search, "layers", args)
+    gpus = trt_gpus() if args.gpus is None else args.gpus
+    return msgspec.structs.replace(job, params=msgspec.to_builtins(spec), gpus=gpus)
 
 
 def precision_job(spec: PrecisionSpec, args: Namespace) -> "JobSpec":

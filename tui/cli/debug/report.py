@@ -11,7 +11,7 @@ from layerwise._tool.tui.cli.json_output import Collector
 _PHASES = {
     "outputs": "reducing model outputs", "inputs": "reducing model inputs", "narrow": "mixing tactics",
 }  # fmt: skip
-_SEARCHES = {"bisect": "bisecting the model", "repeat": "repeating", "build": "building"}
+_SEARCHES = {"bisect": "bisecting the model", "repeat": "repeating", "build": "building", "layers": "marking layers"}
 _WORDS = {"good": ("PASSED", FINISH), "bad": ("FAILED", ERROR), "skip": ("SKIPPED", WARNING)}
 
 

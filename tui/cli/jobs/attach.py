@@ -120,6 +120,7 @@ REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "debug_bisect": _search,
     "debug_repeat": _search,
     "debug_build": _search,
+    "debug_layers": _search,
     "debug_precision": _precision,
     "bench": _bench,
 }
