@@ -28,6 +28,7 @@ _PREFIXES = {
     "saved": "saved-runner",
     "pluginref": "pluginref-runner",
     "trt": "trt-runner",
+    "extension": "extension-runner",
 }
 _PART = re.compile(r"(.+?)(?:\[\d+\](?:\[(?:keys|values)\])?|\[(?:keys|values)\])", re.DOTALL)
 _DTYPE_NAMES = frozenset(row.name for row in DTYPES)
@@ -37,6 +38,7 @@ _MODULES = {  # each has open_<kind>
     "saved": "layerwise._tool.backends.saved",
     "pluginref": "layerwise._tool.backends.reference.runner",
     "trt": "layerwise._tool.backends.trt",
+    "extension": "layerwise._tool.backends.extension",
 }
 
 

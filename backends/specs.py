@@ -24,7 +24,7 @@ def read_spec(params: object, kind: type[Read], what: str) -> Read:
         raise UsageError(f"the description of {what} does not fit: {error}") from None
 
 
-RunnerKind = Literal["onnxrt", "reference", "saved", "pluginref", "trt"]
+RunnerKind = Literal["onnxrt", "reference", "saved", "pluginref", "trt", "extension"]
 OptimizationLevel = Literal["disable", "basic", "extended", "layout", "all"]
 
 
@@ -32,7 +32,8 @@ class RunnerSpec(Spec, frozen=True):
     """One configured backend.
 
     kind: onnxrt (onnxruntime), reference (ONNX reference evaluator), saved (outputs read from a file),
-        pluginref (CPU references of TensorRT plugins), trt (TensorRT).
+        pluginref (CPU references of TensorRT plugins), trt (TensorRT),
+        extension (what a script of an extension module of `run` makes).
     name: shown in reports; empty gives Polygraphy's form `onnxrt-runner-N0-<date>-<time>`.
     model: path of this side's own model; None is the model of the comparison.
     rename: tensor name in the comparison's model -> tensor name on this side.

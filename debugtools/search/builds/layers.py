@@ -171,8 +171,8 @@ class Layers:
         )  # fmt: skip
 
     def _plan(self) -> SearchPlan:
-        mode = "linear" if self._spec.search.mode == "linear" else "bisect"
-        search = LayerSearch(self._engines.count, mode, self._spec.direction)
+        linear = self._spec.search.mode == "linear"
+        search = LayerSearch(self._engines.count, "linear" if linear else "bisect", self._spec.direction)
         return SearchPlan(search, (), lambda candidate: candidate.items)
 
     def _told(self, kept: tuple[int, ...] | None) -> str:

@@ -9,6 +9,7 @@ from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import Log, put
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.extensions.found import add_extensions, extended
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.request.line import command_line
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
 def fill_run(parser: Parser) -> None:
     parser.halves = True
     fill(parser)
+    add_extensions(parser)
 
 
 def run_run(args: Namespace, log: Log) -> int:
     """Run the comparison that `args` describes; the exit code."""
-    request = to_request(args, bare=True)
+    for note in args.extensions.notes if getattr(args, "extensions", None) else ():
+        log.warning(note)
+    request = to_request(extended(args), bare=True)
     for note in request.notes:
         log.warning(note)
     if args.gen_script:
@@ -35,6 +39,8 @@ def run_run(args: Namespace, log: Log) -> int:
     if not request.spec.runners:
         return 0
     spec = msgspec.structs.replace(request.spec, figures=not args.json)
+    if spec.observe == "auto" and any(runner.kind == "extension" for runner in spec.runners):
+        spec = msgspec.structs.replace(spec, observe="marked")  # it loads the model itself: no parts of it can be run
     return run_as_asked(run_job(spec, args), args, log, lambda: _report(spec, log))
 
 

@@ -76,6 +76,7 @@ class ScriptText:
     def __init__(self, spec: CompareSpec) -> None:
         self.spec = spec
         self._imports: dict[str, set[str]] = {}
+        self._defined: list[str] = []
         self._live = [runner for runner in spec.runners if runner.kind != "saved"]
 
     def imports(self) -> list[str]:
@@ -92,10 +93,8 @@ class ScriptText:
             yield f"model{number or ''} = {self.model(path)}"
 
     def runners(self) -> Iterator[str]:
-        yield "runners = ["
-        for runner in self._live:
-            yield f"    {self._runner(runner)},"
-        yield "]"
+        made = [f"    {self._runner(runner)}," for runner in self._live]
+        yield from (*self._defined, "runners = [", *made, "]")
 
     def run(self) -> Iterator[str]:
         """Inference, and the results that are loaded."""
@@ -175,6 +174,8 @@ class ScriptText:
                     mark_types=marks.op_types or None, keep_outputs=keep)  # fmt: skip
 
     def _runner(self, runner: RunnerSpec) -> str:
+        if runner.kind == "extension":
+            return self._extension(str(runner.options["script"]))
         if runner.kind not in (*_RUNNERS, "trt"):
             raise UsageError(f"--gen-script does not write runners of kind {runner.kind!r} in this version")
         path = runner.model or self.spec.model
@@ -188,6 +189,13 @@ class ScriptText:
         self.use("layerwise.backend.onnxrt", "SessionFromOnnx")
         session = call("SessionFromOnnx", variable, **arguments("SessionFromOnnx", (ONNXRT,), runner))
         return call("OnnxrtRunner", Code(session), **name)
+
+    def _extension(self, text: str) -> str:
+        """A function of the script's own for what an extension module has written."""
+        name = f"extension{len(self._defined) or ''}"
+        body = "\n".join(f"    {line}" for line in text.splitlines())
+        self._defined.append(f"def {name}():\n{body}\n    return runners[0]\n\n")
+        return f"{name}()"
 
     def _trt_runner(self, runner: RunnerSpec, path: str | None, variable: Code) -> str:
         if path is not None and path.lower().endswith(ENGINE_SUFFIXES):

@@ -1,0 +1,1 @@
+"""What extension modules of `layerwise run` rest on: `args`, `script`."""
