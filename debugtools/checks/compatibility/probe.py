@@ -197,13 +197,13 @@ def probe(spec: RunnerSpec, subject: ProbedModel, progress: Progress) -> Verdict
     except (MissingDependency, BadFile) as error:
         return Verdict(takes=False, available=False, reason=str(error))
     except LayerwiseError as error:
-        return _refused(plain(str(error)), trial, subject, progress)
+        return _refused(plain(str(error)).strip(), trial, subject, progress)
     with runner:
         try:
             if subject.feed is not None:
                 runner.infer(subject.feed)
         except LayerwiseError as error:
-            return _refused(plain(str(error).removeprefix("backend: ")), trial, subject, progress)
+            return _refused(plain(str(error).removeprefix("backend: ")).strip(), trial, subject, progress)
         return Verdict(
             takes=True, ran=subject.feed is not None, operators=_all_taken(subject.operators, runner.elsewhere())
         )

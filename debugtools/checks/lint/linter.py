@@ -27,6 +27,7 @@ from layerwise._tool.debugtools.checks.lint.structure import (
     check_nodes,
     duplicate_names,
     labels,
+    needed_nodes,
     unused,
 )
 from layerwise._tool.debugtools.checks.lint.trial import Trial, first_feed
@@ -34,6 +35,10 @@ from layerwise._tool.surgery.cut.pieces import Pieces
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+
+
+_EMPTY = "Empty ONNX model given"
+_DAMAGED = "Error parsing message with type 'onnx.ModelProto': "
 
 
 class Linter:
@@ -61,7 +66,7 @@ class Linter:
             path = Path(self.spec.model)
             if Path(error.path) != path or not path.is_file():
                 raise
-            self.report.add(Level.EXCEPTION, Origin.LOADER, error.reason)
+            self.report.add(Level.EXCEPTION, Origin.LOADER, _DAMAGED + error.reason if path.stat().st_size else _EMPTY)
 
     def _file(self, file: ModelFile, pieces: Pieces) -> None:
         if not pieces.nodes:
@@ -95,8 +100,8 @@ class Linter:
         if refusal is None:
             for text in warnings:
                 self.report.add(Level.WARNING, Origin.ONNXRUNTIME, text)
-            for name in names:
-                self.report.passes(name)
+            for position in sorted(needed_nodes(pieces)):  # onnxruntime runs no others
+                self.report.passes(names[position])
             return
         before = len(self.report.entries)
         broken_references(pieces, names, self.report)

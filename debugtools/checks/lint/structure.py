@@ -90,22 +90,22 @@ def _on_cycles(pieces: Pieces) -> list[int]:
 
 
 def unused(pieces: Pieces, names: Sequence[str], report: Report) -> None:
-    """Report inputs and nodes that no output depends on."""
-    needed = _needed(pieces, [value.name for value in pieces.graph.output])
+    """Report inputs and nodes that no output depends on, by name, as Polygraphy orders them."""
+    needed = needed_nodes(pieces)
     read = {name for position in needed for name in pieces.reads[position]}
     read.update(value.name for value in pieces.graph.output)
-    for name in pieces.inputs:
-        if name not in read:
-            text = f"Input: '{shown(name, 200)}' does not affect outputs, can be removed."
-            report.add(Level.WARNING, Origin.STRUCTURE, text)
-    for position in sorted(set(range(len(pieces.nodes))) - needed):
-        op = pieces.nodes[position].op_type
-        report.add(Level.WARNING, Origin.STRUCTURE, "Does not affect outputs, can be removed.", [names[position]], op)
+    for name in sorted(name for name in pieces.inputs if name not in read):
+        text = f"Input: '{shown(name, 200)}' does not affect outputs, can be removed."
+        report.add(Level.WARNING, Origin.STRUCTURE, text)
+    idle = {(names[i], node.op_type): None for i, node in enumerate(pieces.nodes) if i not in needed}
+    for name, op in sorted(idle, key=lambda found: found[0]):
+        report.add(Level.WARNING, Origin.STRUCTURE, "Does not affect outputs, can be removed.", [name], op)
 
 
-def _needed(pieces: Pieces, outputs: Sequence[str]) -> set[int]:
+def needed_nodes(pieces: Pieces) -> set[int]:
+    """Return the positions of the nodes that an output depends on."""
     needed: set[int] = set()
-    waiting = [pieces.maker[name] for name in outputs if name in pieces.maker]
+    waiting = [pieces.maker[value.name] for value in pieces.graph.output if value.name in pieces.maker]
     while waiting:
         position = waiting.pop()
         if position not in needed:

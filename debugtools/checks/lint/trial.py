@@ -19,14 +19,14 @@ from layerwise._tool.surgery.cut.pieces import Pieces, type_of
 
 NAME = "onnxruntime"
 _WARNINGS = 2  # onnxruntime's severity
-_NOISE = (
-    re.compile(r"^(onnxruntime cannot load the model|the ONNX reference evaluator cannot take this model): "),
-    re.compile(r"^(Load model from .*? failed:|Failed to load model with error: |This is an invalid model\. )"),
-    re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : "),
-    re.compile(r"^In Node, \(.*\) -> \(.*\) , Error "),
-    re.compile(r"^(Type )?Error: "),
-    re.compile(r"^Node \(.*?\) Op \(.*?\) \[\w+\] "),
-    re.compile(r"^node '.*?' \(.*?\) failed( in the reference evaluator)?: "),
+_NOISE = (  # as much is left as Polygraphy leaves: "Type " of "Type Error: ", a blank where a node was named
+    (re.compile(r"^(onnxruntime cannot load the model|the ONNX reference evaluator cannot take this model): "), ""),
+    (re.compile(r"^(Load model from .*? failed:|Failed to load model with error: |This is an invalid model\. )"), ""),
+    (re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : "), ""),
+    (re.compile(r"^In Node, \(.*\) -> \(.*\) , Error "), ""),
+    (re.compile(r"^(Type |)Error: "), r"\1"),
+    (re.compile(r"^Node \(.*?\) Op \(.*?\) \[\w+\] "), " "),
+    (re.compile(r"^node '.*?' \(.*?\) failed( in the reference evaluator)?: "), ""),
 )
 
 
@@ -91,8 +91,8 @@ class Trial:
 
 def plain(reason: str) -> str:
     """Return a backend's reason without the node's name, which the finding contains already."""
-    for pattern in _NOISE:
-        reason = pattern.sub("", reason)
+    for pattern, instead in _NOISE:
+        reason = pattern.sub(instead, reason)
     return reason
 
 
