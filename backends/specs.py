@@ -80,7 +80,9 @@ class FeedSpec(Spec, frozen=True):
 
 
 class ModelOptions(Spec, frozen=True):
-    """How a model file is read before anything runs. fp16: convert it to FP16."""
+    """How a model file is read before anything runs, and saved. fp16: it is converted to FP16. external_each: a file
+    for each weight.
+    """
 
     external_data_dir: str | None = None
     ignore_external_data: bool = False
@@ -88,4 +90,5 @@ class ModelOptions(Spec, frozen=True):
     shape_inference: bool = True
     save_onnx: str | None = None
     save_external_data: str | None = None
+    external_each: bool = False
     external_data_size_threshold: int | None = None

@@ -114,6 +114,7 @@ def _save_model(structure: Structure, spec: ConvertSpec, path: Path, context: "J
         structure,
         path,
         external=None if name is None else Path(name or f"{path.name}.data"),
+        each=options.external_each,
         threshold=THRESHOLD if options.external_data_size_threshold is None else options.external_data_size_threshold,
         overwrite=spec.overwrite,
     )

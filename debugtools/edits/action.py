@@ -39,6 +39,7 @@ class EditJob(Spec, frozen=True):
     external_data_dir: str | None = None
     ignore_external_data: bool = False
     external: str | None = None
+    external_each: bool = False
     external_threshold: int = THRESHOLD
     overwrite: bool = False
     skip_misfits: bool = False
@@ -94,7 +95,8 @@ def _edited(context: "JobContext", job: EditJob, before: Structure, edits: list[
     if saved and job.output:
         path = Path(job.output)
         external = None if job.external is None else Path(job.external or f"{path.name}.data")
-        save(after, path, external=external, threshold=job.external_threshold, overwrite=job.overwrite)
+        save(after, path, external=external, each=job.external_each, threshold=job.external_threshold,
+             overwrite=job.overwrite)  # fmt: skip
     if job.script:
         export_script(before, steps, Path(job.script), is_new=job.model is None)
     if job.log:

@@ -169,7 +169,9 @@ def _bounded(model: Structure, bounds: dict[str, int], say: Say) -> Structure:
 
 
 class SanitizeJob(Spec, frozen=True):
-    """model and output: paths. external: name of the file for weights next to the output, "" for the default."""
+    """model and output: paths. external: name of the file for weights next to the output, "" for the default;
+    external_each: a file for each weight instead, named after it.
+    """
 
     model: str
     output: str
@@ -177,6 +179,7 @@ class SanitizeJob(Spec, frozen=True):
     external_data_dir: str | None = None
     ignore_external_data: bool = False
     external: str | None = None
+    external_each: bool = False
     external_threshold: int = THRESHOLD
     overwrite: bool = False
 
@@ -193,6 +196,7 @@ def sanitize(context: "JobContext") -> dict[str, Any]:
         before = count_nodes(model)
         model = sanitized(model, job.what, lambda level, text: context.log(text, level))
         external = None if job.external is None else Path(job.external or f"{path.name}.data")
-        save(model, path, external=external, threshold=job.external_threshold, overwrite=job.overwrite)
+        save(model, path, external=external, each=job.external_each, threshold=job.external_threshold,
+             overwrite=job.overwrite)  # fmt: skip
     size = path.stat().st_size
     return {"passed": True, "output": job.output, "before": before, "after": count_nodes(model), "bytes": size}

@@ -1,6 +1,9 @@
 """Saves a structure as a model: weights are streamed from their files, never loaded together, or stay there."""
 
 import os
+import re
+from collections.abc import Iterable
+from itertools import chain, count
 from pathlib import Path
 
 import onnx
@@ -23,12 +26,14 @@ def save(
     path: Path,
     *,
     external: Path | None = None,
+    each: bool = False,
     threshold: int = THRESHOLD,
     overwrite: bool = False,
 ) -> None:
     """Write `structure` to `path`, atomically.
 
-    external: a file next to `path` for weights of `threshold` bytes or more. Without it they are embedded, unless
+    external: a file next to `path` for weights of `threshold` bytes or more; each: one for each of them instead, named
+    after it. Without it they are embedded, unless
     the base model has external ones, or all would exceed 2 GB: then they go to "<name>.data" next to `path`.
     UsageError if a file already exists and `overwrite` is not set; LayerwiseError if it cannot be written.
     """
@@ -38,15 +43,41 @@ def save(
     if external is None and (_keeps_weights_outside(structure, weights) or size > ONE_FILE_LIMIT):
         external = Path(f"{path.name}.data")
     own = [] if external is None else [tensor for tensor in weights if nbytes(tensor) >= max(threshold, 1)]
-    data = path.parent / external if external and own else None
-    for file in filter(None, (path, data)):
-        if file.exists() and not overwrite:
-            raise UsageError(f"{shown(str(file))} is there already: choose another name, or say to overwrite it")
+    apart = {} if external is None else _places(own, _location(path.parent / external, path), path, each)
+    _free([path, *(path.parent / location for location in apart.values())], structure, weights, overwrite, each)
     try:
         make_folder(path.parent)
-        _write(model, weights, own, path, data, structure.folder)
+        _write(model, weights, apart, path, structure.folder)
     except (OSError, ValueError) as error:
         raise LayerwiseError(f"{shown(str(path))} cannot be written: {shown(str(error), 300)}") from None
+
+
+def _places(own: list[onnx.TensorProto], location: str, path: Path, each: bool) -> dict[int, str]:
+    """By the id of a weight that is written apart, its file."""
+    if not each:
+        return dict.fromkeys(map(id, own), location)
+    names = own_names((tensor.name for tensor in own), path.name)
+    return {id(tensor): name for tensor, name in zip(own, names, strict=True)}
+
+
+def own_names(weights: Iterable[str], model: str) -> list[str]:
+    """Names of files beside `model`, one for each of these weights, like theirs."""
+    taken = {model: None}
+    for weight in weights:
+        name = re.sub(r"[^\w.-]", "_", weight)[:200].lstrip(".") or "weight"
+        taken[next(free for free in chain([name], (f"{name}_{i}" for i in count(1))) if free not in taken)] = None
+    return [*taken][1:]
+
+
+def _free(
+    files: list[Path], structure: Structure, weights: list[onnx.TensorProto], overwrite: bool, each: bool
+) -> None:
+    """UsageError for files that are there unless they may be overwritten; for those of the weights in any case."""
+    folder = structure.folder or Path()
+    own = {(folder / place(tensor)[0]).resolve() for tensor in filter(is_external, weights)} if each else set()
+    for file in filter(Path.exists, files):
+        if not overwrite or file.resolve() in own:
+            raise UsageError(f"{shown(str(file))} is there already: choose another name, or say to overwrite it")
 
 
 def _keeps_weights_outside(structure: Structure, weights: list[onnx.TensorProto]) -> bool:
@@ -59,25 +90,30 @@ def _keeps_weights_outside(structure: Structure, weights: list[onnx.TensorProto]
 def _write(
     model: onnx.ModelProto,
     weights: list[onnx.TensorProto],
-    own: list[onnx.TensorProto],
+    apart: dict[int, str],
     path: Path,
-    data: Path | None,
     folder: Path | None,
 ) -> None:
-    """Write the model with `weights` as its initializers, in order; `own` are those that go to `data`."""
+    """Write the model with `weights` as its initializers, in order; apart: where those are that do not lie in it."""
     for tensor in filter(is_external, all_tensors(model)):
         embed(tensor, folder)
-    if data is None:
+    if not apart:
         with atomic_writer(path) as stream:
             write_streamed(stream, model, weights, folder)
         return
-    location, apart = _location(data, path), {id(tensor) for tensor in own}
+    files: dict[str, list[onnx.TensorProto]] = {}
+    for tensor in weights:
+        if id(tensor) in apart:
+            files.setdefault(apart[id(tensor)], []).append(tensor)
     with written_together(path) as new:
-        (new / location).parent.mkdir(parents=True, exist_ok=True)
-        with atomic_writer(new / location) as stream:
-            moved = iter(write_apart(stream, location, own, folder))
+        moved: dict[int, onnx.TensorProto] = {}
+        for location, own in files.items():
+            (new / location).parent.mkdir(parents=True, exist_ok=True)
+            with atomic_writer(new / location) as stream:
+                written = write_apart(stream, location, own, folder)
+                moved |= {id(tensor): placed for tensor, placed in zip(own, written, strict=True)}
         for tensor in weights:
-            model.graph.initializer.append(next(moved) if id(tensor) in apart else tensor)
+            model.graph.initializer.append(moved.get(id(tensor), tensor))
             if id(tensor) not in apart and is_external(tensor):
                 embed(model.graph.initializer[-1], folder)
         with atomic_writer(new / path.name) as stream:

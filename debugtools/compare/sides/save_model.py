@@ -1,11 +1,9 @@
 """The model as a comparison runs it: converted to FP16 first; saved, with the marked tensors as its outputs."""
 
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, count
 from pathlib import Path
 
 import msgspec
@@ -20,6 +18,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.saving.model import own_names
 from layerwise._tool.surgery.types.infer import inferred_structure
 from layerwise._tool.surgery.wire.pieces import THRESHOLD
 
@@ -40,7 +39,9 @@ def save_model(spec: CompareSpec) -> None:
     path = Path(options.save_onnx)
     try:
         make_folder(path.parent)
-        write_onnx(model, path, options.save_external_data, options.external_data_size_threshold)
+        write_onnx(
+            model, path, options.save_external_data, options.external_data_size_threshold, not options.external_each
+        )
     except (OSError, ValueError) as error:
         raise LayerwiseError(f"--save-onnx {shown(str(path))}: {shown(str(error), 300)}") from None
 
@@ -74,26 +75,22 @@ def write_onnx(
             onnx.save(model, new / path.name)
             return
         location = Path(external or f"{path.name}.data").name
-        _put_outside(model, location if one_file else None, THRESHOLD if threshold is None else threshold)
+        _put_outside(model, path, location if one_file else None, THRESHOLD if threshold is None else threshold)
         onnx.save(model, new / path.name)
 
 
-def _put_outside(model: onnx.ModelProto, location: str | None, threshold: int) -> None:
+def _put_outside(model: onnx.ModelProto, path: Path, location: str | None, threshold: int) -> None:
     """Let weights of `threshold` bytes and more refer to a file that `onnx.save` writes; None: each to one of its own.
 
     onnx's own function refuses a name that is taken in the current folder, which need not be where it writes.
     """
-    taken: set[str] = set()
-    for tensor in model.graph.initializer:
-        if tensor.HasField("raw_data") and sys.getsizeof(tensor.raw_data) >= threshold:
-            name = location or _free_name(tensor.name, taken)
-            taken.add(name)
-            onnx.external_data_helper.set_external_data(tensor, name)
-
-
-def _free_name(tensor: str, taken: set[str]) -> str:
-    name = re.sub(r"[^\w.-]", "_", tensor)[:200].lstrip(".") or "weight"
-    return next(each for each in chain([name], (f"{name}_{i}" for i in count(1))) if each not in taken)
+    chosen = [
+        tensor for tensor in model.graph.initializer
+        if tensor.HasField("raw_data") and sys.getsizeof(tensor.raw_data) >= threshold
+    ]  # fmt: skip
+    names = [location] * len(chosen) if location else own_names([tensor.name for tensor in chosen], path.name)
+    for tensor, name in zip(chosen, names, strict=True):
+        onnx.external_data_helper.set_external_data(tensor, name)
 
 
 @contextmanager

@@ -174,7 +174,8 @@ class _Partitioned:
         path, place = folder / part.file, self.folder / part.file
         external = Path(f"{path.name}.data") if self.spec.external else None
         size = self.spec.model_options.external_data_size_threshold
-        save(self.whole.piece(part), path, external=external, threshold=THRESHOLD if size is None else size,
+        each = self.spec.model_options.external_each
+        save(self.whole.piece(part), path, external=external, each=each, threshold=THRESHOLD if size is None else size,
              overwrite=True)  # fmt: skip
         return {
             "file": str(place), "first": min(part.nodes), "last": max(part.nodes), "nodes": len(part.nodes),

@@ -57,4 +57,5 @@ def _put_weights_outside(path: Path, args: Namespace) -> None:
     if path.is_file():
         with ModelFile(path) as file:
             external = Path(args.save_external_data or f"{path.name}.data")
-            save(Structure.open(file), path, external=external, threshold=threshold(args), overwrite=True)
+            save(Structure.open(file), path, external=external, each=args.no_save_all_tensors_to_one_file,
+                 threshold=threshold(args), overwrite=True)  # fmt: skip

@@ -35,7 +35,8 @@ EXTERNAL = Group(
            const="", metavar="PATH", script=WRITTEN, help="keep its weights in an external file"),
     Option("--external-data-size-threshold", field="model_options.external_data_size_threshold", parse=size,
            metavar="SIZE", script=WRITTEN, help="smaller weights stay inside"),
-    flag("--no-save-all-tensors-to-one-file", help="one external file per weight"),
+    flag("--no-save-all-tensors-to-one-file", field="model_options.external_each", script=WRITTEN,
+         help="one external file per weight"),
 )  # fmt: skip
 
 

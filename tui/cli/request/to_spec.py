@@ -108,5 +108,3 @@ def _notes(args: Namespace, spec: CompareSpec) -> Iterator[str]:
         yield (
             "There are no windows here: --show-… is ignored; --save-heatmaps and --save-error-metrics-plot write files."
         )
-    if args.no_save_all_tensors_to_one_file:
-        yield "--no-save-all-tensors-to-one-file: weights are saved in one external file."

@@ -141,7 +141,8 @@ class ScriptText:
         if options.save_onnx:
             self.use("layerwise.backend.onnx", "SaveOnnx")
             loader = call("SaveOnnx", Code(loader), options.save_onnx, external_data_path=options.save_external_data,
-                          size_threshold=options.external_data_size_threshold)  # fmt: skip
+                          size_threshold=options.external_data_size_threshold,
+                          all_tensors_to_one_file=False if options.external_each else None)  # fmt: skip
         self.use("layerwise.backend.onnx", "BytesFromOnnx")
         return f"BytesFromOnnx({loader})"
 

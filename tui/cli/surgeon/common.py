@@ -42,8 +42,6 @@ def open_file(args: Namespace, log: Log) -> ModelFile:
 
         refuse_other_frameworks(args)
     replaces(args.output, [args.model_file], args.overwrite)
-    if args.no_save_all_tensors_to_one_file:
-        log.warning("--no-save-all-tensors-to-one-file: weights go to one file all the same")
     log.info(f"Loading model: {shown(args.model_file)}")
     file = ModelFile(args.model_file, args.external_data_dir, args.ignore_external_data)
     weights = external_file(args)
@@ -70,7 +68,8 @@ def save_model(args: Namespace, log: Log, model: "Structure") -> None:
     path = Path(args.output)
     log.info(f"Saving ONNX model to: {shown(args.output)}")
     external = None if args.save_external_data is None else Path(args.save_external_data or f"{path.name}.data")
-    save(model, path, external=external, threshold=threshold(args), overwrite=True)
+    each = args.no_save_all_tensors_to_one_file
+    save(model, path, external=external, each=each, threshold=threshold(args), overwrite=True)
     tell_saved(args, log)
 
 

@@ -104,6 +104,7 @@ def job_params(args: Namespace) -> dict[str, Any]:
         "external_data_dir": args.external_data_dir,
         "ignore_external_data": args.ignore_external_data,
         "external": args.save_external_data,
+        "external_each": args.no_save_all_tensors_to_one_file,
         "external_threshold": threshold(args),
         "overwrite": True,
         "what": {
