@@ -59,7 +59,7 @@ class CompareSpec(Spec, frozen=True):
         'marked' if they say nothing and hold layers; else 'executed' where the runners differ in their optimisation
         alone, and 'every'.
     strict_names: inputs and outputs belong together by name alone, not by similar names or places too.
-    figures: histograms of outputs that fail, and their values where they are few.
+    figures: histograms of outputs that fail, and their values where they are few; quantiles of small tensors.
     statistics: exact median and quantiles for every row (several partial sorts a tensor).
     memory_budget: bytes the worker may use at its peak; None is no limit. 'marked' is refused where it cannot keep it.
     """

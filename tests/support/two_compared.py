@@ -16,7 +16,8 @@ from support.two_programs import Ran, written
 # what scripts grep for, after what varies from run to run is gone
 READ = re.compile(
     r"(?:PASSED|FAILED|SKIPPED|RUNNING) \||Minimum Required|Detected|Stats:|mean=|Accuracy Summary|Comparing Output"
-    r"|Tolerance: \[|\[dtype=|---- |==== |Node \d|^\(.*\) \| +\d|Bin Range|CAPTURED|\[op=|Error Metrics"
+    r"|Tolerance: \[|\[dtype=|---- |==== |Node \d|^\(.*\) \| +\d|Bin Range|CAPTURED|replay: success="
+    r"|\[op=|Error Metrics"
 )
 VARIES = (
     (re.compile(r"^\[[A-Z]\]"), ""),
@@ -79,7 +80,8 @@ def read_lines(said: str) -> list[str]:
 
 def _forms(said: str) -> Counter[str]:
     """The forms of lines of a search: which there are, not how many, without models and numbers."""
-    return Counter({re.sub(r"\d+", "N", line) for line in read_lines(said) if " | " in line or "====" in line})
+    shown = [line for line in read_lines(said) if re.search(r" \| |====|replay:", line)]
+    return Counter({re.sub(r"\d+", "N", line) for line in shown})
 
 
 def _said_difference(a: Counter[str], b: Counter[str]) -> str:

@@ -102,6 +102,10 @@ def _parse(text: str) -> tuple[int, int]:
     return k, axis
 
 
+_SORTED = 1 << 14
+"""Elements up to which quantiles cost next to nothing: a report for people has them of any tensor."""
+
+
 class Comparer:
     """Compares pairs of tensors by a spec's rules. `emit` gets every row with its comparison and arrays.
 
@@ -140,7 +144,7 @@ class Comparer:
             b,
             rule,
             metrics=() if self._script else spec.metrics,
-            statistics=spec.statistics,
+            statistics=spec.statistics or (spec.figures and a.size <= _SORTED),
             medians=spec.save_accuracy is not None,
             shape_check=spec.shape_check,
             depth=depth,

@@ -73,6 +73,8 @@ class Files:
         run = judgement.folder / "run"
         if suffix:
             self._sorter.sort(run, judgement.verdict, suffix)
+        if self._spec.iter_info:
+            (run / self._spec.iter_info).unlink(missing_ok=True)
         kept, candidate = self._home / self._spec.artifact, run / self._spec.artifact
         if self._spec.keep_intermediate and suffix and candidate.is_file() and candidate.resolve() != kept.resolve():
             shutil.move(candidate, kept)

@@ -178,7 +178,9 @@ class CommandJudge(Judge):
             self._write(artifact, folder.path)
         if self._spec.iter_info:
             told = {"iteration": self.iteration() if artifact is None else artifact.iteration}
-            (folder.path / self._spec.iter_info).write_text(json.dumps(told, indent=4))
+            info = folder.path / self._spec.iter_info
+            make_folder(info.parent)
+            info.write_text(json.dumps(told, indent=4))
         code = self._run(folder, stops)
         outputs = [folder.path.parent / name for name in ("stdout.txt", "stderr.txt")]
         measured = Numbers(exit_code=code, output=str(folder.path.parent))

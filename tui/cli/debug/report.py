@@ -83,6 +83,9 @@ class SearchReport:
         self._rows.append(row)
         number = self._announce(row)
         with self.log.indent():
+            if row.by == "replay":
+                success = row.verdict != "bad"
+                self.log.info(f"Loading iteration information from debug replay: success={success}", source="tools")
             self.log.say(level, f"{word} | Iteration {number} | Duration {row.seconds}s", source="tools")
             if detail:
                 with self.log.indent():
