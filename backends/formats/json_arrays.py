@@ -83,6 +83,16 @@ def scan(path: Path) -> Scan:
         raise BadFile(path, error.strerror or str(error)) from error
 
 
+def _next_key(window: bytes, start: int) -> "re.Match[bytes] | None":
+    """The next match of _KEY; most text has none, and is passed over at the speed of a search for bytes."""
+    at = window.find(b'"array"', start)
+    while at >= 0:
+        if (found := _KEY.match(window, at)) is not None:
+            return found
+        at = window.find(b'"array"', at + 1)
+    return None
+
+
 class _Scanner:
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
@@ -96,7 +106,7 @@ class _Scanner:
         window, base = self._window(0)
         position = 0  # everything before this is in the skeleton
         while True:
-            found = _KEY.search(window, position - base)
+            found = _next_key(window, position - base)
             if found is None:
                 position = self._keep_settled(window, base, position)
                 if len(window) < WINDOW and position >= self.stamp.size:
@@ -188,20 +198,35 @@ class StoredArray(Struct, frozen=True):
             raise BadFile(self.path, error.strerror or str(error)) from error
 
     def _flat(self) -> Array:
-        whole = np.empty(self.header.size + self.header.nbytes, np.uint8)
-        filled = 0
         with self.path.open("rb", buffering=0) as stream:
             if Stamp.of(stream.fileno()) != self.stamp:
                 raise ValueError("the file has changed since it was opened")
-            for text in _pieces(stream.fileno(), self.span):
-                data = pybase64.b64decode(text, validate=True)
-                if len(data) > len(whole) - filled:
-                    raise ValueError("more data than its shape needs")
-                whole[filled : filled + len(data)] = np.frombuffer(data, np.uint8)
-                filled += len(data)
-        if filled != len(whole):
-            raise ValueError("less data than its shape needs")
-        return cast(Array, whole[self.header.size :].view(self.header.dtype))
+            return _flat(stream.fileno(), self.span)
+
+
+def span_array(descriptor: int, span: Span, name: str | None) -> Array:
+    """Read an array of an open file, of its own memory. ValueError if it is damaged; OSError."""
+    return shape_array(_flat(descriptor, span), span.header, name)
+
+
+def _flat(descriptor: int, span: Span) -> Array:
+    size = span.header.size + span.header.nbytes
+    if span.length <= CHUNK:
+        text = os.pread(descriptor, span.length, span.start)
+        whole = np.frombuffer(pybase64.b64decode_as_bytearray(text, validate=True), np.uint8)
+        filled = len(whole)
+    else:
+        whole = np.empty(size, np.uint8)
+        filled = 0
+        for text in _pieces(descriptor, span):
+            data = pybase64.b64decode(text, validate=True)
+            if len(data) > size - filled:
+                raise ValueError("more data than its shape needs")
+            whole[filled : filled + len(data)] = np.frombuffer(data, np.uint8)
+            filled += len(data)
+    if filled != size:
+        raise ValueError(f"{'more' if filled > size else 'less'} data than its shape needs")
+    return cast(Array, whole[span.header.size :].view(span.header.dtype))
 
 
 def _pieces(descriptor: int, span: Span) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,20 @@ from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name
 from layerwise.json.torch_file import read_tensor
 
 
-def encoded(array: Any) -> dict[str, Any]:
-    """The fields of an array. "dtype" names types that numpy's format cannot express; Polygraphy passes over it."""
-    name = dtype_name(array)
+def chunks(array: Any) -> Iterator[bytes]:
+    """The base64 of an array in pieces."""
     stored = storable(array)
-    text = b"".join(base64_chunks(header_bytes(stored), stored)).decode()
+    return base64_chunks(header_bytes(stored), stored)
+
+
+def encoded(array: Any, text: str | None = None) -> dict[str, Any]:
+    """The fields of an array. "dtype" names types that numpy's format cannot express; Polygraphy passes over it.
+
+    text: in place of its base64.
+    """
+    name = dtype_name(array)
+    if text is None:
+        text = b"".join(chunks(array)).decode()
     return {"array": text} | ({"dtype": name} if name in EXTENDED_NAMES or array.dtype.kind == "O" else {})
 
 

@@ -4,21 +4,24 @@ import functools
 import importlib
 import json
 import os
+import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from layerwise._tool.backends.errors import BadFile
-from layerwise._tool.backends.filesystem.files import read_file
+from layerwise._tool.backends.filesystem.files import atomic_writer, open_regular
+from layerwise._tool.backends.formats.json_arrays import MARK, Span, Stamp, scan, span_array
 from layerwise._tool.backends.formats.json_text import check_values
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.torch_bridge import is_tensor
 from layerwise.constants import LEGACY_TYPE_MARKER, TAB, TYPE_MARKER
 from layerwise.json import arrays
 from layerwise.logger import G_LOGGER
-from layerwise.util.files import is_file_like, load_file, save_file
+from layerwise.util.files import is_file_like, load_file, makedirs, save_file
 
 _LEGACY = "__polygraphy_encoded_"
 _HOMES = {
@@ -131,7 +134,7 @@ class Decoder(BaseCustomImpl):
 
 def _class_of(fields: dict[str, Any]) -> Any:
     for key, value in fields.items():
-        if key.startswith(_LEGACY) and isinstance(value, str) and value == LEGACY_TYPE_MARKER:
+        if key.startswith(_LEGACY) and value == LEGACY_TYPE_MARKER:
             return key.removeprefix(_LEGACY)
     return fields.get(TYPE_MARKER)
 
@@ -167,7 +170,43 @@ def from_json(src: str) -> Any:
 
 def save_json(obj: Any, dest: Any, description: str | None = None) -> None:
     """Write an object to a file, whole or not at all, or to an object that is one."""
-    save_file(to_json(obj), dest, mode="w", description=description)
+    if is_file_like(dest):
+        save_file(to_json(obj), dest, mode="w", description=description)
+        return
+    if description is not None:
+        G_LOGGER.info(f"Saving {description} to {dest}")
+    put_off = _PutOff()
+    text = json.dumps(obj, default=put_off.default, indent=TAB)
+    makedirs(dest)
+    with atomic_writer(dest) as stream:
+        put_off.write(stream, text)
+
+
+class _PutOff:
+    """Marks in place of arrays, whose values are written in pieces once the rest of the text is known."""
+
+    def __init__(self) -> None:
+        self._mark = f"layerwise:{secrets.token_hex(8)}:"
+        self._arrays: list[Any] = []
+        self._encoder = Encoder()
+
+    def default(self, value: Any) -> Any:
+        """What json writes for a value that it does not know."""
+        if type(value) is not np.ndarray or Encoder.polygraphy_registered[np.ndarray] is not _encode_array:
+            return self._encoder.default(value)
+        fields = arrays.encoded(value, f"{self._mark}{len(self._arrays)}")
+        self._arrays.append(value)
+        return fields | {TYPE_MARKER: "ndarray"}
+
+    def write(self, stream: BinaryIO, text: str) -> None:
+        """Write the text, arrays in place of their marks."""
+        first, *others = text.split(f'"{self._mark}')
+        stream.write(first.encode())
+        for array, part in zip(self._arrays, others, strict=True):
+            stream.write(b'"')
+            for piece in arrays.chunks(array):
+                stream.write(piece)
+            stream.write(part[part.index('"') :].encode())
 
 
 def load_json(src: Any, description: str | None = None) -> Any:
@@ -179,11 +218,31 @@ def load_json(src: Any, description: str | None = None) -> Any:
     return _read(src)
 
 
+class _Reading(Decoder):
+    """A Decoder of an open file's text, in which arrays are marks."""
+
+    def __init__(self, descriptor: int, spans: list[Span]) -> None:
+        self._descriptor, self._spans = descriptor, spans
+
+    def __call__(self, pairs: Iterable[tuple[str, Any]]) -> Any:
+        key, text = next(iter(pairs), ("", None))
+        number = text.removeprefix(MARK) if key == "array" and isinstance(text, str) else text
+        if number is text or not number.isdigit() or int(number) >= len(self._spans):
+            return super().__call__(pairs)
+        return span_array(self._descriptor, self._spans[int(number)], dict(pairs).get("dtype"))
+
+
 def _read(path: str | os.PathLike[str]) -> Any:
-    data = read_file(path)
-    check_values(path, data)
+    found = scan(Path(path))
+    check_values(path, found.skeleton)
     try:
-        return from_json(data.decode())
+        with os.fdopen(open_regular(path), "rb", buffering=0) as stream:
+            if Stamp.of(stream.fileno()) != found.stamp:
+                raise BadFile(path, "the file has changed while it was read")
+            reading = _Reading(stream.fileno(), found.spans)
+            return json.loads(found.skeleton.decode(), object_pairs_hook=reading)
+    except OSError as error:
+        raise BadFile(path, error.strerror or str(error)) from None
     except RecursionError:
         raise BadFile(path, "nested too deeply") from None
     except json.JSONDecodeError as error:

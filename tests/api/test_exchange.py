@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polygraphy.json as theirs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from support.both_packages import PACKAGES, message, outcome, plain
+
+import layerwise.json as ours
+from layerwise.exception import PolygraphyException
 
 DTYPES = (
     "float64",
@@ -253,3 +257,27 @@ def test_arrays_wait_on_the_disk_where_that_is_set(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(module, "ARRAY_SWAP_THRESHOLD_MB", 0)
     source = "lazy = comp_struct.LazyArray(np.arange(3))\n(lazy.arr is None, lazy.tmpfile is not None, lazy.load())"
     assert outcome("layerwise", source) == outcome("polygraphy", source) == [True, True, plain(np.arange(3))]
+
+
+def test_a_file_is_what_the_text_is_and_arrays_come_back_whole(tmp_path: Path) -> None:
+    """Arrays are written and read in pieces beside the rest of the text."""
+    rng = np.random.default_rng(0)
+    value = {
+        "layerwise:array:0": ['"array": "layerwise:array:0"', "layerwise:array:1", {"array": "layerwise:array:7"}],
+        "nested": [{"a": rng.standard_normal((3, 5)).astype("f")[:, ::2], "b": np.array(2.5), "c": np.zeros((0, 4), "i1")}],
+        "large": rng.integers(0, 255, (1 << 20) + 1).astype(np.uint8),
+    }  # fmt: skip
+    ours.save_json(value, tmp_path / "v.json")
+    assert (tmp_path / "v.json").read_text() == ours.to_json(value) == theirs.to_json(value)
+    found = ours.load_json(tmp_path / "v.json")
+    assert found["layerwise:array:0"][:2] == value["layerwise:array:0"][:2]
+    for name, array in {**value["nested"][0], "large": value["large"]}.items():
+        read = found["large"] if name == "large" else found["nested"][0][name]
+        assert read.dtype == array.dtype and np.array_equal(read, array) and read.flags.writeable
+
+
+def test_a_damaged_array_is_told_with_its_file(tmp_path: Path) -> None:
+    text = ours.to_json({"a": np.arange(4000)})
+    (tmp_path / "v.json").write_text(text[:3000] + "*" + text[3001:])
+    with pytest.raises(PolygraphyException, match=r"v\.json"):
+        ours.load_json(tmp_path / "v.json")
