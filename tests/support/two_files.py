@@ -17,7 +17,7 @@ def make_files(folder: Path) -> None:
         "m": chain(0), "off": chain(0, 1e-3), "dyn": chain(0, rows="N"), "renamed": chain(0, end="out"),
         "two": two(), "fold": folded(), "nan": failing("Log"), "inf": failing("Div"), "ints": integers(),
         "conv": conv(), "cond": conditional(), "bad": wrong(), "unused": unused(), "square": chain(0, rows=8),
-        "stripped": stripped(chain(0)), **odd_models(),
+        "stripped": stripped(chain(0)), "attention": attention(), **odd_models(),
     }  # fmt: skip
     for name, proto in models.items():
         onnx.save(proto, folder / f"{name}.onnx")
@@ -28,6 +28,17 @@ def make_files(folder: Path) -> None:
     )
     (folder / "weights" / "apart.onnx").rename(folder / "apart.onnx")
     make_data(folder)
+
+
+def attention() -> onnx.ModelProto:
+    """x [1, 8, 8] → Relu → MatMul, Softmax, MatMul, all of the same tensor → y."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["q"], name="relu"),
+        helper.make_node("MatMul", ["q", "q"], ["s"], name="scores"),
+        helper.make_node("Softmax", ["s"], ["p"], name="softmax"),
+        helper.make_node("MatMul", ["p", "q"], ["y"], name="mixed"),
+    ]
+    return model(nodes, ["x"], ["y"], [], shape=[1, 8, 8])
 
 
 def chain(seed: int, off: float = 0.0, rows: int | str = 1, end: str = "y") -> onnx.ModelProto:

@@ -13,13 +13,19 @@ from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.output import replaces
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.request.to_spec import NO_TENSORRT
 from layerwise._tool.tui.cli.submit import job_spec, run_here, say_message
 
 _EPILOG = (
     "DIR holds a folder a plugin with a pattern.py in it: get_plugin_metadata() and get_matching_subgraphs(graph), or\n"
     "get_plugin_pattern(), which gives an onnx_graphsurgeon.GraphPattern; replace_with_plugin(…) if it has one.\n"
     "These scripts are run, in a process of their own."
+)
+
+
+_NOT_TUNED = (
+    "plugin autotune is not offered: it times engines of the model with and without each plugin, which needs TensorRT, "
+    "the plugins' libraries and a GPU. `layerwise plugin match` and `plugin replace` put plugins in; `layerwise bench` "
+    "times both models."
 )
 
 
@@ -91,7 +97,7 @@ def _beside(args: Namespace, given: str | None, name: str = "config.yaml") -> st
 
 def run_autotune(args: Namespace, log: Log) -> int:
     """Timing plugins needs TensorRT."""
-    raise MissingDependency(NO_TENSORRT)
+    raise MissingDependency(_NOT_TUNED)
 
 
 def _run(what: str, args: Namespace, log: Log, **more: Any) -> int:

@@ -115,7 +115,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "onnx-gs": Leaf(".template.command", "onnx_gs", "edit a model with onnx-graphsurgeon"),
             "trt-network": Leaf(".template.trt", "trt_network", "make or change a network by TensorRT's API"),
             "trt-config": Leaf(".template.trt", "trt_config", "configure a build by TensorRT's API"),
-            "shard-hints": Leaf(".sharding", "shard_hints", "split a model over GPUs: not offered"),
+            "shard-hints": Leaf(".sharding", "shard_hints", "hints for splitting a model over GPUs"),
         },
     ),
     "multi-device": Branch(

@@ -18,10 +18,6 @@ _TF2ONNX = (
     "    python -m tf2onnx.convert --saved-model DIR --output model.onnx      (or --graphdef, --checkpoint, --keras)\n"
     "and give the .onnx file."
 )
-NO_TENSORRT = (
-    "TensorRT is not supported in this version of this command; `layerwise run --trt` and `layerwise convert -o "
-    "MODEL.engine` do use it."
-)
 _TF_TYPES = {"frozen", "keras", "ckpt", "uff", "caffe"}
 _TF_SUFFIXES = (".pb", ".h5", ".keras", ".uff", ".prototxt", ".caffemodel", ".meta")
 _TRT_MODEL = re.compile(r"(?i)\.(engine|plan|trt|py|py:\w+)$")
