@@ -226,8 +226,8 @@ class _Reading(Decoder):
 
     def __call__(self, pairs: Iterable[tuple[str, Any]]) -> Any:
         key, text = next(iter(pairs), ("", None))
-        number = text.removeprefix(MARK) if key == "array" and isinstance(text, str) else text
-        if number is text or not number.isdigit() or int(number) >= len(self._spans):
+        number = text[len(MARK) :] if key == "array" and isinstance(text, str) and text.startswith(MARK) else ""
+        if not number.isdigit() or int(number) >= len(self._spans):
             return super().__call__(pairs)
         return span_array(self._descriptor, self._spans[int(number)], dict(pairs).get("dtype"))
 

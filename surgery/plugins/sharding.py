@@ -136,7 +136,7 @@ def _scaled() -> gs.GraphPattern:
         pattern.add(f"scaled_{name}", "Mul", inputs=[tensor, pattern.add(f"of_{name}", "Sqrt", inputs=[scale])])
         for name, tensor in (("query", query), ("key", key))
     ]
-    return _attention(pattern, *scaled, value)
+    return _attention(pattern, scaled[0], scaled[1], value)
 
 
 def _attention(pattern: gs.GraphPattern, query: Any, key: Any, value: Any) -> gs.GraphPattern:
