@@ -39,7 +39,8 @@ def run_run(args: Namespace, log: Log) -> int:
     if not request.spec.runners:
         return 0
     spec = msgspec.structs.replace(request.spec, figures=not args.json)
-    if spec.observe == "auto" and any(runner.kind == "extension" for runner in spec.runners):
+    marked = spec.marks.everything or spec.marks.names or spec.marks.op_types
+    if marked and spec.observe == "auto" and any(runner.kind == "extension" for runner in spec.runners):
         spec = msgspec.structs.replace(spec, observe="marked")  # it loads the model itself: no parts of it can be run
     return run_as_asked(run_job(spec, args), args, log, lambda: _report(spec, log))
 
