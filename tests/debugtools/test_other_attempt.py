@@ -126,7 +126,7 @@ def inputs(how: "Way") -> None:
 
 
 def version(how: "Way") -> None:
-    how.patch.setattr(identity, "_versions", lambda: {"onnxruntime": "another"})
+    how.patch.setattr(identity, "versions", lambda: {"onnxruntime": "another"})
 
 
 CHANGES: dict[Callable[["Way"], None], str] = {
