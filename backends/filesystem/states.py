@@ -7,7 +7,6 @@ program that writes through a shared memory map may change a file without a new 
 
 import os
 import time
-from pathlib import Path
 from typing import NamedTuple
 
 _STEP = 20e-3  # seconds: twice that of a kernel of 100 Hz
@@ -46,14 +45,6 @@ def settled_state(file: int | str | os.PathLike[str]) -> FileState | None:
         time.sleep(left)
     found = state_of(file)
     return found if _left(found) <= 0 else None
-
-
-def unchanged(path: Path, before: FileState | None) -> bool:
-    """Whether a file still has a `settled_state`; False for None, and for a file that is gone."""
-    try:
-        return before is not None and state_of(path) == before
-    except (OSError, ValueError):
-        return False
 
 
 def _left(state: FileState) -> float:

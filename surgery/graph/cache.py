@@ -18,7 +18,7 @@ from layerwise._tool import VERSION
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
-from layerwise._tool.backends.filesystem.states import FileState, state_of, unchanged
+from layerwise._tool.backends.filesystem.states import FileState, state_of
 from layerwise._tool.backends.jobs.folder import disk_use
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.versions import versions
@@ -68,9 +68,9 @@ def remember(
 ) -> None:
     """Record that the index of `model` is in `folder`, for `index_folder`.
 
-    state: `settled_state` of the file, before it was read. Nothing is recorded for None, or if it is another by now.
+    state: `settled_state` of the file, before it was read. Nothing is recorded for None. No later state is the same.
     """
-    if state is None or not unchanged(model.path, state):
+    if state is None:
         return
     files = cache_root / "files"
     make_folder(files)

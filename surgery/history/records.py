@@ -37,9 +37,9 @@ class Records:
             self._before, self._looked = self._key(), True
 
     def keep(self, number: int, structure: Structure) -> None:
-        """Store the result of an edit, unless it is too large, or the weights are others by now."""
+        """Store the result of an edit unless it is too large. Where weights are others by now, nobody will find it."""
         inline = sum(len(t.raw_data) for t in structure.initializers.values() if not is_external(t))
-        if inline > _MOST or self._before is None or self._before != self._key():
+        if inline > _MOST or self._before is None:
             return
         with suppress(OSError, ValueError):  # then it is computed again
             make_folder(self._folder)
