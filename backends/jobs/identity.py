@@ -81,9 +81,14 @@ def identity(params: Mapping[str, Any]) -> Identity:
 
 
 def content(params: Mapping[str, Any]) -> str:
-    """A hash of all that the files hold that a request names, wherever they are; reads them whole."""
-    made = hashlib.blake2b(digest_size=20)
-    for name in identity(params).files:
+    """A hash of all that the files hold that a request names, wherever they are, and of what else it depends on.
+
+    Reads the files whole.
+    """
+    found = identity(params)
+    numbers = {name: version.partition(" ")[0] for name, version in found.versions.items()}
+    made = hashlib.blake2b(json.dumps([numbers, found.environment], sort_keys=True).encode(), digest_size=20)
+    for name in found.files:
         with Path(name).open("rb") as stream:
             made.update(file_digest(stream).digest())
     return made.hexdigest()
