@@ -117,6 +117,23 @@ def touched(before: Identity, now: Identity) -> list[str]:
     return [shown(Path(name).name, 120) for name, old, new in pairs if _alike(old, new) and not _same(old, new)]
 
 
+def models_now(before: Identity, folder: Path) -> Identity:
+    """The models of an identity with their external data as they were, for `differences` and `touched` with
+    `models_then`. folder: relative paths are from there.
+    """
+    found = {}
+    for name, facts in before.files.items():
+        if facts.key == "model":
+            with suppress(OSError):
+                found[name] = _facts(folder / name, facts.key)
+    return Identity(found)
+
+
+def models_then(before: Identity) -> Identity:
+    """Only the models of an identity, with their external data."""
+    return Identity({name: facts for name, facts in before.files.items() if facts.key == "model"})
+
+
 def _same(old: FileFacts | None, new: FileFacts | None) -> bool:
     """Whether the content is the same for sure."""
     if old is None or new is None:

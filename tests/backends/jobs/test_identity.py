@@ -62,7 +62,8 @@ def test_all_that_a_script_imports_and_names_counts_by_content(name: str, here: 
 
 def test_variables_that_a_script_or_its_modules_name_count(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "load.py").write_text("from names import NAME")
-    (here / "names.py").write_text(SCRIPTS["parts/names.py"])
+    (here / "names.py").write_text(SCRIPTS["parts/names.py"] + "\nKEY = 'INDIRECT'\nVALUE = os.environ[KEY]")
+    monkeypatch.setenv("INDIRECT", "1")
     monkeypatch.setenv("WHERE", "a secret")
     monkeypatch.delenv("HOW", raising=False)
     params = {"check": {"command": ["python3", "load.py"]}}
@@ -70,7 +71,7 @@ def test_variables_that_a_script_or_its_modules_name_count(here: Path, monkeypat
     assert "secret" not in str(before.environment)
     monkeypatch.setenv("UNREAD", "1")
     assert not differences(before, identity(params))
-    for name in ("WHERE", "HOW"):
+    for name in ("WHERE", "HOW", "INDIRECT"):
         with monkeypatch.context() as patch:
             patch.setenv(name, "another")
             assert differences(before, identity(params)) == [f"${name}"]
@@ -121,5 +122,9 @@ def test_versions_are_those_of_what_is_imported_first(here: Path, monkeypatch: p
         os.utime(here / "tensorrt-10.2.dist-info", (1, 1))
         assert found()["tensorrt"] == "10.2 of 1970-01-01 00:00:01", "the same version, installed again"
         assert before.items() <= versions().items()
+        (here / "onnx").mkdir()
+        (here / "onnx-99.dist-info").mkdir()
+        versions.cache_clear()
+        assert versions()["onnx"].startswith("99 of ") and before["numpy"] == versions()["numpy"]
     finally:
         versions.cache_clear()
