@@ -41,8 +41,13 @@ def variables_read(scripts: Sequence[Path]) -> dict[str, str | None]:
     for script in scripts:
         text = _text(script)
         names |= dict.fromkeys(match[2] for match in _VARIABLE.finditer(text))
-        names |= dict.fromkeys(match[2] for match in _LITERAL.finditer(text) if match[2] in os.environ)
+        names |= dict.fromkeys(match[2] for match in _LITERAL.finditer(text) if _is_set(match[2]))
     return {name: os.environ.get(name) for name in sorted(names)}
+
+
+def _is_set(name: str) -> bool:
+    """Whether a text may be a variable's name; not "_", which the shell sets to what it runs."""
+    return len(name) > 1 and name in os.environ
 
 
 def _text(script: Path) -> str:

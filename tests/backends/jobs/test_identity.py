@@ -62,7 +62,9 @@ def test_all_that_a_script_imports_and_names_counts_by_content(name: str, here: 
 
 def test_variables_that_a_script_or_its_modules_name_count(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "load.py").write_text("from names import NAME")
-    (here / "names.py").write_text(SCRIPTS["parts/names.py"] + "\nKEY = 'INDIRECT'\nVALUE = os.environ[KEY]")
+    (here / "names.py").write_text(
+        SCRIPTS["parts/names.py"] + "\nKEY, other = 'INDIRECT', '_'\nVALUE = os.environ[KEY]"
+    )
     monkeypatch.setenv("INDIRECT", "1")
     monkeypatch.setenv("WHERE", "a secret")
     monkeypatch.delenv("HOW", raising=False)
@@ -70,6 +72,7 @@ def test_variables_that_a_script_or_its_modules_name_count(here: Path, monkeypat
     before, known = identity(params), content(params)
     assert "secret" not in str(before.environment)
     monkeypatch.setenv("UNREAD", "1")
+    monkeypatch.setenv("_", "/bin/another")
     assert not differences(before, identity(params))
     for name in ("WHERE", "HOW", "INDIRECT"):
         with monkeypatch.context() as patch:
