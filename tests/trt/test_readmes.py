@@ -1,8 +1,10 @@
 """Every command line of Polygraphy's READMEs and how-tos, its word changed: exit code, files and lines as told there."""
 
 import shlex
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 from support.forks import forked_line, forked_script, line_zygote
@@ -11,11 +13,16 @@ from trt.readmes.files import write
 from trt.zygote import Zygote
 
 PAGES = pages()
-_SHELL = """import subprocess, sys
-from pathlib import Path
-from support.forked import run_line
-shell = lambda words: subprocess.run(words).returncode
-sys.exit(run_line({words!r}, Path({tools!r}), {{"bash": shell}}, "bash"))"""
+_ANSWERED = """import io, os, sys
+from support.forked import _main, run_line
+def answered(words):
+    read, write = os.pipe()
+    os.write(write, {typed!r})
+    os.close(write)
+    os.dup2(read, 0)
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.FileIO(0))
+    return _main(words)
+sys.exit(run_line({words!r}, None, {{"answered": answered}}, "answered"))"""
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +39,17 @@ def zygotes() -> Iterator[Callable[[int], Zygote]]:
         zygote.close()
 
 
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="page") as folder:  # short: sockets lie in it
+        yield Path(folder)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_the_lines_of_a_page_come_to_what_it_says(
-    page: Page, trt_version: int, zygotes: Callable[[int], Zygote], tmp_path: Path
+    page: Page, trt_version: int, zygotes: Callable[[int], Zygote], place: Path
 ) -> None:
-    folder = tmp_path / page.name
+    folder = place / "a" / "b" / "c"
     folder.mkdir(parents=True)
     for name in page.files:
         write(page.name, name, folder)
@@ -60,15 +73,23 @@ def files_of(folder: Path) -> set[str]:
 
 
 def run(zygote: Zygote, line: str, folder: Path) -> tuple[int, str]:
-    """Run a line of a shell in a folder; exit code, and what was said."""
+    """Run a line in a folder, and what a shell does in it; exit code, and what was said."""
     program, *words = shlex.split(line)
-    if program == "python3":
-        return forked_script(zygote, f"import sys\nsys.argv = {words!r}\n" + (folder / words[0]).read_text(), folder)
-    tools = folder.parent / f"{folder.name}-tools"
-    if program == "layerwise" and "--check" not in words:
-        return forked_line(zygote, words, folder)
-    tools.mkdir(exist_ok=True)
-    (tools / "socket").unlink(missing_ok=True)
-    if program == "layerwise":
-        return forked_line(zygote, words, folder, tools=tools)
-    return forked_script(zygote, _SHELL.format(words=["bash", "-c", line], tools=str(tools)), folder)
+    match program:
+        case "layerwise":
+            return forked_line(zygote, words, folder, tools=tools(folder) if "--check" in words else None)
+        case "python3":
+            return forked_script(zygote, f"import sys\nsys.argv = {words!r}\n" + (folder / words[0]).read_text(), folder)
+        case "yes":  # yes ANSWER | layerwise …
+            source = _ANSWERED.format(words=words[3:], typed=f"{words[0]}\n".encode() * 100)
+            return forked_script(zygote, source, folder)
+        case "diff" if "<(" in line:
+            sides = [run(zygote, part.split(")")[0], folder) for part in line.split("<(")[1:]]
+            return max(code for code, _ in sides) or sides[0] != sides[1], "".join(said for _, said in sides)
+    done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def tools(folder: Path) -> Path:
+    """An empty place for the `layerwise` that a --check calls."""
+    return Path(mkdtemp(dir=folder.parent))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 from onnx.parser import parse_model
 from trt.readmes.scripts import SCRIPTS
 
@@ -13,26 +13,26 @@ _CONV = "[conv{0}] c{0} = Conv <kernel_shape=[3,3], pads=[1,1,1,1]> ({1}, w{0}, 
 _SUM = "(float[{0}] x0, float[{0}] x1) => (float[{0}] Y) <float[1] a = {{2.0}}, float[1] b = {{3.0}}>"
 _TEXTS = {
     "identity.onnx": "test_identity (float[1,1,2,2] x) => (float[1,1,2,2] y) { y = Identity(x) }",
-    "run/01": "d (float[1,2,H,W] X) => (float[1,2,H,W] Y) { intermediate = Identity(X) Y = Identity(intermediate) }",
+    "run/01/dynamic_identity.onnx": "d (float[1,2,H,W] X) => (float[1,2,H,W] Y) { intermediate = Identity(X) Y = Identity(intermediate) }",
     "dynamic_identity.onnx": "d (float[1,2,H,W] X) => (float[1,2,H,W] Y) { Y = Identity(X) }",
-    "convert/03": "d (float[N,3,28,28] X) => (float[N,3,28,28] Y) { Y = Identity(X) }",
+    "convert/03/dynamic_identity.onnx": "d (float[N,3,28,28] X) => (float[N,3,28,28] Y) { Y = Identity(X) }",
     "add_infinity.onnx": "adds (float[1] A) => (float[1] B) { B = Add(A, inf) }",
     "needs_constraints.onnx": """n (float[64,64] x) => (float[64,64] out) <float max = {65504.0}> {
         [MatMul_0] flipped = MatMul(x, rot) [Add] more = Add(flipped, max) [Sub] less = Sub(more, max)
         [MatMul_1] out = MatMul(less, rot) }""",
     "model.onnx": f"""m {_SUM.format("1,3,224,224")} {{
         [Mul] mul_out = Mul(a, x1) [Add] add_out = Add(mul_out, b) [Last] Y = Add(x0, add_out) }}""",
-    "debug/02": f"""m {_SUM.format("N,3,H,W")} {{
+    "debug/02/model.onnx": f"""m {_SUM.format("N,3,H,W")} {{
         [Shape] shape = Shape(x1) [Reshape] same = Reshape(x1, shape)
         [Mul] mul_out = Mul(a, same) [Add] add_out = Add(mul_out, b) [Last] Y = Add(x0, add_out) }}""",
-    "how-to/": f"""m {_SUM.format("N,3,H,W")} {{
+    "how-to/model.onnx": f"""m {_SUM.format("N,3,H,W")} {{
         [Mul] mul_out = Mul(a, x1) [Add] add_out = Add(mul_out, b) [Last] Y = Add(x0, add_out) }}""",
-    "surgeon/02": """m (float[1] input) => (float[1] output) <float[1] a = {1}, float[1] b = {2}, float[1] d = {3}> {
+    "surgeon/02/model.onnx": """m (float[1] input) => (float[1] output) <float[1] a = {1}, float[1] b = {2}, float[1] d = {3}> {
         c = Add(a, b) e = Add(c, d) output = Add(input, e) }""",
-    "surgeon/04": """m (int64 limit) => (int64[N] out) <int64 zero = {0}, int64 one = {1}> {
+    "surgeon/04/model.onnx": """m (int64 limit) => (int64[N] out) <int64 zero = {0}, int64 one = {1}> {
         [Same] same = Identity(limit) [Range] values = Range(zero, same, one) [Abs] out = Abs(values) }""",
-    "inspect/07": "m (float[1] x, float[4] y) => (float[4] z) { z = Add(x, y) }",
-    "inspect/08": """m (float[4] x) => (float[4] y) {
+    "inspect/07/model.onnx": "m (float[1] x, float[4] y) => (float[4] z) { z = Add(x, y) }",
+    "inspect/08/model.onnx": """m (float[4] x) => (float[4] y) {
         a = Identity(x) b = Identity(a) c = Fake(b) y = Identity(c) }""",
     "nested_local_function.onnx": """m (float[4] x) => (float[4] y) {
         t = Identity(x) [onnx_graphsurgeon_node_1] y = local.OuterFunction(t) }
@@ -81,7 +81,7 @@ _HINTS = {
 
 
 def write(page: str, name: str, folder: Path) -> None:
-    """Write a file that a page has of its own; one that is as another page's of that name is told once."""
+    """Write a file that a page has of its own."""
     path = (folder / name).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     short = path.name
@@ -92,16 +92,17 @@ def write(page: str, name: str, folder: Path) -> None:
     elif path.suffix == ".pb":
         path.write_bytes(b"\n\x07\n\x01x\x12\x02Id")
     else:
-        path.write_text(SCRIPTS.get(f"{_place(page, SCRIPTS)}{short}", SCRIPTS.get(short, "")))
+        path.write_text(_of(page, short, SCRIPTS))
 
 
-def _place(page: str, known: dict[str, str]) -> str:
-    """The part of a page's name that is a key, followed by a slash if it is the beginning of others."""
-    return next((key for key in known if "/" in key and key in page), "")
+def _of(page: str, name: str, known: dict[str, str]) -> str:
+    """What is known of a file: that of the page, if it has its own, under `folder/number/name`."""
+    own = (key for key in known if key.endswith(f"/{name}") and key.removesuffix(f"/{name}") in page)
+    return known[next(own, name)]
 
 
 def _model(page: str, name: str) -> onnx.ModelProto:
-    text = _TEXTS.get(_place(page, _TEXTS) or name, _TEXTS.get(name, ""))
+    text = _of(page, name, _TEXTS)
     opset = 8 if name == "identity.onnx" else 17
     model = parse_model(f'<ir_version: 8, opset_import: ["" : {opset}, "local" : 1]> {text}')
     for weight, value in _WEIGHTS.get(name, {}).items():

@@ -18,7 +18,7 @@ _CONSTRAIN = """
 SCRIPTS = {
     "data_loader.py": _LOADER.format(name="x", shape=(1, 1, 2, 2), count=5),
     "example.py": _LOADER.format(name="x", shape=(1, 1, 2, 2), count=4).replace("load_data", "calib_data"),
-    "run/05": _LOADER.format(name="X", shape=(1, 2, 28, 28), count=5)
+    "run/05/data_loader.py": _LOADER.format(name="X", shape=(1, 2, 28, 28), count=5)
     + """
 if __name__ == "__main__":
     from layerwise.json import save_json
@@ -69,7 +69,7 @@ from layerwise.backend.trt import NetworkFromOnnxPath
 
 @func.extend(NetworkFromOnnxPath("./needs_constraints.onnx"))
 def load_network(builder, network, parser):{_CONSTRAIN}""",
-    "plugin/01": """
+    "plugin/01/pattern.py": """
 import onnx_graphsurgeon as gs
 
 
@@ -96,7 +96,7 @@ def get_matching_subgraphs(graph):
 def get_plugin_metadata():
     return {"name": "toyPlugin", "op": "CustomToyPlugin"}
 """,
-    "plugin_autotuner/01": """
+    "plugin_autotuner/01/pattern.py": """
 import onnx_graphsurgeon as gs
 
 
