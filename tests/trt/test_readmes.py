@@ -86,7 +86,7 @@ def run(zygote: Zygote, line: str, folder: Path) -> tuple[int, str]:
         case "diff" if "<(" in line:
             sides = [run(zygote, part.split(")")[0], folder) for part in line.split("<(")[1:]]
             return max(code for code, _ in sides) or sides[0] != sides[1], "".join(said for _, said in sides)
-    done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, errors="replace", check=False)
     return done.returncode, done.stdout + done.stderr
 
 
