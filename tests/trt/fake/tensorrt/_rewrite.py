@@ -21,6 +21,8 @@ def precision_of(layer: Any, config: Any) -> str:
         return name
     if stated is not None and obeyed:
         return str(stated.name)
+    if layer.kind in ("IDENTITY", "SHUFFLE"):  # moves data: nothing is gained
+        return "FLOAT"
     for flag, kind in (("INT8", "INT8"), ("FP16", "HALF"), ("BF16", "BF16")):
         if config._has(flag) and not (flag == "INT8" and config._has("FP16")):
             return kind
