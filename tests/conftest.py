@@ -1,5 +1,6 @@
 """Every test has a workspace of its own, so that no test sees the user's jobs."""
 
+import gc
 import os
 import re
 import sys
@@ -62,15 +63,19 @@ def markers_of(path: Path) -> tuple[str, ...]:
 
 
 _SHARED = re.compile(r'scope="(?:module|session)"|\bbig_home\b')
-_TRT_SCRIPTS = re.compile(r"\bin_fake\b")
+_TOGETHER = {
+    "scripts on the fake TensorRT": re.compile(r"\bin_fake\b"),
+    "ONNX's node tests": re.compile(r"\bnode_cases\b"),
+}
 
 
 @cache
 def group_of(path: Path) -> str:
     """Which tests run in one process since they share what is costly to make; "" where each may run anywhere."""
     text = path.read_text(encoding="utf-8")
-    if path.parent.name == "trt" and _TRT_SCRIPTS.search(text):
-        return "scripts on the fake TensorRT"
+    for name, used in _TOGETHER.items():
+        if used.search(text):
+            return name
     return str(path.relative_to(ROOT)) if _SHARED.search(text) else ""
 
 
@@ -98,6 +103,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for name in markers_of(item.path):
             item.add_marker(name)
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays: the collector and forks need not look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

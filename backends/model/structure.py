@@ -7,10 +7,9 @@ copied. Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob
 
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
-
-from msgspec import Struct, field
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model.wire import (
@@ -52,7 +51,8 @@ class External(NamedTuple):
     nbytes: int | None
 
 
-class TensorRecord(Struct):
+@dataclass
+class TensorRecord:
     """One TensorProto without its values.
 
     start, end: the message's position in the file. data: position of its values there, None if they are in typed

@@ -139,8 +139,10 @@ def open_view(model: ModelFile, structure: bytes) -> tuple[GraphView, ModelRecor
 
 def array_text(view: GraphView, tensor: TensorRecord) -> str:
     """Return a tensor's values as NumPy prints them (at most about 1000 of them), or why there are none."""
+    from layerwise._tool.backends.tensors import format_array
+
     try:
-        return shown_lines(str(view.array(tensor)))
+        return shown_lines(format_array(view.array(tensor)))
     except LayerwiseError as error:
         return f"<{shown(str(error), 300)}>"
 

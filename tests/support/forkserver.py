@@ -139,45 +139,48 @@ def serve(address: str) -> None:
     waiting.listen()
     Path(address + ".new").rename(address)
     gc.freeze()
-    sources: list[Any] = [waiting, 0]
+    programs: dict[int, tuple[int, socket.socket]] = {}  # of each pidfd: process id, and who asked
+    poller = select.poll()
+    poller.register(0, select.POLLIN)
+    poller.register(waiting, select.POLLIN)
     while True:
-        ready, _, _ = select.select(sources, [], [], 1.0)
-        _bury()
-        if 0 in ready:
-            return
-        if not ready:
-            continue
-        asked, _ = waiting.accept()
-        if os.fork() == 0:
-            waiting.close()
-            _keep(asked)
-        asked.close()
+        for fd, _ in poller.poll():
+            if fd == 0:
+                return
+            if fd in programs:
+                poller.unregister(fd)
+                _bury(fd, *programs.pop(fd))
+            else:
+                pid, asked = _start(waiting)
+                pidfd = os.pidfd_open(pid)
+                programs[pidfd] = (pid, asked)
+                poller.register(pidfd, select.POLLIN)
 
 
-def _bury() -> None:
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def _keep(asked: socket.socket) -> NoReturn:
-    """Fork the program, and tell its process id and its exit code to who asked."""
+def _start(waiting: socket.socket) -> tuple[int, socket.socket]:
+    """Fork the program that somebody asks for; its process id, and who asked."""
+    asked, _ = waiting.accept()
     size, streams, *_ = socket.recv_fds(asked, 4, 3)
     message = b""
     while len(message) < int.from_bytes(size, "big"):
         message += asked.recv(1 << 16)
-    order = json.loads(message)
     pid = os.fork()
     if pid == 0:
-        asked.close()
-        _become(order, streams)
-    for stream in (0, *streams):
+        _become(json.loads(message), streams)
+    for stream in streams:
         os.close(stream)
-    asked.send(_number(pid))
+    with suppress(OSError):
+        asked.send(_number(pid))
+    return pid, asked
+
+
+def _bury(pidfd: int, pid: int, asked: socket.socket) -> None:
+    """Tell the exit code and the peak to who asked."""
     _, status, used = os.wait4(pid, 0)
+    os.close(pidfd)
     with suppress(OSError):
         asked.send(_number(os.waitstatus_to_exitcode(status)) + _number(used.ru_maxrss << 10))
-    os._exit(0)
+    asked.close()
 
 
 def _number(value: int) -> bytes:
@@ -188,7 +191,7 @@ def _become(order: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # what interrupts this function is not the program's
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
-    os.closerange(3, 64)
+    os.closerange(3, 4096)
     os.setsid()
     os.umask(int(str(order["umask"])))
     if order["terminal"]:

@@ -233,7 +233,7 @@ def test_bodies_and_functions_are_compared_too(tmp_path: Path) -> None:
     assert changed["node"] == "local.Twice/inside"
 
 
-def test_a_hundred_thousand_nodes_take_seconds(tmp_path: Path) -> None:
+def test_twenty_thousand_nodes_take_a_second(tmp_path: Path) -> None:
     def chain(count: int, extra: int) -> Model:
         nodes, x = [], "t0"
         for i in range(count):
@@ -245,10 +245,10 @@ def test_a_hundred_thousand_nodes_take_seconds(tmp_path: Path) -> None:
         values = [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2]) for n in ("t0", x)]
         return helper.make_model(helper.make_graph(nodes, "long", values[:1], values[1:]), ir_version=8)
 
-    a, b = chain(100_000, -1), chain(100_000, 50_000)
+    a, b = chain(20_000, -1), chain(20_000, 10_000)
     started = time.process_time()
     outcome = compared(a, b, tmp_path)
-    assert time.process_time() - started < 10  # 2.5 s when nothing else runs
+    assert time.process_time() - started < 3  # 0.5 s when nothing else runs
     assert counts(outcome) == {"operators": 1, "nodes_changed": 1, "nodes_only_b": 1}
 
 
