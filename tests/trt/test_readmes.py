@@ -1,4 +1,4 @@
-"""Every command line of Polygraphy's READMEs and how-tos, its word changed: exit code, files and lines as told there."""
+"""Every command line of Polygraphy's READMEs and how-tos, its word changed: exit code, files, lines as told there."""
 
 import shlex
 import subprocess
@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 from support.forks import forked_line, forked_script, line_zygote
-from trt.readmes import Page, Row, pages
+from trt.readmes import Page, pages
 from trt.readmes.files import write
 from trt.zygote import Zygote
 
@@ -67,6 +67,12 @@ def test_the_lines_of_a_page_come_to_what_it_says(
     assert more == set()
 
 
+def test_a_line_that_can_mean_nothing_here_says_so() -> None:
+    refused = [row for page in PAGES if page.cannot for row in page.rows if row.codes]
+    assert len(refused) == 13 and all(row.told for row in refused)
+    assert not [row.line for page in PAGES for row in page.rows if 2 in row.codes.values() and not page.cannot]
+
+
 def files_of(folder: Path) -> set[str]:
     found = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
     return {str(path.relative_to(folder)) for path in found}
@@ -79,7 +85,9 @@ def run(zygote: Zygote, line: str, folder: Path) -> tuple[int, str]:
         case "layerwise":
             return forked_line(zygote, words, folder, tools=tools(folder) if "--check" in words else None)
         case "python3":
-            return forked_script(zygote, f"import sys\nsys.argv = {words!r}\n" + (folder / words[0]).read_text(), folder)
+            return forked_script(
+                zygote, f"import sys\nsys.argv = {words!r}\n" + (folder / words[0]).read_text(), folder
+            )
         case "yes":  # yes ANSWER | layerwise …
             source = _ANSWERED.format(words=words[3:], typed=f"{words[0]}\n".encode() * 100)
             return forked_script(zygote, source, folder)

@@ -13,7 +13,8 @@ _CONV = "[conv{0}] c{0} = Conv <kernel_shape=[3,3], pads=[1,1,1,1]> ({1}, w{0}, 
 _SUM = "(float[{0}] x0, float[{0}] x1) => (float[{0}] Y) <float[1] a = {{2.0}}, float[1] b = {{3.0}}>"
 _TEXTS = {
     "identity.onnx": "test_identity (float[1,1,2,2] x) => (float[1,1,2,2] y) { y = Identity(x) }",
-    "run/01/dynamic_identity.onnx": "d (float[1,2,H,W] X) => (float[1,2,H,W] Y) { intermediate = Identity(X) Y = Identity(intermediate) }",
+    "run/01/dynamic_identity.onnx": """d (float[1,2,H,W] X) => (float[1,2,H,W] Y) {
+        intermediate = Identity(X) Y = Identity(intermediate) }""",
     "dynamic_identity.onnx": "d (float[1,2,H,W] X) => (float[1,2,H,W] Y) { Y = Identity(X) }",
     "convert/03/dynamic_identity.onnx": "d (float[N,3,28,28] X) => (float[N,3,28,28] Y) { Y = Identity(X) }",
     "add_infinity.onnx": "adds (float[1] A) => (float[1] B) { B = Add(A, inf) }",
@@ -27,7 +28,8 @@ _TEXTS = {
         [Mul] mul_out = Mul(a, same) [Add] add_out = Add(mul_out, b) [Last] Y = Add(x0, add_out) }}""",
     "how-to/model.onnx": f"""m {_SUM.format("N,3,H,W")} {{
         [Mul] mul_out = Mul(a, x1) [Add] add_out = Add(mul_out, b) [Last] Y = Add(x0, add_out) }}""",
-    "surgeon/02/model.onnx": """m (float[1] input) => (float[1] output) <float[1] a = {1}, float[1] b = {2}, float[1] d = {3}> {
+    "surgeon/02/model.onnx": """m (float[1] input) => (float[1] output)
+        <float[1] a = {1}, float[1] b = {2}, float[1] d = {3}> {
         c = Add(a, b) e = Add(c, d) output = Add(input, e) }""",
     "surgeon/04/model.onnx": """m (int64 limit) => (int64[N] out) <int64 zero = {0}, int64 one = {1}> {
         [Same] same = Identity(limit) [Range] values = Range(zero, same, one) [Abs] out = Abs(values) }""",
