@@ -1,7 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-JOBS ?= 6
+JOBS ?= 4
 QUICK_JOBS ?= 2
 QUICK := not process and not terminal and not parity and not slow
 

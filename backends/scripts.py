@@ -1,15 +1,25 @@
 """Runs functions of a user's Python script, with errors that point to the script's own lines.
 
-Only done in a worker process. The script's folder stays on `sys.path` for later imports.
+Only done in a worker process. The script's folder stays on `sys.path` for later imports. Modules there are compiled
+from their source each time: Python takes compiled ones for current where size and second of the change agree.
 """
 
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
@@ -17,6 +27,9 @@ from layerwise._tool.backends.filesystem.files import read_file
 from layerwise._tool.backends.text import shown
 
 _MOST = 4 << 20  # bytes of a script; the parser takes hundreds of times as many
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+_STANDARD = Path(os.__file__).parent
+_folders: set[Path] = set()
 
 
 @contextmanager
@@ -68,13 +81,47 @@ def load_script(script: Path) -> ModuleType:
     return _run(script)
 
 
+class _FromSource(SourceFileLoader):
+    """Compiles a module each time it is imported."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
+def _finder(folder: str) -> FileFinder:
+    """The finder of a folder of scripts, as an entry of `sys.path_hooks`. ImportError for all others."""
+    path = Path(folder)
+    installed = _INSTALLED.intersection(path.parts) or path.is_relative_to(_STANDARD)
+    if installed or not path.is_dir() or not any(path.is_relative_to(parent) for parent in _folders):
+        raise ImportError
+    loaders = (
+        (ExtensionFileLoader, EXTENSION_SUFFIXES), (_FromSource, [".py"]), (SourcelessFileLoader, BYTECODE_SUFFIXES)
+    )  # fmt: skip
+    return FileFinder(folder, *loaders)
+
+
+def _importable(folder: Path) -> None:
+    """Have modules in a script's folder imported, from their source."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    if folder not in _folders:
+        _folders.add(folder)
+        for known in [path for path in sys.path_importer_cache if Path(path).is_relative_to(folder)]:
+            del sys.path_importer_cache[known]
+        if _finder not in sys.path_hooks:
+            sys.path_hooks.insert(0, _finder)
+
+
 def _run(script: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"layerwise_script_{script.stem}", script)
-    if spec is None or spec.loader is None:
+    name = f"layerwise_script_{script.stem}"
+    if script.suffix != ".py":
         raise UsageError(f"script {shown(str(script))} is not a .py file")
+    spec = importlib.util.spec_from_file_location(name, script, loader=_FromSource(name, str(script)))
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    if str(script.parent) not in sys.path:
-        sys.path.insert(0, str(script.parent))
+    _importable(script.parent)
     sys.modules[module.__name__] = module
     with script_errors(script, f"script {script.name}"):
         spec.loader.exec_module(module)

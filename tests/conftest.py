@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.abc import MetaPathFinder
@@ -84,11 +85,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Share out groups and single tests (xdist's own groups need a part of pytest that is gone in pytest 9)."""
     from xdist.scheduler import LoadScopeScheduling
 
+    config.option.loadscopereorder = False  # see `pytest_collection_modifyitems`
+
     class Groups(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             return group_of(ROOT / nodeid.partition("::")[0]) or nodeid
 
     return Groups(config, log)
+
+
+def pytest_configure() -> None:
+    """Of several processes each keeps to one processor: thread pools have one thread then, which waits for no other."""
+    worker, processors = os.environ.get("PYTEST_XDIST_WORKER", ""), sorted(os.sched_getaffinity(0))
+    if worker:
+        os.sched_setaffinity(0, {processors[int(worker.removeprefix("gw")) % len(processors)]})
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -100,9 +110,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that fork this process come first, since a fork copies what it holds by then; then the groups, the largest
+    first."""
     for item in items:
         for name in markers_of(item.path):
             item.add_marker(name)
+    sizes = Counter(group_of(item.path) for item in items)
+    items.sort(key=lambda item: (not _forks(item.path), -sizes[group_of(item.path)] if group_of(item.path) else 0))
+
+
+def _forks(path: Path) -> bool:
+    place = str(path.relative_to(ROOT / "tests"))
+    return place.startswith(("backends/filesystem", "surgery/edits", "surgery/folding", "surgery/saving")) or (
+        place in ("backends/jobs/test_private.py", "tui/cli/test_killed.py", "surgery/test_hostile_sizes.py")
+    )
 
 
 def pytest_collection_finish() -> None:

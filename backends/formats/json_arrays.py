@@ -23,6 +23,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, NoArray
 from layerwise._tool.backends.filesystem.direct_io import Writable
 from layerwise._tool.backends.filesystem.files import MOST, open_regular
+from layerwise._tool.backends.filesystem.states import FileState, state_of
 from layerwise._tool.backends.formats.npy import (
     HEAD,
     NpyHeader,
@@ -51,27 +52,12 @@ class Span(NamedTuple):
     header: NpyHeader
 
 
-class Stamp(Struct, frozen=True):
-    """Detects whether a file has changed since it was scanned."""
-
-    device: int
-    inode: int
-    size: int
-    mtime_ns: int
-
-    @classmethod
-    def of(cls, descriptor: int) -> "Stamp":
-        """Return the stamp of an open file."""
-        stat = os.fstat(descriptor)
-        return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
-
-
 class Scan(NamedTuple):
     """A scanned file: JSON text in which array i reads MARK + str(i), and the position of each array."""
 
     skeleton: bytes
     spans: list[Span]
-    stamp: Stamp
+    state: FileState
 
 
 def scan(path: Path) -> Scan:
@@ -97,7 +83,7 @@ class _Scanner:
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
         self.descriptor = descriptor
-        self.stamp = Stamp.of(descriptor)
+        self.state = state_of(descriptor)
         self.parts: list[bytes] = []
         self.kept = 0
         self.spans: list[Span] = []
@@ -109,8 +95,8 @@ class _Scanner:
             found = _next_key(window, position - base)
             if found is None:
                 position = self._keep_settled(window, base, position)
-                if len(window) < WINDOW and position >= self.stamp.size:
-                    return Scan(b"".join(self.parts), self.spans, self.stamp)
+                if len(window) < WINDOW and position >= self.state.size:
+                    return Scan(b"".join(self.parts), self.spans, self.state)
                 window, base = self._window(position)
                 continue
             start = base + found.end()
@@ -169,7 +155,7 @@ class StoredArray(Struct, frozen=True):
     """An array not yet read from a JSON file."""
 
     path: Path
-    stamp: Stamp
+    state: FileState
     span: Span
     name: str | None  # the type's name if the file states it
 
@@ -199,7 +185,7 @@ class StoredArray(Struct, frozen=True):
 
     def _flat(self) -> Array:
         with self.path.open("rb", buffering=0) as stream:
-            if Stamp.of(stream.fileno()) != self.stamp:
+            if state_of(stream.fileno()) != self.state:
                 raise ValueError("the file has changed since it was opened")
             return _flat(stream.fileno(), self.span)
 

@@ -19,11 +19,11 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, LayerwiseError
 from layerwise._tool.backends.filesystem.direct_io import Writable
 from layerwise._tool.backends.filesystem.files import atomic_writer
+from layerwise._tool.backends.filesystem.states import FileState
 from layerwise._tool.backends.formats.json_arrays import (
     CLASS,
     MARK,
     Span,
-    Stamp,
     StoredArray,
     as_array,
     scan,
@@ -55,7 +55,7 @@ def load(path: str | os.PathLike[str], decoders: Mapping[str, Decoder]) -> Any:
     source = Path(path)
     found = scan(source)
     check_values(source, found.skeleton)
-    reader = _Reader(source, found.spans, found.stamp, decoders)
+    reader = _Reader(source, found.spans, found.state, decoders)
     try:
         return json.loads(found.skeleton, object_hook=reader.decode)
     except BadFile:
@@ -78,7 +78,7 @@ def _first_line(error: BaseException) -> str:
 class _Reader(Struct):
     path: Path
     spans: list[Span]
-    stamp: Stamp
+    state: FileState
     decoders: Mapping[str, Decoder]
 
     def decode(self, fields: dict[str, Any]) -> Any:
@@ -113,7 +113,7 @@ class _Reader(Struct):
             raise ValueError("an ndarray is not what it should be")
         number = text.removeprefix(MARK)
         if number != text and number.isdigit() and int(number) < len(self.spans):
-            return StoredArray(self.path, self.stamp, self.spans[int(number)], name)
+            return StoredArray(self.path, self.state, self.spans[int(number)], name)
         return _inline_array(text, name)
 
 

@@ -13,6 +13,7 @@ from layerwise._tool.backends.jobs.folder import REPLIES, raw_spec
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Earlier, Stale, typed
 from layerwise._tool.backends.jobs.journal.events import MAX_SPILL, EventWriter
 from layerwise._tool.backends.jobs.journal.json_lines import LineReader
+from layerwise._tool.backends.text import shown
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.identity import Identity
@@ -96,7 +97,7 @@ class JobContext:
         """
         import msgspec
 
-        from layerwise._tool.backends.jobs.identity import differences, identity
+        from layerwise._tool.backends.jobs.identity import differences, identity, touched
 
         now = identity(self.params)
         if self.earlier.done:  # who asks again wants what it makes made again
@@ -113,11 +114,16 @@ class JobContext:
         except Stale as error:
             self._drop_all(str(error))
             result = work()
-        changed = differences(now, identity(self.params), meanwhile=True)
+        then = identity(self.params)
+        changed = differences(now, then, meanwhile=True)
         if changed:
             self.writer.write("identity", attempt=self.attempt, changed=changed)
             told = ", ".join(changed)
             raise LayerwiseError(f"{told} changed while the job ran: nothing can be concluded; run it again")
+        if maybe := touched(now, then):
+            self.writer.write("identity", attempt=self.attempt, changed=maybe)
+            told = "the time of the inode changed while the job ran, as a new name or mode does"
+            self.log(f"{', '.join(maybe)}: {told}", "verbose")
         return result
 
     def _drop_all(self, why: str) -> None:
@@ -145,6 +151,8 @@ class JobContext:
         known = typed([earlier.identity], Identity)
         if not known:
             return f"attempt {earlier.attempt} did not write down what it ran"
+        if now.code:
+            return f"what {shown(Path(now.code[0]).name, 120)} reads is not known"
         changed = differences(known[0], now)
         if changed:
             return f"{', '.join(changed)} changed since attempt {earlier.attempt}"

@@ -1,54 +1,60 @@
 """What a result depends on, in few bytes: files by what is in them, the request, the versions of what computes.
 
-Files of up to 2 MiB are the same if their content is. Larger ones are if size, time and inode are, and 1 MiB of
-samples: whoever touches one has changed it. (Not the time of the inode: a second name for a file changes that.)
+Files of up to 2 MiB are the same if their content is. Larger ones are if their state is (`FileState`), and 1 MiB of
+samples: whoever touches one has changed it. The state holds the time of the inode, since the time of the content can be
+set back; that changes with a file's mode and number of names too, which a job that runs is told of and not ended by.
 """
 
 import hashlib
 import json
 import os
-import re
 import stat
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from layerwise._tool.backends.filesystem.states import FileState, settled_state, state_of
+from layerwise._tool.backends.jobs.script_reads import files_read, variables_read
 from layerwise._tool.backends.older_python import file_digest
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.versions import versions
 
 READ_WHOLE = 2 << 20  # bytes
 _SAMPLES, _SAMPLE = 64, 16 << 10
 _MOST_FILES = 4096  # of a folder
-_PACKAGES = ("onnx", "numpy", "tensorrt", "layerwise")  # and those whose names begin so
-_LITERAL = r"""(["'])([^"'\n]{1,400})\1"""
-_IMPORT = r"(?m)^[ \t]*(?:from|import)[ \t]+([\w.]+)"
 _LOCATION = b"\x0a\x08location"  # the key of external data in a serialised TensorProto
 _MADE = frozenset({"output", "min_good", "artifact", "artifacts", "artifacts_dir", "folder", "iter_info", "title"})
 _FOLDERS = frozenset({"files", "results"})
+_CODE = frozenset({"model", "postprocess", "calibration"})
 _WORDS = frozenset({".py", ".sh", ".so", ".onnx", ".json", ".npz", ".npy", ".safetensors", ".engine", ".plan"})
 
 
 class FileFacts(Struct):
-    """What is known of a file. state: size in bytes, modified (ns), inode; hash: of its content, or of samples of it;
-    key: the field of the request that names it.
+    """What is known of a file. state: where it is settled, so that a change would be seen; hash: of its content, or of
+    samples of it; key: the field of the request that names it.
     """
 
-    state: tuple[int, int, int]
+    state: FileState
+    settled: bool
     hash: str
     key: str = ""
 
 
 class Identity(Struct):
-    """What a request depends on, as the event `identity` has it. files: by path; request: its hash."""
+    """What a request depends on, as the event `identity` has it.
+
+    files: by path. environment: hashes of the variables that scripts name, "" for one that is not set. request: its
+    hash. code: scripts and libraries that take part in building an engine, whose reading is not known.
+    """
 
     files: dict[str, FileFacts] = {}
     versions: dict[str, str] = {}
+    environment: dict[str, str] = {}
     request: str = ""
+    code: list[str] = []
 
 
 def identity(params: Mapping[str, Any]) -> Identity:
@@ -67,13 +73,22 @@ def identity(params: Mapping[str, Any]) -> Identity:
             if os.path.realpath(path) not in written and str(path) not in files:
                 with suppress(OSError):  # who needs it says why it cannot be read
                     files[str(path)] = _facts(path, key)
-    return Identity(files, _versions(), _hash(json.dumps(params, sort_keys=True).encode()))
+    scripts = [Path(name) for name in files if name.endswith(".py")]
+    variables = variables_read(scripts).items()
+    values = {name: "" if value is None else _hash(os.fsencode(value)) for name, value in variables}
+    code = list(dict.fromkeys(name for key, name in named if _builds(key, name)))
+    return Identity(files, versions(), values, _hash(json.dumps(params, sort_keys=True).encode()), code)
 
 
 def content(params: Mapping[str, Any]) -> str:
-    """A hash of all that the files hold that a request names, wherever they are; reads them whole."""
-    made = hashlib.blake2b(digest_size=20)
-    for name in identity(params).files:
+    """A hash of all that the files hold that a request names, wherever they are, and of what else it depends on.
+
+    Reads the files whole.
+    """
+    found = identity(params)
+    numbers = {name: version.partition(" ")[0] for name, version in found.versions.items()}
+    made = hashlib.blake2b(json.dumps([numbers, found.environment], sort_keys=True).encode(), digest_size=20)
+    for name in found.files:
         with Path(name).open("rb") as stream:
             made.update(file_digest(stream).digest())
     return made.hexdigest()
@@ -86,17 +101,57 @@ def differences(before: Identity, now: Identity, *, meanwhile: bool = False) -> 
     """
     old, new = before.files, now.files
     names = [name for name in old if old[name].key != "command"] if meanwhile else dict.fromkeys([*old, *new])
-    found = [shown(Path(name).name, 120) for name in names if not _same(old.get(name), new.get(name))]
+    same = _alike if meanwhile else _same
+    found = [shown(Path(name).name, 120) for name in names if not same(old.get(name), new.get(name))]
     was, has = before.versions, now.versions
     found += [f"{name} ({was.get(name, 'none')}, now {has.get(name, 'none')})"
               for name in sorted({*was, *has}) if was.get(name) != has.get(name)]  # fmt: skip
+    was, has = before.environment, now.environment
+    found += [f"${shown(name, 80)}" for name in sorted({*was, *has}) if was.get(name) != has.get(name)]
     return found + (["the request"] if before.request != now.request else [])
 
 
+def touched(before: Identity, now: Identity) -> list[str]:
+    """Names of large files that may have changed though all but the time of the inode is as it was."""
+    pairs = [(name, facts, now.files.get(name)) for name, facts in before.files.items()]
+    return [shown(Path(name).name, 120) for name, old, new in pairs if _alike(old, new) and not _same(old, new)]
+
+
+def models_now(before: Identity, folder: Path) -> Identity:
+    """The models of an identity with their external data as they were, for `differences` and `touched` with
+    `models_then`. folder: relative paths are from there.
+    """
+    found = {}
+    for name, facts in before.files.items():
+        if facts.key == "model":
+            with suppress(OSError):
+                found[name] = _facts(folder / name, facts.key)
+    return Identity(found)
+
+
+def models_then(before: Identity) -> Identity:
+    """Only the models of an identity, with their external data."""
+    return Identity({name: facts for name, facts in before.files.items() if facts.key == "model"})
+
+
 def _same(old: FileFacts | None, new: FileFacts | None) -> bool:
+    """Whether the content is the same for sure."""
     if old is None or new is None:
         return old is new
-    return old.hash == new.hash and (old.state[0] <= READ_WHOLE or old.state == new.state)
+    return old.hash == new.hash and (old.state.size <= READ_WHOLE or (old.settled and old.state == new.state))
+
+
+def _alike(old: FileFacts | None, new: FileFacts | None) -> bool:
+    """Whether nothing but the time of the inode tells the one from the other."""
+    if old is None or new is None:
+        return old is new
+    return old.hash == new.hash and (old.state.size <= READ_WHOLE or old.state[:4] == new.state[:4])
+
+
+def _builds(key: str, name: str) -> bool:
+    """Whether the text is a script, or library, that takes part in building an engine."""
+    script = name.partition(":")[0].endswith(".py")
+    return key in ("plugins", "config_script", "config_postprocess") or (script and key in _CODE)
 
 
 def _is_made(key: str) -> bool:
@@ -111,7 +166,7 @@ def _strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
             yield key, value
     elif isinstance(value, Mapping):
         for name, each in value.items():
-            yield from _strings(each, str(name))
+            yield from _strings(each, "calibration" if (key, name) == ("calibration", "script") else str(name))
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _strings(each, key)
@@ -133,19 +188,7 @@ def _files(key: str, path: Path, data_folder: str | None) -> Iterator[Path]:
         if key == "model" or path.suffix == ".onnx":
             yield from _external(path, data_folder)
         elif path.suffix == ".py":
-            yield from _read_by(path)
-
-
-def _read_by(script: Path) -> Iterator[Path]:
-    """The files that a Python script names, and the modules beside it that it imports."""
-    text = script.read_bytes()[:READ_WHOLE].decode("utf-8", "replace")
-    names = [Path(match[2]) for match in re.finditer(_LITERAL, text)]
-    names += [Path(f"{match[1].replace('.', '/')}.py") for match in re.finditer(_IMPORT, text)]
-    for name in dict.fromkeys(names):
-        for path in dict.fromkeys((name, script.parent / name)):
-            with suppress(OSError, ValueError):
-                if path.is_file() and path != script:
-                    yield path
+            yield from files_read(path)
 
 
 def _external(path: Path, data_folder: str | None) -> Iterable[Path]:
@@ -163,29 +206,17 @@ def _external(path: Path, data_folder: str | None) -> Iterable[Path]:
 
 
 def _facts(path: Path, key: str) -> FileFacts:
-    found = path.stat()
+    state, settled = state_of(path), None
+    if state.size > READ_WHOLE:
+        settled = settled_state(path)
+        state = settled or state
     with path.open("rb") as stream:
-        if found.st_size <= READ_WHOLE:
+        if state.size <= READ_WHOLE:
             data = stream.read()
         else:
-            places = (at * found.st_size // _SAMPLES for at in range(_SAMPLES))
+            places = (at * state.size // _SAMPLES for at in range(_SAMPLES))
             data = b"".join(os.pread(stream.fileno(), _SAMPLE, place) for place in places)
-    return FileFacts((found.st_size, found.st_mtime_ns, found.st_ino), _hash(data), key)
-
-
-@cache
-def _versions() -> dict[str, str]:
-    """Versions by the names of installed packages' folders: importlib.metadata takes 50 ms to import."""
-    found: dict[str, str] = {}
-    for folder in sys.path:
-        if not folder.endswith(("site-packages", "dist-packages")):
-            continue
-        with suppress(OSError):
-            for entry in os.listdir(folder):  # noqa: PTH208 (a Path for each takes 1 ms)
-                if entry.startswith(_PACKAGES) and entry.endswith(".dist-info"):
-                    name, _, version = entry.removesuffix(".dist-info").partition("-")
-                    found.setdefault(name, version)
-    return found
+    return FileFacts(state, settled is not None, _hash(data), key)
 
 
 def _hash(data: bytes) -> str:

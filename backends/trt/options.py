@@ -121,7 +121,8 @@ class TrtOptions(Spec, frozen=True):
     the workspace. save_tactics, load_tactics: on 10 Polygraphy's replay files, on 11 editable timing caches;
     exclude_tactics: a replay whose tactics are not used (10). short_lived: the engine is one of many that a search
     tries. part: the model is part of the one that the options are for; nodes that it lacks are ignored.
-    fresh: rebuild, and store nothing in the workspace, not even timings.
+    fresh: rebuild, and store nothing in the workspace, not even timings. reuse: take a stored engine although scripts,
+    plugins or calibrators took part in it.
     """
 
     engine: str | None = None
@@ -139,6 +140,7 @@ class TrtOptions(Spec, frozen=True):
     short_lived: bool = False
     part: bool = False
     fresh: bool = False
+    reuse: bool = False
 
 
 def trt_options(found: Mapping[str, Any]) -> TrtOptions:
@@ -195,12 +197,18 @@ def watched(spec: RunnerSpec) -> RunnerSpec:
     )
 
 
+def check_anew(options: TrtOptions) -> None:
+    """UsageError if the user wants an engine reused where what changes from build to build is searched."""
+    if options.reuse:
+        raise UsageError("--reuse-engine: what changes from build to build is searched here; every engine is built")
+
+
 def built_anew(spec: RunnerSpec) -> RunnerSpec:
     """Return the runner with a new engine each time it is opened, without cached timings. Other kinds are unchanged."""
     if spec.kind != "trt":
         return spec
     return msgspec.structs.replace(
-        spec, options=to_dict(msgspec.structs.replace(trt_options(spec.options), fresh=True))
+        spec, options=to_dict(msgspec.structs.replace(trt_options(spec.options), fresh=True, reuse=False))
     )
 
 

@@ -3,7 +3,7 @@
 The latter is written into a graph before TensorRT parses it: always on 11, on request on 10.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,13 +138,36 @@ def reduced(model: Loadable, options: TrtOptions, tell: Tell) -> Iterator[Loadab
         low: LowType | None = "float16" if config.fp16 else "bfloat16" if config.bf16 else None
         if low is not None:
             keep = {name for name, kind in named.items() if kind.lower() in _FULL}
-            structure = _lowered(structure, low, labels(list(every_node(structure.nodes)), keep, ()), tell)
+            nodes = list(every_node(structure.nodes))
+            structure = _lowered(structure, low, labels(nodes, keep, ()) | _only_moved(nodes) - apart, tell)
         elif named:
             structure = _named_alone(structure, named, tell)
         structure = with_end_types(structure, _end_types(structure, options.network.tensor_dtypes, tell))
         path = folder / "reduced.onnx"
         save(structure, path, external=path.with_name("reduced.data"), overwrite=True)
         yield Loadable(data=path.read_bytes(), folder=path.parent)
+
+
+_MOVES = frozenset({"Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Split", "Concat",
+                    "Expand", "Tile", "Gather"})  # fmt: skip
+
+
+def _only_moved(nodes: Sequence[onnx.NodeProto]) -> set[str]:
+    """Return the labels of nodes that move data which no node computes with: a lower type would only round them."""
+    groups: dict[str, str] = {}
+
+    def group(name: str) -> str:
+        while (above := groups.get(name, name)) != name:
+            groups[name] = groups.get(above, above)
+            name = above
+        return name
+
+    moving = [node for node in nodes if node.op_type in _MOVES and node.output]
+    for node in moving:
+        for name in filter(None, (*node.input, *node.output[1:])):
+            groups[group(name)] = group(node.output[0])
+    used = {group(name) for node in nodes if node.op_type not in _MOVES for name in (*node.input, *node.output)}
+    return {node_label(node) for node in moving if group(node.output[0]) not in used}
 
 
 def _holds_fp8(structure: Structure) -> bool:

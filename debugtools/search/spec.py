@@ -79,10 +79,12 @@ class DebugSpec(Spec, frozen=True):
 
         anew: the suspect is built anew each time it is opened, for what changes from build to build.
         """
-        from layerwise._tool.backends.trt.options import built_anew
+        from layerwise._tool.backends.trt.options import built_anew, check_anew, trt_options
 
         assert self.compare is not None
         suspect, *others = self.compare.runners or [RunnerSpec(kind="onnxrt")]
+        if anew and suspect.kind == "trt":
+            check_anew(trt_options(suspect.options))
         return msgspec.structs.replace(self.compare, runners=[built_anew(suspect) if anew else suspect, *others])
 
 

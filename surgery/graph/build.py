@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.filesystem.states import FileState, settled_state
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.wire import WireError
 from layerwise._tool.backends.tensors import Dim
@@ -232,7 +233,7 @@ def action_index(context: "JobContext") -> dict[str, Any]:
     """Build the model's index if it does not exist.
 
     params: path (the model), cache (folder of all indexes; default: the workspace's), external_data_dir,
-    ignore_external_data, shape_inference (default true).
+    ignore_external_data.
     Result: folder, n_nodes, n_tensors, hash, built (false if it existed).
     """
     params = context.params
@@ -243,6 +244,7 @@ def action_index(context: "JobContext") -> dict[str, Any]:
     index = _opened(folder)
     built = False
     if index is None:
+        state = _settled(path)
         with ModelFile(path, external, ignore) as model:
             folder = place_for(cache, model)
             index = _opened(folder)
@@ -252,9 +254,8 @@ def action_index(context: "JobContext") -> dict[str, Any]:
                     model,
                     folder,
                     lambda done, total: context.progress(done, total, "steps", "indexing"),
-                    bool(params.get("shape_inference", True)),
                 )
-            remember(cache, model, folder, external)
+            remember(cache, model, state, folder, external)
         for warning in [*index.meta["warnings"], *index.meta["problems"]]:
             context.warn(warning)
     meta = index.meta
@@ -275,6 +276,13 @@ def _opened(folder: Path) -> GraphIndex | None:
         return GraphIndex.open(folder)
     except BadFile:
         return None
+
+
+def _settled(path: Path) -> FileState | None:
+    try:
+        return settled_state(path)
+    except (OSError, ValueError):
+        return None  # whoever opens the file says why
 
 
 def _workspace_cache() -> Path:

@@ -1,8 +1,9 @@
 """Where indexes are kept, how one is found without reading the model, and how unused ones are removed.
 
-A model file's (device, inode, size, times of content and inode) names a small file that holds the name of the
-index's folder. That name is a hash of the structure and of the model's path, so that a model that was only touched
-keeps its index. `GraphIndex.open` records each use in the file's time. No NumPy here.
+A model file's state (see `FileState`) names a small file that holds the name of the index's folder. That name is a
+hash of the structure and of the model's path, so that a model that was only touched keeps its index. Both names also
+hold the versions of what reads models and infers shapes. `GraphIndex.open` records each use in the file's time. No
+NumPy here.
 """
 
 import hashlib
@@ -13,11 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from layerwise._tool import VERSION
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.filesystem.states import FileState, state_of
 from layerwise._tool.backends.jobs.folder import disk_use
 from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.versions import versions
 from layerwise._tool.surgery.graph.kinds import FORMAT, INDEX_FILE
 
 _LONGEST_NAME = 64
@@ -35,7 +39,11 @@ def index_folder(
 
     Costs two file look-ups. BadFile if the model is missing.
     """
-    key = _file_key(model_path, external_data_dir, ignore_external_data)
+    try:
+        state = state_of(model_path)
+    except (OSError, ValueError) as error:
+        raise BadFile(model_path, getattr(error, "strerror", None) or str(error)) from error
+    key = _file_key(state, model_path, external_data_dir, ignore_external_data)
     try:
         name = (cache_root / "files" / key).read_text()[:_LONGEST_NAME].strip()
     except (OSError, UnicodeDecodeError):
@@ -51,29 +59,36 @@ def has_index(folder: Path) -> bool:
 def place_for(cache_root: Path, model: ModelFile) -> Path:
     """Return the folder that the index of `model` belongs in. Scans the model."""
     options = [str(model.data_folder), str(model.ignore_external_data)]
-    parts = [str(FORMAT), model.structure_key(), str(model.real_path), *options]
+    parts = [repr(_made_by()), model.structure_key(), str(model.real_path), *options]
     return cache_root / "graphs" / hashlib.blake2b(os.fsencode("\0".join(parts)), digest_size=20).hexdigest()
 
 
-def remember(cache_root: Path, model: ModelFile, folder: Path, external_data_dir: str | None) -> None:
-    """Record that the index of `model` is in `folder`, for `index_folder`."""
+def remember(
+    cache_root: Path, model: ModelFile, state: FileState | None, folder: Path, external_data_dir: str | None
+) -> None:
+    """Record that the index of `model` is in `folder`, for `index_folder`.
+
+    state: `settled_state` of the file, before it was read. Nothing is recorded for None. No later state is the same.
+    """
+    if state is None:
+        return
     files = cache_root / "files"
     make_folder(files)
-    atomic_write(files / _file_key(model.path, external_data_dir, model.ignore_external_data), folder.name)
+    atomic_write(files / _file_key(state, model.path, external_data_dir, model.ignore_external_data), folder.name)
 
 
-def _file_key(path: Path, external_data_dir: str | None, ignore_external_data: bool) -> str:
-    try:
-        status = Path(path).stat()
-    except (OSError, ValueError) as error:
-        raise BadFile(path, getattr(error, "strerror", None) or str(error)) from error
-    place = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+def _made_by() -> tuple[int, str, str]:
+    """The format, our version, and that of onnx, which infers shapes."""
+    return FORMAT, VERSION, versions().get("onnx", "")
+
+
+def _file_key(state: FileState, path: Path, external_data_dir: str | None, ignore_external_data: bool) -> str:
     where = (
         os.path.realpath(path),
         external_data_dir and os.path.realpath(external_data_dir),
         ignore_external_data,
     )
-    return hashlib.blake2b(repr((FORMAT, place, where)).encode(), digest_size=20).hexdigest()
+    return hashlib.blake2b(repr((_made_by(), tuple(state), where)).encode(), digest_size=20).hexdigest()
 
 
 class _Entry(NamedTuple):

@@ -12,6 +12,7 @@ import onnx
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.filesystem.states import FileState, settled_state
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.record_values import read_value
 from layerwise._tool.backends.tensors import format_shape
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 _MOST_TYPES = 1000
-_known: dict[tuple[str, int, int], Structure] = {}
+_known: dict[tuple[str, FileState], Structure] = {}
 
 
 def answer_types(context: "JobContext", params: dict[str, Any]) -> dict[str, Any]:
@@ -140,16 +141,19 @@ def _history(params: dict[str, Any]) -> tuple[Structure, History]:
 
 
 def _structure(path: Path) -> Structure:
+    """The structure of a model, read anew once its file has changed."""
     try:
-        stat = path.stat()
+        state = settled_state(path)
     except OSError as error:
         raise UsageError(f"{shown(str(path))}: {error.strerror}") from None
-    key = str(path), stat.st_mtime_ns, stat.st_size
-    if key not in _known:
-        _known.clear()
-        with ModelFile(path) as model:
-            _known[key] = Structure.open(model)
-    return _known[key]
+    if state is not None and (known := _known.get((str(path), state))):
+        return known
+    _known.clear()
+    with ModelFile(path) as model:
+        found = Structure.open(model)
+    if state is not None:
+        _known[str(path), state] = found
+    return found
 
 
 def _read(path: Path, before: Structure) -> Structure:

@@ -18,19 +18,16 @@ import onnx
 
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.filesystem.files import MOST, atomic_write, read_file
-from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.formats.json_text import check_values
 from layerwise._tool.backends.jobs.workspace.store import default_root
-from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.surgery.edits import Edit, EditError, edit_from, edits_from_json
 from layerwise._tool.surgery.history.journal import HistoryLine, Journal
+from layerwise._tool.surgery.history.records import Records
 from layerwise._tool.surgery.model.structure import Structure
-from layerwise._tool.surgery.model.versions import shared
 from layerwise._tool.surgery.saving.streamed import is_external
 
 ROOT = 0
 _MOST_INDEXED = 4  # states
-_MOST_RECORDED = 64 << 20  # bytes of a result kept on disk; a larger one is computed again when it is needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +60,16 @@ class History:
         self._states = {ROOT: structure}
         self._recent: dict[int, Structure] = {}
         self._preferred: dict[int, int] = {}
+        self._records = Records(path, structure)
         self._journal = Journal(path, self._take)
         self._journal.read()
 
     @classmethod
     def open(cls, structure: Structure, root: Path | None = None) -> "History":
         """Open the history of a model in the workspace `root` (the user's by default). Nothing is written yet."""
-        return cls((root or default_root()) / "edits" / f"{model_key(structure)}.jsonl", structure)
+        found = cls((root or default_root()) / "edits" / f"{model_key(structure)}.jsonl", structure)
+        found._records.look()
+        return found
 
     # What is there
 
@@ -84,7 +84,8 @@ class History:
         known = next((i for i in range(len(path), 0, -1) if path[i - 1].id in self._states), 0)
         structure = self._states[path[known - 1].id if known else ROOT]
         for entry in path[known:]:
-            structure = self._recorded(entry, structure) or entry.edit.apply(structure)
+            recorded = self._records.find(entry.id, structure) if entry.edit.heavy else None
+            structure = recorded or entry.edit.apply(structure)
             self._keep(entry.id, structure)
         return structure
 
@@ -117,12 +118,14 @@ class History:
 
     def do(self, edit: Edit, result: Structure | None = None) -> Structure:
         """Apply an edit and append it. `result`: its result, if already known. EditError as in `Edit.apply`."""
+        if edit.heavy:
+            self._records.look()
         structure = result if result is not None else edit.apply(self.structure)
         parent = self.at
         with self._journal.writing(self._head()) as append:
             number = max(self.entries, default=ROOT) + 1
             if edit.heavy:
-                self._record(number, structure)
+                self._records.keep(number, structure)
             append(HistoryLine(id=number, parent=parent, edit=msgspec.to_builtins(edit), t=time.time()))
         self._keep(number, structure)
         return structure
@@ -196,29 +199,6 @@ class History:
         self._recent[number] = structure
         if len(self._recent) > _MOST_INDEXED:
             self._recent.pop(next(iter(self._recent))).forget()
-
-    # Results of edits that take long
-
-    def _record_file(self, number: int) -> Path:
-        return self.path.with_suffix("") / f"{number}.structure"
-
-    def _record(self, number: int, structure: Structure) -> None:
-        inline = sum(len(t.raw_data) for t in structure.initializers.values() if not is_external(t))
-        if inline > _MOST_RECORDED:
-            return
-        with suppress(OSError, ValueError):  # then it is computed again
-            file = self._record_file(number)
-            make_folder(file.parent)
-            atomic_write(file, structure.proto().SerializeToString())
-
-    def _recorded(self, entry: Entry, before: Structure) -> Structure | None:
-        if not entry.edit.heavy:
-            return None
-        try:
-            model = parse_model(self._record_file(entry.id).read_bytes())
-        except (OSError, BadFile):
-            return None
-        return shared(Structure.from_proto(model, before.folder, before.base), before)
 
 
 def model_key(structure: Structure) -> str:

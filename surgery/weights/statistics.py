@@ -1,10 +1,10 @@
 """Statistics of one initializer."""
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from layerwise._tool.backends.filesystem.states import FileState, settled_state
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.stats import array_stats, histogram
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, is_floating
@@ -61,6 +61,20 @@ def answer_weights(context: "JobContext", params: dict[str, Any]) -> dict[str, A
     return {name: weight_statistics(model, name) for name in params["names"]}
 
 
-@lru_cache(4)
+_MOST_OPEN = 4
+_open: dict[tuple[str, FileState], ModelFile] = {}
+
+
 def _opened(path: str) -> ModelFile:
-    return ModelFile(path)
+    """The model, opened anew once its file has changed."""
+    try:
+        state = settled_state(path)
+    except (OSError, ValueError):
+        return ModelFile(path)  # which says what is wrong
+    if state is None:
+        return ModelFile(path)
+    if (path, state) not in _open:
+        for known in [*(key for key in _open if key[0] == path), *list(_open)[: 1 - _MOST_OPEN]]:
+            _open.pop(known, None)
+        _open[path, state] = ModelFile(path)
+    return _open[path, state]

@@ -19,6 +19,7 @@ from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.jobs import identity
 from layerwise._tool.backends.jobs.actions import find_action
 from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.journal.earlier_attempts import rows_of
 from layerwise._tool.backends.jobs.journal.events import read_events
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.spec import JobSpec
@@ -126,7 +127,7 @@ def inputs(how: "Way") -> None:
 
 
 def version(how: "Way") -> None:
-    how.patch.setattr(identity, "_versions", lambda: {"onnxruntime": "another"})
+    how.patch.setattr(identity, "versions", lambda: {"onnxruntime": "another"})
 
 
 CHANGES: dict[Callable[["Way"], None], str] = {
@@ -332,6 +333,52 @@ def test_what_changes_while_a_job_runs_gives_no_verdict(
         assert tables(folder) == tables(fresh)
 
 
+def test_external_weights_changed_with_size_and_time_kept_are_read_anew(here: pytest.MonkeyPatch) -> None:
+    spec = CompareSpec(model="bad.onnx", runners=SIDES, marks=MarkSpec(everything=True))
+    job = JobSpec(action="compare", params=msgspec.to_builtins(spec))
+    for path in ("bad.onnx", "good.onnx"):
+        chain(1 if path == "bad.onnx" else None, True, Path(path), wide=400)
+    data, rows = Path("bad.onnx.data"), 4
+    state = data.stat()
+    assert state.st_size > identity.READ_WHOLE
+    folder, _ = run(job, last=rows)
+    with data.open("r+b") as file:
+        file.seek(state.st_size // 64 * 42 + (20 << 10))  # where no sample is taken
+        file.write(np.full(1000, 9, np.float32).tobytes())
+    os.utime(data, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert (data.stat().st_size, data.stat().st_mtime_ns) == (state.st_size, state.st_mtime_ns)
+    _, again = run(job, folder, 2)
+    fresh, expected = run(job)
+    assert essence(again) == essence(expected) and tables(folder) == tables(fresh)
+    assert [text for text in told(folder) if "bad.onnx.data changed" in text]
+
+
+@pytest.mark.parametrize("options", [
+    {"config": {"config_script": "code.py"}}, {"config": {"config_postprocess": "code.py:postprocess"}},
+    {"network": {"postprocess": ["code.py"]}}, {"network": {"plugins": ["code.so"]}},
+    {"config": {"calibration": {"script": "code.py"}}},
+], ids=str)  # fmt: skip
+def test_rows_of_an_engine_that_a_script_took_part_in_are_never_taken_up(
+    options: dict[str, Any], here: pytest.MonkeyPatch
+) -> None:
+    job = JobSpec(action="compare", params={"runners": [{"kind": "trt", "options": options}]})
+    folder, lock = Workspace().create(job)
+    os.close(lock)
+
+    def attempt(number: int) -> list[str]:
+        context = Counting(folder, number, 0)
+        context.resumed(lambda: context.row("layers", {"attempt": number}))
+        context.writer.close()
+        return told(folder)
+
+    assert attempt(1) == []
+    ranges = folder / "artifacts" / "ranges.cache"
+    ranges.parent.mkdir(exist_ok=True)
+    ranges.write_text("of other weights")
+    assert len(attempt(2)) == 1 and "reads is not known" in told(folder)[0]
+    assert [row["attempt"] for row in rows_of(folder, "layers")] == [2] and not ranges.exists()
+
+
 class Changing(JobContext):
     """Has something happen after its second row."""
 
@@ -370,6 +417,27 @@ def test_a_replay_of_another_model_is_not_taken(
         folder, _ = run(JobSpec(action=name, params=with_replay(asked, load_replay="replay.json")))
         assert not told(folder), label
         assert any(row["by"] == "replay" for row in verdicts(folder)), label
+
+
+def test_a_replay_of_other_versions_options_or_tolerances_is_not_taken(here: pytest.MonkeyPatch) -> None:
+    Way(here, False).prepare()
+    fast, *others = SIDES
+    basic = msgspec.structs.replace(fast, graph_optimization_level="basic")
+    plain = CompareSpec(model="bad.onnx", runners=SIDES, feeds=FEEDS["file"])
+    run(JobSpec(action="debug_reduce", params=with_replay(reduce(plain)[1], save_replay="replay.json")))
+
+    def taken(spec: CompareSpec) -> bool:
+        folder, _ = run(JobSpec(action="debug_reduce", params=with_replay(reduce(spec)[1], load_replay="replay.json")))
+        found = any(row["by"] == "replay" for row in verdicts(folder))
+        assert found != bool(told(folder))
+        return found
+
+    assert taken(plain)
+    assert taken(msgspec.structs.replace(plain, runners=[msgspec.structs.replace(fast, name="other"), *others]))
+    assert not taken(msgspec.structs.replace(plain, runners=[basic, *others]))
+    assert not taken(msgspec.structs.replace(plain, tolerance=ToleranceSpec(atol={"": 1e-3})))
+    here.setattr(identity, "versions", lambda: {"onnxruntime": "another"})
+    assert not taken(plain)
 
 
 def test_a_check_command_that_was_rewritten_answers_anew(here: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ SPECIAL: dict[str, Expected] = {
     ),
     "debug build model.onnx --num-iterations 10 --save-tactics multiple.json": Expected(said=("10 trials",)),
     "debug build identity.onnx --fp16 --save-tactics replay.json --artifacts-dir replays --artifacts replay.json --until=10 --check layerwise run polygraphy_debug.engine --trt --load-outputs golden.json": Expected(  # noqa: E501
-        said=("Finished 10 iteration(s) | Passed: 0/10",),
+        said=("Finished 10 iteration(s) | Passed: 10/10",),
         after=("run identity.onnx --onnxrt --save-outputs golden.json",),
     ),
     "debug diff-tactics build1.json build2.json": Expected(),

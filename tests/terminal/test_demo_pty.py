@@ -13,7 +13,11 @@ from layerwise._tool.surgery.demo import TROUBLE
 DEMO = [sys.executable, "-m", "layerwise", "demo"]
 
 
-def test_without_a_terminal_it_names_exactly_the_layers_that_lose_accuracy() -> None:
+def test_without_a_terminal_it_names_exactly_the_layers_that_lose_accuracy(workspace: Path) -> None:
+    for other in ("", "0.0.1"):  # models that another version has made
+        (workspace / "cache" / "demo" / other).mkdir(parents=True, exist_ok=True)
+        for name in ("encoder_fp16.onnx", "encoder_fp32.onnx", "inputs.json"):
+            (workspace / "cache" / "demo" / other / name).write_text("another version's")
     done = subprocess.run(DEMO, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
     named = done.stdout.split("lose accuracy by themselves:\n")[1].split("\n\n")[0].splitlines()
     assert [line.split(":")[0].split()[-1] for line in named] == list(TROUBLE)

@@ -167,7 +167,7 @@ onnx.save(proto, "m.onnx", save_as_external_data=True, location="w.bin", size_th
 Path("t.cache").write_bytes(b"12345678")
 options = TrtOptions(load_timing_cache="t.cache")
 def key():
-    return Store(trt, gpu="A").key(Loadable(path=Path("m.onnx")), options)
+    return Store(trt, gpu="A").key(Loadable(path=Path("m.onnx")), options).hash()
 keys = [key()]
 for name in ("w.bin", "t.cache"):
     state = os.stat(name)

@@ -56,6 +56,37 @@ print(0 < difference < 0.1)
     assert said.splitlines() == ["True HALF HALF False", "True HALF FLOAT", "True"]
 
 
+def test_nodes_that_only_move_data_stay_as_they_are(scenario: Callable[[str], str]) -> None:
+    said = scenario(
+        HEADER
+        + """
+def moving(*computing):
+    nodes = [helper.make_node("Transpose", ["x"], ["t"], "turn"), *computing,
+             helper.make_node("Identity", ["a" if computing else "t"], ["y"], "same")]
+    return bytes_of(nodes, [value("x", [2, 2])], [value("y", [2, 2])])
+config = ConfigOptions(fp16=True, graph_precision=True)
+for model in (moving(), moving(helper.make_node("Tanh", ["t"], ["a"], "tanh"))):
+    _, layers, _ = header(TrtOptions(config=config), model)
+    print(layers["turn"], layers["same"])
+network = NetworkOptions(layer_precisions={"same": "float16"})
+print(header(TrtOptions(config=config, network=network), moving())[1]["same"])
+"""
+    )
+    assert said.splitlines() == ["FLOAT FLOAT", "HALF HALF", "HALF"]
+
+
+def test_outputs_are_named_by_wildcards(scenario: Callable[[str], str]) -> None:
+    said = scenario("""
+def outputs(*names, exclude=()):
+    runner = opened(conv(2), network=NetworkOptions(outputs=list(names), exclude_outputs=list(exclude)))
+    return sorted(runner.infer(feed(2)).outputs)
+print(outputs("[cd]"), outputs("*", exclude=["y*"]), outputs("c", "*"))
+print(error_of(lambda: outputs("none*")))
+""")
+    assert said.splitlines()[0] == "['c'] ['c'] ['c', 'y']"
+    assert "no tensor 'none*' to mark; it has c, y" in said
+
+
 def test_int8_works_by_calibrator_and_in_the_graph(scenario: Callable[[str], str], trt_version: int) -> None:
     said = scenario(
         HEADER

@@ -5,6 +5,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 
+from layerwise._tool import VERSION
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.log import Log, put
@@ -69,7 +70,7 @@ def _ending(rows: list[LayerRow], command: list[str], suspect: str) -> Iterator[
 def _pair() -> list[str]:
     from layerwise._tool.backends.jobs.workspace.store import Workspace
 
-    folder = Workspace().cache / "demo"
+    folder = Workspace().cache / "demo" / VERSION
     paths = [folder / name for name in _FILES]
     if not all(path.is_file() for path in paths):
         made = subprocess.run(

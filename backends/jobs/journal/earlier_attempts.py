@@ -72,7 +72,7 @@ class Earlier:
             return
         if self.identity is None or not self._rows:
             self.attempt, self.mixed = int(event.get("attempt", 1)), False
-        self.identity = {key: event.get(key) for key in ("files", "versions", "request")}
+        self.identity = {key: event.get(key) for key in ("files", "versions", "environment", "request", "code")}
 
 
 def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from layerwise._tool.backends.trt.building.typing import set_types
 from layerwise._tool.backends.trt.library import load_plugins, tensorrt
 from layerwise._tool.backends.trt.logger import Messages, make_logger, make_recorder
 from layerwise._tool.backends.trt.options import TrtOptions
-from layerwise._tool.backends.trt.store import Store, runs_code
+from layerwise._tool.backends.trt.store import EngineKey, Store, code_of
 from layerwise._tool.backends.trt.tactics.record import save_timing_cache, use_timing_cache
 from layerwise._tool.backends.trt.tactics.selection import recording
 
@@ -51,9 +51,9 @@ def build_engine(
     messages: Messages | None = None,
     store: Store | None = None,
 ) -> Built:
-    """Build the engine that the options describe, or return the cached one from the workspace.
+    """Build the engine that the options describe, or return the cached one from the workspace, and say that.
 
-    If user code takes part, the engine is always built, since what that code reads is unknown.
+    If user code takes part, the engine is built, since what that code reads is unknown, unless `options.reuse` is set.
 
     `progress` (None: the process-wide listener) may raise to end the build; the exception is re-raised
     here. Raises MissingDependency without TensorRT, UsageError for options that do not match the model or the version,
@@ -73,7 +73,8 @@ class Builder:
         self.model, self.options, self.messages = model, options, messages
         self._recording = recording(self.trt, options)
         self.store = None if options.fresh or self._recording.wanted else store or Store(self.trt)
-        self._reuses = self.store is not None and not runs_code(options)
+        self._code = code_of(model, options)
+        self._reuses = self.store is not None and (options.reuse or not self._code)
         self.told: list[str] = []
         self._build = Build(progress)
         self._calibrator: Any = None
@@ -82,21 +83,35 @@ class Builder:
     def run(self) -> Built:
         """Return the engine, saved if the options say so."""
         load_plugins(self.trt, self._logger, self.options.network.plugins)
-        kept = self.store if self._reuses else None
-        known = kept.find(self.model, self.options) if kept and not self._writes() else None
-        if known is not None:
-            self.told.append("The engine was built before with these options; it is taken from the workspace.")
-            built = Built(known, 0.0, True, self.told)
-        else:
-            built = self._built()
-            if kept:
-                kept.keep(self.model, self.options, built.data)
+        built = self._reused(self.store) if self.store and self._reuses else self._built()
         if self.options.save_engine:
             save_engine(built.data, Path(self.options.save_engine))
             built.path = Path(self.options.save_engine)
-        elif kept:
-            built.path = kept.place(self.model, self.options)
         return built
+
+    def _reused(self, store: Store) -> Built:
+        """Return the engine from the store, else build it and store it.
+
+        It is stored under what was read before it was built, unless that is something else by now.
+        """
+        key = store.key(self.model, self.options)
+        known = None if self._writes() else store.find(key, self.options)
+        if known is not None:
+            self._say_reused(key)
+            return Built(known, 0.0, True, self.told, store.place(key, self.options))
+        built = self._built()
+        after = store.key(self.model, self.options)
+        if after.holds(key):
+            store.keep(after, self.options, built.data)
+            built.path = store.place(after, self.options)
+        return built
+
+    def _say_reused(self, key: EngineKey) -> None:
+        self.told.append(f"The engine is reused: it was built before of {key.text()}. (--fresh-engine builds anew.)")
+        if self._code:
+            names = shown(", ".join(path.name for path in self._code), 200)
+            self.told.append(f"--reuse-engine: the key holds {names} and what is imported and named there; what else "
+                             "they read may have changed.")  # fmt: skip
 
     def _writes(self) -> bool:
         """Return whether a file is requested that only a build writes."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -122,30 +123,37 @@ def made_by(trt: Any, network: Any, types: Sequence[str]) -> list[str]:
 
 
 def mark_outputs(network: Any, names: Sequence[str], exclude: Sequence[str], besides: Sequence[str] = ()) -> None:
-    """Make `names` ("*": all) and `besides` the network's outputs, without `exclude`; if neither is given, keep its
-    own.
+    """Make `names` and `besides` the network's outputs, without `exclude`; if neither is given, keep its own.
 
-    UsageError for an unknown tensor.
+    Names and exclusions may be wildcards, which shape tensors are not meant by. UsageError if one fits no tensor.
     """
     if not names and not exclude and not besides:
         return
     tensors = tensors_of(network)
     outputs = {network.get_output(i).name: network.get_output(i) for i in range(network.num_outputs)}
     kept = [] if besides else list(outputs)
-    wanted = kept if not names else list(tensors) if list(names) == ["*"] else list(names)
-    wanted += [name for name in besides if name not in wanted]
-    for name in (*wanted, *exclude):
-        if name not in tensors and name not in outputs:
-            raise UsageError(f"the network has no tensor '{shown(name, 120)}' to mark; it has {_some(tensors)}")
-    kept = [name for name in wanted if name not in set(exclude)]
+    wanted = [found for name in names for found in _meant(name, tensors, outputs)] if names else kept
+    left_out = {found for name in exclude for found in _meant(name, tensors, outputs)}
+    kept = [name for name in dict.fromkeys([*wanted, *besides]) if name not in left_out]
     if not kept:
         raise UsageError("no output is left to mark")
     for name, tensor in outputs.items():
         if name not in kept:
             network.unmark_output(tensor)
     for name in kept:
-        if name not in outputs and not (tensors[name].is_shape_tensor and list(names) == ["*"]):
+        if name not in outputs:
             network.mark_output(tensors[name])
+
+
+def _meant(name: str, tensors: dict[str, Any], outputs: dict[str, Any]) -> list[str]:
+    """Return the tensors that a name or a wildcard stands for, in order."""
+    if name in tensors or name in outputs:
+        return [name]
+    known = {**tensors, **outputs}
+    found = [each for each in known if fnmatchcase(each, name) and (each in outputs or not known[each].is_shape_tensor)]
+    if not found:
+        raise UsageError(f"the network has no tensor '{shown(name, 120)}' to mark; it has {_some(tensors)}")
+    return found
 
 
 def _some(tensors: dict[str, Any]) -> str:

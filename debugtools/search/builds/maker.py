@@ -205,6 +205,7 @@ class EngineMaker:
         return msgspec.structs.replace(
             self._options,
             fresh=True,
+            reuse=False,
             save_engine=None,
             save_tactics=str(place / TACTICS),
             load_tactics=str(chosen) if chosen else self._options.load_tactics,

@@ -12,6 +12,7 @@ from layerwise._tool.backends.errors import UsageError, placing
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.options import check_anew
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.convert.engine import EngineSpec
 from layerwise._tool.debugtools.search.builds.judging import BuildHandler, BuildJudge, EngineJudge, NoJudge, against
@@ -51,6 +52,7 @@ class Builds:
     def __init__(self, context: "JobContext", spec: BuildsSpec) -> None:
         if spec.search.compare is None or spec.search.compare.model is None:
             raise UsageError("there is no model to build an engine of")
+        check_anew(spec.options)
         self._context, self._spec, self._compare = context, spec, spec.search.compare
         self._until = until_of(spec.search)
         engine = EngineSpec(

@@ -25,6 +25,7 @@ from layerwise._tool.backends.errors import BadFile, writing
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.formats import json_format
 from layerwise._tool.backends.jobs.identity import content
+from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.judges.protocol import By, Judgement
 from layerwise._tool.debugtools.search.rows import CandidateRow, UndoRow, VerdictRow, read_verdict
@@ -57,7 +58,8 @@ class Replay:
         other = [key for key, about in said.items() if subject and about != subject]
         if other:
             name = shown(str(load), 200)
-            warn(f"{name}: {len(other)} verdicts on another model, or with other inputs, are not used")
+            told = "verdicts on another model, or with other inputs, options or versions, are not used"
+            warn(f"{name}: {len(other)} {told}")
         for key in other:
             del self._loaded[key]
         self._own = {entry["state"].get("layerwise", key): entry for key, entry in self._loaded.items()}
@@ -123,7 +125,10 @@ def replay_of(spec: DebugSpec, context: "JobContext", what: str = "") -> Replay:
 
 
 def _subject(spec: DebugSpec, what: str) -> str:
-    """A hash of the models, inputs and saved outputs of a search with replay files; "" where there is none to tell."""
+    """A hash of what a search with replay files judges, and how; "" where there is nothing to tell.
+
+    By content, wherever the files are: models, inputs, saved outputs, what scripts read; runners, tolerances, versions.
+    """
     compare = spec.compare
     if compare is None or not (spec.load_replay or spec.save_replay):
         return ""
@@ -133,7 +138,15 @@ def _subject(spec: DebugSpec, what: str) -> str:
         "external_data_dir": compare.model_options.external_data_dir, "feeds": msgspec.to_builtins(compare.feeds),
     }  # fmt: skip
     feeds = json.dumps(named["feeds"], sort_keys=True) if not (compare.feeds.files or compare.feeds.script) else ""
-    return blake2b(f"{content(named)} {feeds} {what}".encode(), digest_size=16).hexdigest()
+    how = json.dumps([msgspec.to_builtins(compare.tolerance), *map(_runner, compare.runners)], sort_keys=True)
+    return blake2b(f"{content(named)} {feeds} {how} {what}".encode(), digest_size=16).hexdigest()
+
+
+def _runner(spec: RunnerSpec) -> dict[str, Any]:
+    """A runner without its name and the files that it names."""
+    fields = msgspec.to_builtins(msgspec.structs.replace(spec, name="", model=None, results=None))
+    options = fields.pop("options", {})
+    return {**fields, "options": {name: value for name, value in options.items() if not name.startswith("save_")}}
 
 
 def _write(path: Path, entries: dict[str, dict[str, Any]]) -> None:

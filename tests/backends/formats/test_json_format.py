@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import os
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -205,3 +206,18 @@ def test_strings_that_npy_cannot_store_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(LayerwiseError, match="safetensors"):
         save(tmp_path / "a.json", [np.array(["a\0"], object)])
     assert not list(tmp_path.iterdir())
+
+
+def test_arrays_are_not_read_from_a_file_that_changed_with_size_and_time_kept(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    save(path, {"a": np.full(99, 2, np.float32)})
+    found = read(path)["a"]
+    state = path.stat()
+    other = tmp_path / "other.json"
+    save(other, {"a": np.full(99, 3, np.float32)})
+    while path.stat().st_ctime_ns == state.st_ctime_ns:  # until the clock has ticked
+        path.write_bytes(other.read_bytes())
+        os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (state.st_size, state.st_mtime_ns)
+    with pytest.raises(BadFile, match="has changed since it was opened"):
+        found.array()

@@ -131,7 +131,7 @@ def check_files(zygote: Zygote, version: int | None, line: str, folder: Path) ->
     if version is not None:
         check_engines(version, line, folder, given)
     for name in given.get("--artifacts-dir", ()):
-        assert len(list((folder / name).glob("bad/*.json"))) == 10
+        assert len(list((folder / name).glob("good/replay_*.json"))) == 10
     for name in () if "--artifacts-dir" in given else given.get("--save-tactics", ())[:1]:
         found = json.loads((folder / name).read_text())
         assert found["replay"] if version == 10 else found["ops"], found

@@ -53,14 +53,15 @@ def run_lint(args: Namespace, log: Log) -> int:
     )
     command = ["layerwise", "check", "lint", *(word for word in command_line(request)[2:] if word != "--onnxrt")]
     job = job_spec("lint", msgspec.to_builtins(spec), command, gpus=gpus_for(request.runners))
-    return run_as_asked(job, args, log, lambda: LintReport(log).event, _document)
+    return run_as_asked(job, args, log, lambda: LintReport(log, args.output).event, _document)
 
 
 class LintReport:
     """Prints findings as they come, of very many only the first, and what they come to."""
 
-    def __init__(self, log: Log) -> None:
-        self.log = log
+    def __init__(self, log: Log, output: str | None = None) -> None:
+        """output: where the report is saved, if anywhere."""
+        self.log, self.output = log, output
         self._printed = 0
 
     def event(self, event: Event) -> None:
@@ -82,6 +83,8 @@ class LintReport:
     def _result(self, result: LintResult) -> None:
         if self._printed > _PRINTED and not self.log.shows(LEVELS["VERBOSE"]):
             self.log.warning(f"LINT | … and {self._printed - _PRINTED} more findings: all of them with -v or -o FILE")
+        if self.output:
+            self.log.info(f"Saving linting report to {shown(self.output)}")
         text = f"{result.passing} nodes pass, {result.failing} fail"
         if result.unjudged:
             why = " (they depend on what fails)" if result.failing else ""

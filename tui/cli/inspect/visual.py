@@ -9,7 +9,8 @@ import msgspec
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.files import atomic_write, user_path
-from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
+from layerwise._tool.backends.jobs.identity import Identity, differences, models_now, models_then, touched
+from layerwise._tool.backends.jobs.journal.earlier_attempts import Earlier, typed
 from layerwise._tool.backends.jobs.journal.events import read_events
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.workspace.store import Workspace
@@ -149,13 +150,24 @@ def _sides(view: JobView) -> str:
 
 
 def _facts(view: JobView, index: GraphIndex, rows: Iterable[LayerRow]) -> dict[str, str]:
-    spec, model = _spec(view), Path(index.meta["path"])
-    newer = model.exists() and model.stat().st_mtime > view.created
+    spec, note = _spec(view), _change(view, Path(index.meta["path"]))
     verdicts = [row.passed for row in rows]
     return {
         "nodes": f"{sum(v is False for v in verdicts):,} fail, {sum(v is True for v in verdicts):,} pass, "
                  f"{sum(v is None for v in verdicts):,} not judged",
         **({"passes if": rule_text(spec)} if spec else {}),
         "ran": time.strftime("%Y-%m-%d %H:%M", time.localtime(view.created)),
-        **({"note": "the model's file has changed since"} if newer else {}),
+        **({"note": note} if note else {}),
     }  # fmt: skip
+
+
+def _change(view: JobView, model: Path) -> str:
+    """Whether what the job compared has changed since, in words; by the file's time if the job wrote nothing down."""
+    changed = "the model's file has changed since"
+    known = typed([Earlier(view.folder, 0).identity], Identity)
+    if not known:
+        return changed if model.exists() and model.stat().st_mtime > view.created else ""
+    then, now = models_then(known[0]), models_now(known[0], Path(view.spec.cwd))
+    if differences(then, now, meanwhile=True):
+        return changed
+    return "the model's file may have changed since" if touched(then, now) else ""

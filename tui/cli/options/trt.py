@@ -172,6 +172,12 @@ def _function(args: Namespace) -> str | None:
     return name if path.endswith(".py") or args.model_type == "trt-network-script" else None
 
 
+def _reuse(args: Namespace) -> bool:
+    if args.reuse_engine and args.fresh_engine:
+        raise UsageError("--reuse-engine and --fresh-engine exclude each other")
+    return bool(args.reuse_engine)
+
+
 def _cache_file(args: Namespace) -> str | None:
     """--timing-cache is written, and read where it is there."""
     there = args.timing_cache is not None and Path(args.timing_cache).is_file()
@@ -266,6 +272,9 @@ TRT = Group(
            help="tactics of this file are not used (--save-tactics)"),
     flag("--fresh-engine", own=True, field="fresh", script=WRITTEN,
          help="build anew, whatever the workspace has kept"),
+    Joint("reuse", flag("--reuse-engine", own=True,
+          help="take the engine that the workspace has kept although a script, plugin or calibrator took part in it"),
+          read=_reuse, write=lambda options: ["--reuse-engine"] if options.reuse else [], script=WRITTEN),
     flag("--trt-cuda-graph", own=True, field="run.cuda_graph", help="launch each run as a CUDA graph"),
     Option("--trt-contexts", own=True, field="run.contexts", type=positive, default=1, metavar="N",
            help="so many contexts run each feed at once, on their own streams; all must give the same"),

@@ -23,7 +23,7 @@ def behaves(*names: str) -> Callable[[type], type]:
     return register
 
 
-def new(name: str, **private: Any) -> Any:
+def new(name: str, /, **private: Any) -> Any:
     """An object of a class that has no public constructor (or whose constructor asks for more)."""
     item = object.__new__(CLASSES[name])
     item.__dict__.update(private, _made=True, _values={})

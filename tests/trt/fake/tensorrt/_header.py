@@ -15,7 +15,7 @@ def header(network: Any, config: Any, profiles: Any, choices: Any, precisions: d
     verbosity = config._values.get("profiling_verbosity")
     return {
         "version": api()["version"],
-        "name": network.name or "Unnamed Network 0",
+        "name": network.name,
         "io": [_tensor(t, "INPUT") for t in network._inputs] + [_tensor(t, "OUTPUT") for t in network._outputs],
         "layers": [_layer(layer, c, precisions) for layer, c in zip(network._layers, choices, strict=True)],
         "profiles": profiles,

@@ -1,8 +1,10 @@
 """An ONNX graph put into a network: every node becomes one layer."""
 
+from contextlib import suppress
 from typing import Any
 
 import onnx
+import onnx.version_converter
 
 from . import _attributes
 from ._network import Layer, fixed
@@ -26,6 +28,7 @@ _KINDS = {
     "Greater": "ELEMENTWISE", "Less": "ELEMENTWISE", "And": "ELEMENTWISE", "Or": "ELEMENTWISE", "Selu": "ACTIVATION",
     "Einsum": "EINSUM", "Pad": "SLICE", "Expand": "SLICE", "Split": "SLICE",
 }  # fmt: skip
+_NEWEST = 13
 
 
 def typed(value: onnx.ValueInfoProto) -> bool:
@@ -36,12 +39,20 @@ def typed(value: onnx.ValueInfoProto) -> bool:
     return value.type.HasField("tensor_type") and (not element or dtype_of_onnx(element) is not None)
 
 
+def _converted(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model of an opset that has what a build adds, such as QuantizeLinear, where it is older."""
+    if any(opset.domain == "" and opset.version < _NEWEST for opset in model.opset_import):
+        with suppress(Exception):  # of the converter, about operators that it does not know
+            return onnx.version_converter.convert_version(model, _NEWEST)
+    return model
+
+
 class Importer:
     """Puts an ONNX model into a network."""
 
     def __init__(self, network: Any, model: onnx.ModelProto) -> None:
-        self.network, self.model = network, model
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+        self.network, self.model = network, _converted(model)
+        inferred = onnx.shape_inference.infer_shapes(self.model, data_prop=True).graph
         self.known = {value.name: value for value in [*inferred.value_info, *inferred.output, *inferred.input]}
         self.tensors: dict[str, Any] = {}
 
@@ -64,14 +75,14 @@ class Importer:
             if value.name not in network._initializers:
                 self.tensors[value.name] = network._tensor(value.name, fixed(value))
                 network._inputs.append(self.tensors[value.name])
-        for at, node in enumerate(graph.node):
-            self._layer(at, node)
+        for node in graph.node:
+            self._layer(node)
         for value in graph.output:
             network._outputs.append(self.tensors[value.name])
 
-    def _layer(self, at: int, node: onnx.NodeProto) -> None:
+    def _layer(self, node: onnx.NodeProto) -> None:
         slots = [slot for slot, name in enumerate(node.input) if name in self.tensors]
-        name = node.name or f"node_{at}_{node.op_type}"
+        name = node.name or f"node_of_{node.output[0]}"
         kind = _KINDS.get(node.op_type, "PLUGIN_V2")
         found = _attributes.values(kind, _attributes.Facts(node, self.network._initializers))
         layer = Layer(

@@ -202,11 +202,13 @@ def _info(tensor: Any, name: str = "") -> onnx.ValueInfoProto:
 
 def network(builder: Any, flags: int) -> Any:
     """An empty INetworkDefinition."""
-    return new(
+    made = new(
         "INetworkDefinition", _builder=builder, _flags=flags, _inputs=[], _outputs=[], _layers=[], _ids={}, _debug={},
         _unfused=False, _shape_outputs=[], _refittable=set(), _initializers={}, _functions=[],
         _edits=0, _shape_ids=None, _opsets=[helper.make_opsetid("", 20)], _location="",
     )  # fmt: skip
+    made.name = "Unnamed Network 0"
+    return made
 
 
 def fixed(value: onnx.ValueInfoProto | None) -> Any:

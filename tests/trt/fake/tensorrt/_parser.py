@@ -1,7 +1,8 @@
 """OnnxParser: the ONNX graph stays as it is; every node becomes one layer, initializers stay inside the network."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx
 from onnx import helper
@@ -15,18 +16,32 @@ from ._values import say
 _DOMAINS = ("", "ai.onnx", "trt.plugins")
 
 
-def readable(model: onnx.ModelProto, parser: Any = None) -> list[tuple[int, onnx.NodeProto, str]]:
-    """The nodes that the parser cannot import, each with its index and reason."""
-    functions = {(f.domain, f.name) for f in model.functions}
+class Bad(NamedTuple):
+    """A node that the parser cannot import, its index in its graph or function, and the calls that lead to it."""
+
+    at: int
+    node: onnx.NodeProto
+    reason: str
+    stack: tuple[str, ...] = ()
+
+
+def readable(model: onnx.ModelProto) -> list[Bad]:
+    """The nodes that the parser cannot import, those of functions where they are called."""
+    functions = {(f.domain, f.name): f for f in model.functions}
     plugins = {creator.name for creator in _faults.creators()}
-    found = []
-    for at, node in enumerate(model.graph.node):
-        if reason := _faults.unsupported(node):
-            found.append((at, node, reason))
-        elif (node.domain, node.op_type) not in functions and not known(node) and node.op_type not in plugins:
-            reason = 'creator && "Plugin not found, are the plugin name, version, and namespace correct?"'
-            found.append((at, node, reason))
-    return found
+
+    def walk(nodes: Any, stack: tuple[str, ...]) -> Iterator[Bad]:
+        for at, node in enumerate(nodes):
+            called = functions.get((node.domain, node.op_type))
+            if reason := _faults.unsupported(node):
+                yield Bad(at, node, reason, stack)
+            elif called is not None:
+                yield from walk(called.node, (*stack, f"{node.name} ({node.op_type})"))
+            elif not known(node) and node.op_type not in plugins:
+                reason = 'creator && "Plugin not found, are the plugin name, version, and namespace correct?"'
+                yield Bad(at, node, reason, stack)
+
+    return list(walk(model.graph.node, ()))
 
 
 def known(node: onnx.NodeProto) -> bool:
@@ -63,17 +78,18 @@ class _ParserError:
         return self._node_operator
 
     def local_function_stack(self) -> list[str]:
-        return []
+        return list(self._stack)
 
     def local_function_stack_size(self) -> int:
-        return 0
+        return len(self._stack)
 
 
-def parser_error(code: str, desc: str, at: int = -1, node: onnx.NodeProto | None = None) -> Any:
+def parser_error(code: str, desc: str, bad: Bad | None = None) -> Any:
     """A ParserError."""
     return new(
-        "ParserError", _code=getattr(CLASSES["ErrorCode"], code), _desc=desc, _node=at,
-        _node_name=node.name if node else "", _node_operator=node.op_type if node else "",
+        "ParserError", _code=getattr(CLASSES["ErrorCode"], code), _desc=desc, _node=bad.at if bad else -1,
+        _node_name=bad.node.name if bad else "", _node_operator=bad.node.op_type if bad else "",
+        _stack=bad.stack if bad else (),
     )  # fmt: skip
 
 
@@ -172,12 +188,12 @@ class _Parser:
         except Exception as error:  # any way in which a protobuf can be bad
             return self._fail(parser_error("MODEL_DESERIALIZE_FAILED", f"Failed to parse the ONNX model: {error}"))
         if bad := readable(model):
-            return self._fail(*(parser_error("UNSUPPORTED_NODE", reason, at, node) for at, node, reason in bad))
+            return self._fail(*(parser_error("UNSUPPORTED_NODE", each.reason, each) for each in bad))
         known = CLASSES["OnnxParserFlag"].__members__
         self._network._parsed_with = [name for name, flag in known.items() if self.get_flag(flag)]
         importer = Importer(self._network, model)
-        if bad := importer.untyped():
-            return self._fail(*(parser_error("UNSUPPORTED_NODE_DATATYPE", *facts) for facts in bad))
+        if bad := [Bad(at, node, reason) for reason, at, node in importer.untyped()]:
+            return self._fail(*(parser_error("UNSUPPORTED_NODE_DATATYPE", each.reason, each) for each in bad))
         importer.run()
         return True
 
@@ -203,7 +219,7 @@ class _Parser:
 
 def subgraphs(model: onnx.ModelProto) -> list[tuple[list[int], bool]]:
     """Runs of consecutive nodes that are all supported, or not."""
-    bad = {at for at, _node, _reason in readable(model)}
+    bad = {each.at for each in readable(model) if not each.stack}
     found: list[tuple[list[int], bool]] = []
     for at in range(len(model.graph.node)):
         good = at not in bad
