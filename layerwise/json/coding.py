@@ -14,7 +14,8 @@ import numpy as np
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import atomic_writer, open_regular
-from layerwise._tool.backends.formats.json_arrays import MARK, Span, Stamp, scan, span_array
+from layerwise._tool.backends.filesystem.states import state_of
+from layerwise._tool.backends.formats.json_arrays import MARK, Span, scan, span_array
 from layerwise._tool.backends.formats.json_text import check_values
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.torch_bridge import is_tensor
@@ -237,7 +238,7 @@ def _read(path: str | os.PathLike[str]) -> Any:
     check_values(path, found.skeleton)
     try:
         with os.fdopen(open_regular(path), "rb", buffering=0) as stream:
-            if Stamp.of(stream.fileno()) != found.stamp:
+            if state_of(stream.fileno()) != found.state:
                 raise BadFile(path, "the file has changed while it was read")
             reading = _Reading(stream.fileno(), found.spans)
             return json.loads(found.skeleton.decode(), object_pairs_hook=reading)
