@@ -16,13 +16,15 @@ _FROM = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+(?:\(([^)]{
 _IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n#]+)", re.MULTILINE)
 _VARIABLE = re.compile(r"""(?:environ(?:\.get\(|\[)|getenv\()\s*(["'])([^"'\n]{1,200})\1""")
 _INSTALLED = ("site-packages", "dist-packages")
+_OWN = __name__.partition(".")[0]  # of which the version is known
+_KERNELS = ("/proc/", "/sys/", "/dev/")  # another content at each look
 
 
 def files_read(script: Path) -> list[Path]:
     """Return the files that a script names, and the modules that it imports, with what these name and import.
 
-    Modules are looked for beside the script, in the current folder and in those of PYTHONPATH; installed packages are
-    not followed. At most 512 files.
+    Modules are looked for beside the script, in the current folder and in those of PYTHONPATH; installed packages and
+    Layerwise are not followed, the kernel's files are left out. At most 512 files.
     """
     found: dict[Path, None] = {}
     todo = [script]
@@ -77,7 +79,7 @@ def _modules(text: str) -> Iterator[tuple[int, str]]:
 
 def _module_files(script: Path, beside: Path, above: int, module: str) -> Iterator[Path]:
     parts = module.split(".")
-    if not all(part.isidentifier() for part in parts):
+    if not all(part.isidentifier() for part in parts) or (not above and parts[0] == _OWN):
         return
     roots = [script.parent, *script.parent.parents][above - 1 : above] if above else _roots(script, beside)
     for root in roots:
@@ -95,5 +97,5 @@ def _roots(script: Path, beside: Path) -> list[Path]:
 def _there(paths: "Iterator[Path] | dict[Path, None]") -> Iterator[Path]:
     for path in paths:
         with suppress(OSError, ValueError):
-            if path.is_file():
+            if path.is_file() and not str(path.absolute()).startswith(_KERNELS):
                 yield path

@@ -60,6 +60,13 @@ def test_all_that_a_script_imports_and_names_counts_by_content(name: str, here: 
     assert content(params) != known
 
 
+def test_layerwise_and_the_kernels_files_are_not_among_what_a_script_reads(here: Path) -> None:
+    """Where Layerwise is on PYTHONPATH, as in its workers, its modules are found like those of the user."""
+    lines = ["import layerwise.backend.common", "from layerwise.comparator import DataLoader", "open('/proc/self/statm')"]
+    (here / "load.py").write_text("\n".join(lines))
+    assert [Path(file).name for file in identity({"feeds": {"script": "load.py"}}).files] == ["load.py"]
+
+
 def test_variables_that_a_script_or_its_modules_name_count(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "load.py").write_text("from names import NAME")
     (here / "names.py").write_text(
