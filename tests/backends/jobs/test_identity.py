@@ -62,8 +62,8 @@ def test_all_that_a_script_imports_and_names_counts_by_content(name: str, here: 
 
 def test_layerwise_and_the_kernels_files_are_not_among_what_a_script_reads(here: Path) -> None:
     """Where Layerwise is on PYTHONPATH, as in its workers, its modules are found like those of the user."""
-    lines = ["import layerwise.backend.common", "from layerwise.comparator import DataLoader", "open('/proc/self/statm')"]
-    (here / "load.py").write_text("\n".join(lines))
+    imports = "import layerwise.backend.common\nfrom layerwise.comparator import DataLoader\n"
+    (here / "load.py").write_text(f"{imports}open('/proc/self/statm')")
     assert [Path(file).name for file in identity({"feeds": {"script": "load.py"}}).files] == ["load.py"]
 
 
