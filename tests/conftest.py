@@ -66,7 +66,7 @@ def markers_of(path: Path) -> tuple[str, ...]:
 _SHARED = re.compile(r'scope="(?:module|session)"|\bbig_home\b')
 _TOGETHER = {
     "scripts on the fake TensorRT": re.compile(r"\bin_fake\b"),
-    "ONNX's node tests": re.compile(r"\bnode_cases\b"),
+    "ONNX's node tests": re.compile(r"\bnode_(?:cases|test_models)\b"),
 }
 
 

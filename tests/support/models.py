@@ -227,19 +227,29 @@ class NodeCase(NamedTuple):
 
 
 @functools.cache
+def _collected() -> list[Any]:
+    """ONNX's node tests as its own generator has them (about 5 s)."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return [case for case in collect_testcases(None) if case.model is not None]
+
+
+def node_models() -> dict[str, onnx.ModelProto]:
+    """The models of ONNX's node tests by name."""
+    return {case.name: case.model for case in _collected()}
+
+
+@functools.cache
 def node_cases() -> Mapping[str, NodeCase]:
     """Return ONNX's node tests by name (about 5 s the first time)."""
     return {case.name: case for case in _node_cases()}
 
 
 def _node_cases() -> Iterator[NodeCase]:
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        cases = collect_testcases(None)
-    for case in cases:
-        if case.model is None or not case.data_sets:
+    for case in _collected():
+        if not case.data_sets:
             continue
         inputs, outputs = case.data_sets[0]
         names = [value.name for value in case.model.graph.input]

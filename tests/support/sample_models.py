@@ -1,12 +1,12 @@
 """Small ONNX models that tests are made from."""
 
-import warnings
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from support.models import node_models
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 FLOAT = TensorProto.FLOAT
@@ -59,9 +59,4 @@ def if_model() -> onnx.ModelProto:
 @cache
 def node_test_models() -> list[tuple[str, bytes]]:
     """Name and bytes of every model of onnx's node tests."""
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cases = collect_testcases(None)
-    return [(case.name, case.model.SerializeToString()) for case in cases if case.model is not None]
+    return [(name, model.SerializeToString()) for name, model in node_models().items()]

@@ -49,6 +49,8 @@ def place() -> Iterator[Path]:
 def test_the_lines_of_a_page_come_to_what_it_says(
     page: Page, trt_version: int, zygotes: Callable[[int], Zygote], place: Path
 ) -> None:
+    if trt_version == 11 and not any(word in row.line for row in page.rows for word in ("trt", "engine", ".py")):
+        pytest.skip("no line of the page concerns TensorRT: they run where it is 10")
     folder = place / "a" / "b" / "c"
     folder.mkdir(parents=True)
     for name in page.files:
