@@ -40,12 +40,16 @@ class ShardChoices(Struct, kw_only=True):
 
 def shard_hints(structure: Structure, choices: ShardChoices, tell: Callable[[str], None]) -> dict[str, Any]:
     """The hints as JSON values, in Polygraphy's form. UsageError where two nodes share a name; LayerwiseError."""
-    graph = to_graph(structure)
+    return graph_hints(to_graph(structure), choices, tell)
+
+
+def graph_hints(graph: gs.Graph, choices: ShardChoices, tell: Callable[[str], None]) -> dict[str, Any]:
+    """The same of a graph."""
     if len({node.name for node in graph.nodes}) != len(graph.nodes):
         raise UsageError("All nodes in graph need to have unique names")
     layers, rank = [], None
     inputs, outputs = _Reached(graph.inputs), _Reached(graph.outputs)
-    for match in _PATTERNS[choices.pattern]().match_all(graph):
+    for match in attention_matches(graph, choices.pattern):
         query, key, value = match.inputs[:3]
         tell(f"Found attention layer with Q tensor {query.name}")
         rank = rank or _rank(key if key.shape else value, choices.ranks[2])
@@ -147,3 +151,9 @@ def _attention(pattern: gs.GraphPattern, query: Any, key: Any, value: Any) -> gs
 
 
 _PATTERNS = {0: _plain, 1: _scaled}
+
+
+def attention_matches(graph: gs.Graph, pattern: int) -> list[Any]:
+    """The attention layers of a pattern; their first inputs are queries, keys and values."""
+    found: list[Any] = _PATTERNS[pattern]().match_all(graph)
+    return found
