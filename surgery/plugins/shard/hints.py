@@ -15,7 +15,7 @@ _MOST = 16 << 20  # bytes
 Place = Annotated[int, Meta(ge=0, le=63)]
 """An axis, or a rank: how many axes."""
 Count = Annotated[int, Meta(ge=0, le=1 << 31)]
-Ranks = Annotated[int, Meta(ge=1, le=1 << 31)]
+Ranks = Annotated[int, Meta(ge=1, le=1 << 16)]
 
 
 class Hint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx_graphsurgeon as gs
 from msgspec import Struct
+from onnx_graphsurgeon.logger import G_LOGGER
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.formats.json_arrays import CLASS
@@ -155,5 +156,13 @@ _PATTERNS = {0: _plain, 1: _scaled}
 
 def attention_matches(graph: gs.Graph, pattern: int) -> list[Any]:
     """The attention layers of a pattern; their first inputs are queries, keys and values."""
-    found: list[Any] = _PATTERNS[pattern]().match_all(graph)
+    inner = [node for part in graph.subgraphs(recursive=True) for node in part.nodes]
+    for number, node in enumerate(inner, 1):
+        node.id = -number  # graphsurgeon numbers those of the main graph alone, and fails at others that read a tensor
+    try:
+        with G_LOGGER.suppress():
+            found: list[Any] = _PATTERNS[pattern]().match_all(graph)
+    finally:
+        for node in inner:
+            del node.id
     return found

@@ -11,7 +11,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.reference.evaluate import tensor_array
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import Structure
-from layerwise._tool.surgery.plugins.shard.graph import COLLECTIVE, ShardGraph, summing
+from layerwise._tool.surgery.plugins.shard.graph import COLLECTIVE, ShardGraph, Tell, summing
 from layerwise._tool.surgery.plugins.shard.hints import Hints
 
 _DEPTH = 20  # nodes away
@@ -24,7 +24,7 @@ class _Split(NamedTuple):
     axis: int
 
 
-def by_weights(graph: ShardGraph, hints: Hints) -> Iterator[Structure]:
+def by_weights(graph: ShardGraph, hints: Hints, warn: Tell) -> Iterator[Structure]:
     """The model of each rank in turn. UsageError for a model that cannot be split so."""
     ranks = hints.dist_collectives.nb_rank
     attentions = [node for node in graph.graph.nodes if node.op == "AttentionPlugin"]
@@ -32,7 +32,7 @@ def by_weights(graph: ShardGraph, hints: Hints) -> Iterator[Structure]:
     projections = [_attention(node) for node in attentions]
     projections += [_mlp(node) for node in graph.graph.nodes if node.op == "Sigmoid"]
     if not projections:
-        raise UsageError("the model has no AttentionPlugin and no gated MLP (Sigmoid, Mul): there is nothing to split")
+        warn("the model has no AttentionPlugin and no gated MLP (with a Sigmoid): every rank gets all of it")
     splits = [split for into, out in projections for split in _splits(into, out, quantized)]
     for split in splits:
         _check(split, ranks)
@@ -56,7 +56,7 @@ def _attention(node: Any) -> tuple[list[Any], Any]:
     joined = _find(node.inputs[0], "Concat", _up, 2) or node
     into = [_find(tensor, "MatMul", _up) for tensor in joined.inputs[:3]]
     out = _find(node.outputs[0], "MatMul", _down)
-    if len(into) < 3 or None in into or out is None:
+    if len(into) < 3 or any(node is None for node in into) or out is None:
         raise UsageError(f"the AttentionPlugin {name!r} lacks a MatMul of its queries, keys, values or output")
     return into, out
 
