@@ -7,13 +7,13 @@ import onnx_graphsurgeon as gs
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.surgery.plugins.shard.attention import Attention, attentions
 from layerwise._tool.surgery.plugins.shard.graph import ShardGraph, Tell, gathering, scattering
 from layerwise._tool.surgery.plugins.shard.hints import Fused, Hints, Layer
-from layerwise._tool.surgery.plugins.shard.template import attention_matches
 
 
 def along_sequence(graph: ShardGraph, hints: Hints, pattern: int, tell: Tell, warn: Tell) -> Structure:
-    """The model of every rank. pattern: how attention looks, see `template`. UsageError for hints that do not fit it;
+    """The model of every rank. pattern: how attention looks, see `attentions`. UsageError for hints that do not fit it;
     `warn` is told of layers that no attention has.
     """
     queries = _scatter_inputs(graph, hints)
@@ -46,21 +46,20 @@ def _scatter_inputs(graph: ShardGraph, hints: Hints) -> dict[str, str]:
 
 def _matches(
     graph: ShardGraph, hints: Hints, queries: dict[str, str], pattern: int, tell: Tell, warn: Tell
-) -> Iterator[tuple[Layer, Any]]:
-    found = attention_matches(graph.graph, pattern)
+) -> Iterator[tuple[Layer, Attention]]:
+    found = attentions(graph.graph, pattern)
     tell(f"Found {len(found)} attention pattern matches in the graph.")
     for layer in hints.layers:
-        own = [match for match in found if match.inputs[0].name == queries[layer.q]]
+        own = [match for match in found if match.query.name == queries[layer.q]]
         if not own:
             warn(f"no attention layer of pattern {pattern} has the queries {shown(layer.q, 120)!r}: nothing is done")
         yield from ((layer, match) for match in own)
 
 
-def _gather(graph: ShardGraph, hints: Hints, layer: Layer, match: Any, gathered: set[str]) -> bool:
+def _gather(graph: ShardGraph, hints: Hints, layer: Layer, match: Attention, gathered: set[str]) -> bool:
     """Gather what the layer says, unless it was `gathered` before; whether its queries are whole then, being its keys
     or values too."""
-    query, key = match["MatMul1"].onnx_node.inputs[:2]
-    value = match["MatMul2"].onnx_node.inputs[1]
+    (query, key), value = match.scores.inputs, match.mixed.inputs[1]
     same = query is key or query is value
     asked: dict[str, tuple[Any, int]] = {}
     if layer.gather_q:
@@ -74,12 +73,11 @@ def _gather(graph: ShardGraph, hints: Hints, layer: Layer, match: Any, gathered:
     return same and layer.gather_kv
 
 
-def _fuse(graph: ShardGraph, match: Any, fused: Fused) -> None:
+def _fuse(graph: ShardGraph, match: Attention, fused: Fused) -> None:
     """Put an Attention node in the place of the layer, and transpositions before it."""
-    first, softmax, last = (match[name].onnx_node for name in ("MatMul1", "Softmax", "MatMul2"))
-    read = [first.inputs[0], first.inputs[1], last.inputs[1]]
-    output = last.outputs[0]
-    graph.without([first, softmax, last])
+    read = [*match.scores.inputs, match.mixed.inputs[1]]
+    (output,) = match.mixed.outputs
+    graph.without([match.scores, match.softmax, match.mixed])
     shuffles = (fused.q_shuffle, fused.k_shuffle, fused.v_shuffle)
     read = [graph.copied(t, order) if order else t for t, order in zip(read, shuffles, strict=True)]
     attributes = {"is_causal": int(fused.is_causal), "scale": 1.0, "TRT_decomposable": 0, "nb_rank": fused.nb_rank}

@@ -1,20 +1,16 @@
-"""Hints for splitting a model over GPUs, as Polygraphy's `template shard-hints` makes them from the graph alone.
-
-Attention layers are MatMul, Softmax, MatMul (pattern 0), or those with queries and keys that are scaled first by a
-constant over the square root of their size (pattern 1).
-"""
+"""Hints for splitting a model over GPUs, as Polygraphy's `template shard-hints` makes them from the graph alone."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx_graphsurgeon as gs
 from msgspec import Struct
-from onnx_graphsurgeon.logger import G_LOGGER
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.formats.json_arrays import CLASS
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.plugins.patterns import to_graph
+from layerwise._tool.surgery.plugins.shard.attention import attentions
 
 _LENGTHS = ("sequence_length", "seq_len")
 
@@ -50,15 +46,13 @@ def graph_hints(graph: gs.Graph, choices: ShardChoices, tell: Callable[[str], No
         raise UsageError("All nodes in graph need to have unique names")
     layers, rank = [], None
     inputs, outputs = _Reached(graph.inputs), _Reached(graph.outputs)
-    for match in attention_matches(graph, choices.pattern):
-        query, key, value = match.inputs[:3]
-        tell(f"Found attention layer with Q tensor {query.name}")
-        rank = rank or _rank(key if key.shape else value, choices.ranks[2])
+    for layer in attentions(graph, choices.pattern):
+        tell(f"Found attention layer with Q tensor {layer.query.name}")
+        rank = rank or _rank(layer.key if layer.key.shape else layer.value, choices.ranks[2])
         if choices.suggest_io:
-            last = match["MatMul2"].onnx_node
-            inputs.walk(last, lambda node: node.inputs, lambda tensor: tensor.inputs)
-            outputs.walk(last, lambda node: node.outputs, lambda tensor: tensor.outputs)
-        layers.append(_layer(query.name, choices))
+            inputs.walk(layer.mixed, lambda node: node.inputs, lambda tensor: tensor.inputs)
+            outputs.walk(layer.mixed, lambda node: node.outputs, lambda tensor: tensor.outputs)
+        layers.append(_layer(layer.query.name, choices))
     for tensor in (*inputs.found, *outputs.found):
         tell(f"Found dependent tensor {tensor.name}")
     return {
@@ -122,47 +116,3 @@ class _Reached:
     @property
     def found(self) -> list[Any]:
         return [tensor for name, tensor in self._ends.items() if name in self._reached]
-
-
-def _plain() -> gs.GraphPattern:
-    pattern = gs.GraphPattern()
-    query, key, value = (pattern.variable() for _ in range(3))
-    return _attention(pattern, query, key, value)
-
-
-def _scaled() -> gs.GraphPattern:
-    pattern = gs.GraphPattern()
-    query, key, value, starts, ends, weights = (pattern.variable() for _ in range(6))
-    size = pattern.add("slice", "Slice", inputs=[pattern.add("shape", "Shape", inputs=[query]), starts, ends])
-    root = pattern.add("root", "Sqrt", inputs=[pattern.add("as_float", "Cast", inputs=[size])])
-    quotient = pattern.add("quotient", "Div", inputs=[weights, pattern.add("back", "Cast", inputs=[root])])
-    scale = pattern.add("scale", "Cast", inputs=[quotient])
-    scaled = [
-        pattern.add(f"scaled_{name}", "Mul", inputs=[tensor, pattern.add(f"of_{name}", "Sqrt", inputs=[scale])])
-        for name, tensor in (("query", query), ("key", key))
-    ]
-    return _attention(pattern, scaled[0], scaled[1], value)
-
-
-def _attention(pattern: gs.GraphPattern, query: Any, key: Any, value: Any) -> gs.GraphPattern:
-    weights = pattern.add("MatMul1", "MatMul", inputs=[query, key])
-    softmax = pattern.add("Softmax", "Softmax", inputs=[weights])
-    pattern.set_output_tensors([pattern.add("MatMul2", "MatMul", inputs=[softmax, value])])
-    return pattern
-
-
-_PATTERNS = {0: _plain, 1: _scaled}
-
-
-def attention_matches(graph: gs.Graph, pattern: int) -> list[Any]:
-    """The attention layers of a pattern; their first inputs are queries, keys and values."""
-    inner = [node for part in graph.subgraphs(recursive=True) for node in part.nodes]
-    for number, node in enumerate(inner, 1):
-        node.id = -number  # graphsurgeon numbers those of the main graph alone, and fails at others that read a tensor
-    try:
-        with G_LOGGER.suppress():
-            found: list[Any] = _PATTERNS[pattern]().match_all(graph)
-    finally:
-        for node in inner:
-            del node.id
-    return found
