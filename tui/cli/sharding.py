@@ -110,9 +110,12 @@ def run_shard(args: Namespace, log: Log) -> int:
             return 0
         if args.no_save_all_tensors_to_one_file:
             raise UsageError("All tensors must be saved to one file if TP is used")
+        places = [
+            _of_rank(args, rank, hints.dist_collectives.nb_rank) for rank in range(hints.dist_collectives.nb_rank)
+        ]
         for rank, model in enumerate(by_weights(graph, hints, log.warning)):
             log.info(f"Saving rank {rank} graph")
-            save_model(_of_rank(args, rank, hints.dist_collectives.nb_rank), log, model)
+            save_model(places[rank], log, model)
     return 0
 
 
