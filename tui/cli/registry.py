@@ -120,7 +120,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
     ),
     "multi-device": Branch(
         "models on several GPUs",
-        {"shard": Leaf(".sharding", "shard", "split a model over GPUs: not offered")},
+        {"shard": Leaf(".sharding", "shard", "split a model over GPUs, as hints say")},
     ),
     "bench": Leaf(".bench.command", "bench", "how fast a model runs, layer by layer; trtexec's options", True),
     "triage": Leaf(".triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),

@@ -2,20 +2,19 @@
 
 import json
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.errors import UsageError, writing
 from layerwise._tool.backends.log import Log
+from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.options import model as options
 from layerwise._tool.tui.cli.options.common import MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.output import replaces
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.surgeon.common import add_saving, external_file, open_file, save_model
+from layerwise._tool.tui.cli.surgeon.common import add_saving, open_file, save_model
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.model.structure import Structure
@@ -75,7 +74,6 @@ def run_shard_hints(args: Namespace, log: Log) -> int:
 
 
 def _hints(args: Namespace, log: Log) -> dict[str, Any]:
-    from layerwise._tool.backends.model.file import ModelFile
     from layerwise._tool.surgery.model.structure import Structure
     from layerwise._tool.surgery.plugins.shard.template import shard_hints
 
@@ -103,24 +101,24 @@ def run_shard(args: Namespace, log: Log) -> int:
     if not args.model_file:
         raise UsageError("the path of the model is missing")
     replaces(args.output, [args.hint, getattr(args, "named", None)], args.overwrite)
-    with _opened(args, log) as (graph, hints):
+    with open_file(args, log, describe=False) as file:
+        graph, hints = _graph(args, file, log)
         if hints.parallelism == "CP":
             tell, warn = (lambda text: log.info(shown(text))), log.warning
-            save_model(args, log, along_sequence(graph, hints, args.attention_pattern, tell, warn))
+            model = along_sequence(graph, hints, args.attention_pattern, tell, warn)
+            save_model(args, log, model, describe=False)
             return 0
         if args.no_save_all_tensors_to_one_file:
             raise UsageError("All tensors must be saved to one file if TP is used")
-        places = [
-            _of_rank(args, rank, hints.dist_collectives.nb_rank) for rank in range(hints.dist_collectives.nb_rank)
-        ]
+        ranks = hints.dist_collectives.nb_rank
+        places = [_of_rank(args, file, rank, ranks) for rank in range(ranks)]
         for rank, model in enumerate(by_weights(graph, hints, log.warning)):
             log.info(f"Saving rank {rank} graph")
-            save_model(places[rank], log, model)
+            save_model(places[rank], log, model, describe=False)
     return 0
 
 
-@contextmanager
-def _opened(args: Namespace, log: Log) -> Iterator[tuple["ShardGraph", "Hints"]]:
+def _graph(args: Namespace, file: ModelFile, log: Log) -> tuple["ShardGraph", "Hints"]:
     """The model's graph, and its hints."""
     from layerwise._tool.surgery.model.structure import Structure
     from layerwise._tool.surgery.plugins.shard.graph import ShardGraph
@@ -128,14 +126,13 @@ def _opened(args: Namespace, log: Log) -> Iterator[tuple["ShardGraph", "Hints"]]
     from layerwise._tool.surgery.plugins.shard.template import graph_hints
 
     hints = None if args.one_shot else read_hints(Path(args.hint))
-    with open_file(args, log) as file:
-        structure = Structure.open(file)
-        if args.shape_inference:
-            structure = _inferred(structure, log)
-        graph = ShardGraph(structure, lambda text: log.info(shown(text)))
-        if hints is None:
-            hints = hints_of(graph_hints(graph.graph, _choices(args), lambda text: log.info(shown(text))))
-        yield graph, hints
+    structure = Structure.open(file)
+    if args.shape_inference:
+        structure = _inferred(structure, log)
+    graph = ShardGraph(structure, lambda text: log.info(shown(text)))
+    if hints is None:
+        hints = hints_of(graph_hints(graph.graph, _choices(args), lambda text: log.info(shown(text))))
+    return graph, hints
 
 
 def _inferred(structure: "Structure", log: Log) -> "Structure":
@@ -147,11 +144,12 @@ def _inferred(structure: "Structure", log: Log) -> "Structure":
     return structure
 
 
-def _of_rank(args: Namespace, rank: int, ranks: int) -> Namespace:
+def _of_rank(args: Namespace, file: ModelFile, rank: int, ranks: int) -> Namespace:
     """Where the model of a rank goes, its weights beside it. UsageError for a file that is read."""
     path = Path(args.output)
     own = path.with_name(f"{path.stem}_tp{ranks}_rank{rank}.onnx")
     found = Namespace(**{**vars(args), "output": str(own), "save_external_data": f"{own.name}.data"})
-    for output in (own, external_file(found)):
-        replaces(output, [args.model_file, getattr(args, "named", None), args.hint], args.overwrite)
+    for output in (own, own.with_name(f"{own.name}.data")):
+        weights = {ref.file for ref in file.weights().values()} if output.exists() else ()
+        replaces(output, [args.model_file, getattr(args, "named", None), args.hint, *weights], args.overwrite)
     return found

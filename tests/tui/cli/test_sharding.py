@@ -92,7 +92,7 @@ WRONG = {
     "no ranks": (GOOD | {"dist_collectives": GROUP | {"nb_rank": 0}}, "Expected `int` >= 1"),
     "input": (GOOD | {"inputs": [end("z")]}, "the input 'z', which the model does not have"),
     "output": (GOOD | {"outputs": [end("z")]}, "the output 'z', which the model does not have"),
-    "queries": (GOOD | {"attention_layers": [layer("z\n")]}, r"the queries 'z\n', which the model does not have"),
+    "queries": (GOOD | {"attention_layers": [layer("z\n")]}, r"the queries 'z\\x0a', which the model does not have"),
     "twice": (GOOD | {"inputs": [end("x"), end("x")]}, "the input 'x' is there twice"),
     "axis": (GOOD | {"inputs": [end("x", 3)]}, "axis 3 of 'x' is split, and it has 3 axes"),
     "rank": (GOOD | {"kv_rank": None}, "neither the hints nor the model tell how many axes 'kt0' has"),

@@ -34,8 +34,8 @@ def add_saving(parser: Parser) -> None:
     options.add_overwrite(parser, group)
 
 
-def open_file(args: Namespace, log: Log) -> ModelFile:
-    """Open the model and say what is in it. BadFile; UsageError for other frameworks' models, and for an output that
+def open_file(args: Namespace, log: Log, *, describe: bool = True) -> ModelFile:
+    """Open the model and say what is in it, unless not to `describe` it. BadFile; UsageError for other frameworks' models, and for an output that
     is a file of the model."""
     if args.model_type not in (None, "onnx") or not args.model_file.endswith(".onnx"):
         from layerwise._tool.tui.cli.request.to_spec import refuse_other_frameworks
@@ -47,7 +47,8 @@ def open_file(args: Namespace, log: Log) -> ModelFile:
     weights = external_file(args)
     if weights is not None and weights.exists():
         replaces(weights, {ref.file for ref in file.weights().values()}, args.overwrite)
-    tell(file, "Original Model", log)
+    if describe:
+        tell(file, "Original Model", log)
     return file
 
 
@@ -61,8 +62,8 @@ def tell(file: ModelFile, title: str, log: Log) -> None:
     log.info("\n".join([f"{title}:", *lines, ""]))
 
 
-def save_model(args: Namespace, log: Log, model: "Structure") -> None:
-    """Write the new model where `-o` says, and say what is in it."""
+def save_model(args: Namespace, log: Log, model: "Structure", *, describe: bool = True) -> None:
+    """Write the new model where `-o` says, and say what is in it, unless not to `describe` it."""
     from layerwise._tool.surgery.saving.model import save
 
     path = Path(args.output)
@@ -70,7 +71,8 @@ def save_model(args: Namespace, log: Log, model: "Structure") -> None:
     external = None if args.save_external_data is None else Path(args.save_external_data or f"{path.name}.data")
     each = args.no_save_all_tensors_to_one_file
     save(model, path, external=external, each=each, threshold=threshold(args), overwrite=True)
-    tell_saved(args, log)
+    if describe:
+        tell_saved(args, log)
 
 
 def external_file(args: Namespace) -> Path | None:
