@@ -34,7 +34,8 @@ def _plain(scores: Any, outputs: set[str]) -> Iterator[Attention]:
     softmax = _reader(scores, "Softmax", outputs) if _is(scores, "MatMul") else None
     mixed = _reader(softmax, "MatMul", outputs) if softmax else None
     if mixed:
-        yield Attention(*scores.inputs, mixed.inputs[1], scores, softmax, mixed)
+        query, key = scores.inputs
+        yield Attention(query, key, mixed.inputs[1], scores, softmax, mixed)
 
 
 def _reader(node: Any, op: str, outputs: set[str]) -> Any:

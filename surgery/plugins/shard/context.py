@@ -49,8 +49,11 @@ def _matches(
 ) -> Iterator[tuple[Layer, Attention]]:
     found = attentions(graph.graph, pattern)
     tell(f"Found {len(found)} attention pattern matches in the graph.")
+    by_query: dict[str, list[Attention]] = {}
+    for match in found:
+        by_query.setdefault(match.query.name, []).append(match)
     for layer in hints.layers:
-        own = [match for match in found if match.query.name == queries[layer.q]]
+        own = by_query.get(queries[layer.q], [])
         if not own:
             warn(f"no attention layer of pattern {pattern} has the queries {shown(layer.q, 120)!r}: nothing is done")
         yield from ((layer, match) for match in own)

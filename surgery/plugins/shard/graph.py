@@ -27,12 +27,13 @@ class ShardGraph:
         self._structure = structure
         self._tell = tell
         self._numbers = count()
-        self._taken = {*self.graph.tensors(), *(node.name for node in self.graph.nodes)}
+        self._tensors = self.graph.tensors()
+        self._taken = {*self._tensors, *(node.name for node in self.graph.nodes)}
         self._name_apart()
 
     def tensor(self, name: str, what: str) -> Any:
         """The tensor of a name. UsageError if there is none; what: it is, in words."""
-        found = self.graph.tensors().get(name)
+        found = self._tensors.get(name)
         if found is None:
             raise UsageError(f"the hints name the {what} {shown(name, 120)!r}, which the model does not have")
         return found

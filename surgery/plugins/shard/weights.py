@@ -119,7 +119,7 @@ def _quantized(matmul: Any, quantized: bool) -> list[Any]:
     """The weight of a MatMul in FP4, and its FP8 scales."""
     values = _find(matmul.inputs[1], "DequantizeLinear", _up) if quantized else None
     scales = _find(values.inputs[1], "DequantizeLinear", _up) if values else None
-    if scales is None:
+    if values is None or scales is None:
         raise UsageError(f"the MatMul {shown(matmul.name, 120)!r} has no weight, plain or quantised twice")
     return [values.inputs[0], scales.inputs[0]]
 

@@ -35,8 +35,8 @@ def add_saving(parser: Parser) -> None:
 
 
 def open_file(args: Namespace, log: Log, *, describe: bool = True) -> ModelFile:
-    """Open the model and say what is in it, unless not to `describe` it. BadFile; UsageError for other frameworks' models, and for an output that
-    is a file of the model."""
+    """Open the model and say what is in it, unless not to `describe` it. BadFile; UsageError for other frameworks'
+    models, and for an output that is a file of the model."""
     if args.model_type not in (None, "onnx") or not args.model_file.endswith(".onnx"):
         from layerwise._tool.tui.cli.request.to_spec import refuse_other_frameworks
 
