@@ -129,7 +129,15 @@ def run_autotune(args: Namespace, log: Log) -> int:
     for path in (spec.output, spec.report, spec.save_config):
         replaces(path, inputs, args.overwrite)
     job = job_spec("autotune", msgspec.to_builtins(spec), args.words, gpus=0 if spec.match_only else trt_gpus())
-    return run_as_asked(job, args, log, lambda: partial(say_message, log=log))
+    return run_as_asked(job, args, log, lambda: partial(say_message, log=log), _timed)
+
+
+def _timed(collector: Collector, command: str, code: int) -> dict[str, Any]:
+    return {
+        "command": command, "exit_code": code, "passed": code == 0, "result": collector.result,
+        "rows": collector.tables.get("plugins", []), "combinations": collector.tables.get("combinations", []),
+        "messages": collector.messages, "error": collector.card,
+    }  # fmt: skip
 
 
 def _run(what: str, args: Namespace, log: Log, **more: Any) -> int:
