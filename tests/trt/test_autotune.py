@@ -2,6 +2,9 @@
 
 import json
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -178,3 +181,43 @@ sys.exit(run_line({words("--report", "r.txt")!r}))"""
     assert {path.name for path in folder.iterdir()} == {
         "best.onnx", "config.yaml", "m.onnx", "never", "plugins", "plugins.py",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("trt_version", [10], indirect=True)  # Polygraphy asks 11 for a flag that it no longer has
+@pytest.mark.parametrize(
+    ("mode", "times", "best"),
+    [
+        ("greedy", TIMES, ["Softplus", "Relu", "Softplus"]),
+        ("exhaustive", TIMES, ["Softplus", "Relu", "Relu"]),  # ends beyond the threshold
+        ("greedy", {**TIMES, "relu*": 0.5}, None),
+    ],
+)
+def test_polygraphy_takes_the_same(
+    mode: str, times: dict[str, float], best: list[str] | None, tune: Line, folder: Path, fake_trt: dict[str, str]
+) -> None:
+    more = ("--include", "soft", "--report", "r.txt", "--autotune-mode", mode)
+    tune(*more, times=times, code=int(best is None))
+    ours = {name: (folder / name).read_text() for name in ("config.yaml", "r.txt")}
+    assert best is None or ops(folder / "best.onnx") == best
+    (folder / "best.onnx").unlink(missing_ok=True)
+    clock = "\nimport time\ntime.time = lambda: time.perf_counter()\n"
+    (folder / "plugins.py").write_text((folder / "plugins.py").read_text() + clock)
+    program = str(Path(sys.executable).with_name("polygraphy"))
+    done = subprocess.run(
+        [program, *words(*more)], cwd=folder, env=fake_trt, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == int(best is None), done.stdout + done.stderr
+    assert (folder / "config.yaml").read_text() == ours["config.yaml"]
+    if best is None:
+        assert not (folder / "best.onnx").exists()
+        return
+    assert ops(folder / "best.onnx") == best
+    theirs = (folder / "r.txt").read_text()
+    assert strategy(ours["r.txt"]) == strategy(theirs)
+    assert re.findall(r"Latency: .*fps|Builds: \d+", theirs) == re.findall(
+        r"Latency: .*fps|Builds: \d+", ours["r.txt"].partition("\nCombinations:")[0]
+    )
+
+
+def strategy(report: str) -> str:
+    return report.partition("Best Strategy")[2].partition("\n\n")[0].strip()
