@@ -13,6 +13,7 @@ from layerwise._tool.debugtools.autotune.spec import AutotuneSpec
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.options import model as options
 from layerwise._tool.tui.cli.options.common import MARKING, NEEDED_MODEL, ONNX, means_all
+from layerwise._tool.tui.cli.options.model import EXTERNAL
 from layerwise._tool.tui.cli.options.option import Group, Option, add, filled, flag, many, read
 from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.output import replaces
@@ -69,7 +70,7 @@ def fill_autotune(parser: Parser) -> None:
     parser.usage = "%(prog)s MODEL.onnx --plugin-dir DIR -o OUTPUT [OPTIONS]"
     _add_plugins(parser)
     _add_choice(parser)
-    add(parser, _TUNING, DATA, ONNX)
+    add(parser, _TUNING, EXTERNAL, DATA, ONNX)
     parser.epilog = (
         f"{_EPILOG}\nExit code: 0 a faster model is written, 1 there is none, 2 wrong usage, 130 interrupted."
     )
