@@ -8,7 +8,7 @@ class CombinationRow(Struct, kw_only=True):
 
     milliseconds: median latency, without copies of inputs and outputs; memory: bytes of the engine on the device; both
     None if it could not be timed, and `note` says why. build_seconds: until the engine was ready. best: faster than all
-    before it.
+    before it. content: hash of the model that was timed, without external weights, "" if there is none.
     """
 
     n: int = 0
@@ -18,6 +18,7 @@ class CombinationRow(Struct, kw_only=True):
     build_seconds: float = 0.0
     best: bool = False
     note: str = ""
+    content: str = ""
 
 
 class AutotuneResult(Struct, kw_only=True):

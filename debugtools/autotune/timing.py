@@ -18,7 +18,6 @@ from layerwise._tool.debugtools.autotune.spec import AutotuneSpec
 from layerwise._tool.debugtools.autotune.strategies import Times
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.debugtools.bench.subjects import feed_for
-from layerwise._tool.surgery.model.structure import Structure
 
 _PLAN = BenchPlan(warm_up=0.0, warm_up_runs=2, duration=0.0, iterations=10)  # as Polygraphy runs them
 
@@ -42,9 +41,8 @@ class EngineTimer:
         self._warned: set[str] = set()
         self._warn = warn
 
-    def time(self, structure: Structure) -> Times:
+    def time(self, model: Loadable) -> Times:
         """Build the model's engine and time it. Raises as `backends.trt.open_trt`, UsageError for unfit inputs."""
-        model = Loadable(data=structure.proto().SerializeToString(), folder=structure.folder)
         started = time.perf_counter()
         with closing(open_subject(self._runner, model, Setup(transfers=False), "trt")) as subject:
             feed = feed_for(self._bench, subject.inputs, None, self._warn_once)

@@ -32,7 +32,7 @@ _TUNING = Group(
     Option("-o", "--output", field="output", required=True, metavar="PATH", help="the model with the fastest plugins"),
     many("--python-plugins", field="python_plugins", metavar="FILE", help="scripts that register plugins"),
     many("--plugin-libraries", field="plugin_libraries", metavar="FILE", help="shared libraries that register plugins"),
-    Option("--report", field="report", metavar="PATH", help="what was timed, as text"),
+    Option("--report", field="save_report", metavar="PATH", help="what was timed, as text"),
     Option("--autotune-mode", field="mode", choices=("greedy", "exhaustive"),
            help="greedy: each match once, beside those taken before; exhaustive: all combinations; greedy by default"),
     Option("--max-combinations", field="most", type=int, metavar="N", help="at most these, the model included; 1000"),
@@ -45,7 +45,7 @@ _TUNING = Group(
            help="where the matches go; config.yaml beside the model by default"),
     Option("--load-config-yaml", field="load_config", metavar="PATH", help="these matches; none are searched for"),
     flag("--skip-autotuning", field="match_only", help="matches alone: nothing is built"),
-    plain=lambda: AutotuneSpec(model="", plugins="", output=""),
+    plain=lambda: AutotuneSpec(model="", plugin_dir="", output=""),
 )  # fmt: skip
 
 
@@ -120,14 +120,14 @@ def run_autotune(args: Namespace, log: Log) -> int:
     """Write the model with the plugins that make it fastest."""
     compare = given(Namespace(**{**vars(args), "tf32": None}), [("onnxrt", None)])
     named = AutotuneSpec(
-        model=args.model_file, plugins=args.plugin_dir, output=args.output, model_options=compare.model_options,
+        model=args.model_file, plugin_dir=args.plugin_dir, output=args.output, model_options=compare.model_options,
         feeds=compare.feeds, include=args.include, exclude=args.exclude, overwrite=True,
     )  # fmt: skip
     spec = filled(named, read([_TUNING], args))
     if spec.load_config is None:
         spec = msgspec.structs.replace(spec, save_config=_beside(args, spec.save_config))
     inputs = [args.model_file, spec.load_config, *spec.python_plugins, *spec.plugin_libraries]
-    for path in (spec.output, spec.report, spec.save_config):
+    for path in (spec.output, spec.save_report, spec.save_config):
         replaces(path, inputs, args.overwrite)
     job = job_spec("autotune", msgspec.to_builtins(spec), args.words, gpus=0 if spec.match_only else trt_gpus())
     return run_as_asked(job, args, log, lambda: partial(say_message, log=log), _timed)
