@@ -15,6 +15,8 @@ from onnx.parser import parse_model
 from support.forks import forked_line, forked_script, line_zygote
 from trt.zygote import Zygote
 
+from layerwise._tool.backends.jobs.journal.events import read_events
+
 MODEL = """<ir_version: 8, opset_import: ["" : 17]> m (float[1,4] x) => (float[1,4] y) {
     [relu0] a = Relu(x) [neg0] b = Neg(a) [relu1] c = Relu(b) [neg1] d = Neg(c) [relu2] y = Relu(d) }"""
 PATTERN = """
@@ -155,14 +157,13 @@ def test_plugins_that_do_not_load_or_match_end_it(
     assert code in (1, 2) and told in said and "Traceback" not in said and not (folder / "best.onnx").exists()
 
 
-def test_a_cancelled_search_leaves_what_was_there(
-    folder: Path, trt_version: int, zygotes: Callable[[int], Zygote]
-) -> None:
+def cancelled(folder: Path, zygote: Zygote, *more: str) -> str:
+    """Search, and cancel it where plugin `soft` replaces the first subgraph; what was said."""
     registered(folder, TIMES)
     os.mkfifo(folder / "never")
     soft = folder / "plugins" / "soft" / "pattern.py"
-    soft.write_text(soft.read_text().replace("    return True", f"    open({str(folder / 'never')!r})"))
-    (folder / "best.onnx").write_text("before")
+    plain = soft.read_text()
+    soft.write_text(plain.replace("    return True", f"    open({str(folder / 'never')!r})"))
     source = f"""import os, signal, sys
 from support.forked import run_line
 from layerwise._tool.tui.cli import progress
@@ -174,13 +175,47 @@ def run_here(spec, listen, log):
             os.kill(os.getpid(), signal.SIGINT)
     return say(spec, interrupted, log)
 progress.run_here = run_here
-sys.exit(run_line({words("--report", "r.txt")!r}))"""
-    code, said = forked_script(zygotes(trt_version), source, folder)
+sys.exit(run_line({words(*more)!r}))"""
+    code, said = forked_script(zygote, source, folder)
     assert code == 130 and "jobs retry" in said, said
+    soft.write_text(plain)
+    return said
+
+
+def test_a_cancelled_search_leaves_what_was_there(
+    folder: Path, trt_version: int, zygotes: Callable[[int], Zygote]
+) -> None:
+    (folder / "best.onnx").write_text("before")
+    cancelled(folder, zygotes(trt_version), "--report", "r.txt")
     assert (folder / "best.onnx").read_text() == "before"
     assert {path.name for path in folder.iterdir()} == {
         "best.onnx", "config.yaml", "m.onnx", "never", "plugins", "plugins.py",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("trt_version", [10], indirect=True)
+def test_what_an_earlier_attempt_has_timed_is_taken_over_if_it_is_the_same(
+    folder: Path, trt_version: int, zygotes: Callable[[int], Zygote]
+) -> None:
+    cancelled(folder, zygotes(trt_version))
+    assert timed(folder, zygotes(trt_version)) == [0, 1, 2, 3, 4]
+    assert ops(folder / "best.onnx") == ["Elu", "Elu", "Softplus"]
+    (folder / "never").unlink()
+    (folder.parent / "f-home").rename(folder.parent / "first")
+    cancelled(folder, zygotes(trt_version))
+    elu = folder / "plugins" / "elu" / "pattern.py"
+    elu.write_text(elu.read_text().replace('"elu_"', '"other_"'))
+    assert timed(folder, zygotes(trt_version)) == [0, 1, 2, 3, 0, 1, 2, 3]  # elu takes no time now, and all
+
+
+def timed(folder: Path, zygote: Zygote) -> list[int]:
+    """Retry job 1; the numbers of the combinations in its journal, of both attempts."""
+    assert forked_line(zygote, ["jobs", "retry", "1"], folder)[0] == 0
+    code, said = forked_line(zygote, ["attach", "1"], folder)
+    assert code == 0, said
+    (job,) = (folder.parent / "f-home" / "jobs").glob("*1")
+    rows = [event for event in read_events(job) if event["type"] == "row" and event["table"] == "combinations"]
+    return [event["row"]["n"] for event in rows]
 
 
 @pytest.mark.parametrize("trt_version", [10], indirect=True)  # Polygraphy asks 11 for a flag that it no longer has
