@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.big_graph import chain_model
 
+from layerwise._tool.backends.filesystem.states import settled_state
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.graph.build import build_index
@@ -36,9 +37,10 @@ def big_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     model = chain_model(folder / "chain.onnx", NODES)
     workspace = Workspace(folder / "home")
     with ModelFile(model) as opened:
+        state = settled_state(model)
         place = place_for(workspace.cache, opened)
         build_index(opened, place)
-        remember(workspace.cache, opened, place, None)
+        remember(workspace.cache, opened, state, place, None)
     return Home(workspace.root, model)
 
 

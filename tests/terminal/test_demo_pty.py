@@ -8,6 +8,7 @@ from statistics import median
 
 from support.terminal import Terminal
 
+from layerwise._tool import VERSION
 from layerwise._tool.surgery.demo import TROUBLE
 
 DEMO = [sys.executable, "-m", "layerwise", "demo"]
@@ -47,6 +48,6 @@ def test_on_a_terminal_the_app_shows_the_comparison(workspace: Path) -> None:
         terminal.wait_for("686 tensors have no counterpart (layerwise jobs show 1 --json lists them)")
         terminal.press("2", "q")
         assert terminal.process.wait(10) == 0
-    with Terminal([*DEMO[:-1], str(workspace / "cache/demo/encoder_fp16.onnx")]) as terminal:
+    with Terminal([*DEMO[:-1], str(workspace / "cache/demo" / VERSION / "encoder_fp16.onnx")]) as terminal:
         terminal.wait_for("done: 411 rows", 30)
         terminal.wait_for("1,097 nodes")

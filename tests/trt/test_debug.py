@@ -113,19 +113,21 @@ kept = Store(tensorrt)
 store._MOST_OF_CANDIDATES = 1000
 one = TrtOptions(short_lived=True, part=True)
 models = [Loadable(data=bytes([number])) for number in range(5)]
-for model in models:
-    kept.keep(model, one, bytes(400))
-print([kept.find(model, one) is not None for model in models])
-kept.keep(models[0], one, bytes(5000))
-print([kept.find(model, one) is not None for model in models])
-kept.keep(models[0], TrtOptions(), b"whole")
+keys = [kept.key(model, one) for model in models]
+for key in keys:
+    kept.keep(key, one, bytes(400))
+print([kept.find(key, one) is not None for key in keys])
+kept.keep(keys[0], one, bytes(5000))
+print([kept.find(key, one) is not None for key in keys])
+whole = kept.key(models[0], TrtOptions())
+kept.keep(whole, TrtOptions(), b"whole")
 forget_candidates()
-print(kept.find(models[0], one), kept.find(models[0], TrtOptions()))
+print(kept.find(keys[0], one), kept.find(whole, TrtOptions()))
 import os
-kept.keep(models[1], one, b"of a killed search")
+kept.keep(keys[1], one, b"of a killed search")
 store._tried.clear()
-kept.keep(models[2], one, b"of this one")
-os.utime(kept.place(models[1], one), (0, 0))
+kept.keep(keys[2], one, b"of this one")
+os.utime(kept.place(keys[1], one), (0, 0))
 forget_candidates()
 print(list((HERE / "home/cache/trt/candidates").iterdir()))
 """)

@@ -131,7 +131,7 @@ def test_a_question_shows_artifact_measurement_and_keys() -> None:
     text = body_of(searching(), read_question(7, asked))
     for part in (
         "Did 'm.onnx' pass or fail?",
-        "m.onnx (1.2 KB), i.json",
+        "m.onnx (1.2 kB), i.json",
         "/tmp/f ",
         "max abs 0.0021",
         "suggests bad",

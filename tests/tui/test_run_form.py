@@ -203,7 +203,7 @@ def test_the_cost_of_marks_comes_from_the_index(pair: tuple[Path, Path], tmp_pat
     assert mark_cost(index, MarkSpec(op_types=["Tanh"]), {}).tensors == 20
     assert mark_cost(index, MarkSpec(names=["*layer.1/*"]), {}).tensors == 3
     assert mark_cost(index, MarkSpec(everything=True, exclude=["*MatMul*"]), {}).tensors == 20
-    assert "40 tensors, 1.3 KB a side" in plain(cost_line(Cost(40, 1280, 0), 2, 1))
+    assert "40 tensors, 1.28 kB a side" in plain(cost_line(Cost(40, 1280, 0), 2, 1))
 
 
 def test_the_command_line_is_wrapped_between_words() -> None:

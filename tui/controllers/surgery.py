@@ -10,7 +10,7 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.controllers.opening import graph_index
 from layerwise._tool.tui.controllers.surgery_open import OpenSurgery
-from layerwise._tool.tui.presenters.bars import size_text
+from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.surgery import effect_text, misfit_text
 from layerwise._tool.tui.state.surgery import Check, Preview, Sides
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, spread
 
 if TYPE_CHECKING:
@@ -65,15 +66,6 @@ def _first_key(found: "Command") -> str:
 
 def _footer_cells(found: "Command") -> int:
     return len(_first_key(found)) + len(found.footer) + 3
-
-
-def size_text(size: float) -> str:
-    """Bytes with a decimal unit, three figures: 436 MB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} TB"
 
 
 def command_rows(commands: "Sequence[Command]", glyphs: Glyphs) -> list[Line]:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.bars import size_text
-from layerwise._tool.tui.presenters.numbers import tensor_type
+from layerwise._tool.tui.presenters.numbers import size_text, tensor_type
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, spread, wrap_runs
 from layerwise._tool.tui.state.session import NodeError
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.around import neighbourhood
-from layerwise._tool.tui.presenters.bars import size_text
-from layerwise._tool.tui.presenters.numbers import index_text, tensor_type
+from layerwise._tool.tui.presenters.numbers import index_text, size_text, tensor_type
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, wrap_runs
 
 if TYPE_CHECKING:

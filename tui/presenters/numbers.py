@@ -25,12 +25,12 @@ def sig(value: object, digits: int = 2) -> str:
 
 
 def size_text(size: float) -> str:
-    """Bytes as `512 B`, `3.4 KB`, `12 MB`, `1.5 GB` (powers of 1000)."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
-        if size >= scale:
-            scaled = size / scale
-            return f"{scaled:.1f} {unit}" if scaled < 10 else f"{scaled:.0f} {unit}"
-    return f"{size:.0f} B"
+    """Bytes with a decimal unit, three figures: 436 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
 
 
 def span_text(seconds: float | None) -> str:

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.bars import size_text
-from layerwise._tool.tui.presenters.numbers import short_dtype
+from layerwise._tool.tui.presenters.numbers import short_dtype, size_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, some, spread, width, wrap_runs
 
 if TYPE_CHECKING:

@@ -70,12 +70,27 @@ def median(values: Array) -> float:
 
 
 def summary(values: Array) -> dict[str, float]:
-    """Median and the 90, 95 and 99 % quantiles of a flat array that may be reordered."""
+    """Median and the 90, 95 and 99 % quantiles of a flat array that may be reordered, as `np.quantile` has them: its
+    call takes longer than the work on small arrays, and imports masked arrays for 20 ms.
+    """
     if not values.size:
         return {"median": 0.0, "p90": float("inf"), "p95": float("inf"), "p99": float("inf")}
+    last = values.size - 1
+    below = {name: int(last * q) for name, q in QUANTILES.items()}
+    values.partition(sorted({last, *below.values(), *(min(at + 1, last) for at in below.values())}))
     with np.errstate(all="ignore"):
-        found = np.quantile(values, list(QUANTILES.values()), overwrite_input=True)
-    return {name: float(value) for name, value in zip(QUANTILES, found, strict=True)}
+        if np.isnan(values[-1]):
+            return dict.fromkeys(QUANTILES, float("nan"))
+        return {
+            name: _between(values[at], values[min(at + 1, last)], last * q - at)
+            for (name, q), at in zip(QUANTILES.items(), below.values(), strict=True)
+        }
+
+
+def _between(low: Any, high: Any, part: float) -> float:
+    """NumPy's linear interpolation, of which each half starts at its own end."""
+    gap = high - low
+    return float(high) - float(gap) * (1 - part) if part >= 0.5 else float(low) + float(gap) * part
 
 
 _BLOCK = 1 << 20  # elements sorted at a time

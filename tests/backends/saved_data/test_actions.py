@@ -47,7 +47,11 @@ def run_polygraphy(*argv: str) -> list[str]:
     from polygraphy.tools._main import main
 
     stream = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(stream), contextlib.suppress(SystemExit):
+    G_LOGGER.module_severity = {"": G_LOGGER.INFO}
+    with (
+        pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(stream), contextlib.suppress(SystemExit),
+        np.printoptions(),  # which it sets
+    ):  # fmt: skip
         patch.setattr("sys.argv", ["polygraphy", *argv])
         main()
     G_LOGGER.module_severity = {"": G_LOGGER.INFO}

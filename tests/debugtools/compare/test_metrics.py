@@ -22,6 +22,7 @@ from support.versions import since
 
 from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, array_stats, compare_arrays, worst
+from layerwise._tool.debugtools.compare.arithmetic.order_statistics import QUANTILES, summary
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
 FLOATS = [np.float16, np.float32, np.float64]
@@ -279,3 +280,15 @@ def test_complex_numbers_are_compared_by_magnitude() -> None:
     result = compare_arrays(a, a + np.complex64(3 + 4j), Rule())
     assert result.totals is not None and result.totals.abs.high == pytest.approx(5)
     assert compare_arrays(a, a, Rule()).passed is True
+
+
+@given(
+    values=st.sampled_from(["float16", "float32", "float64"]).flatmap(
+        lambda kind: hnp.arrays(kind, st.integers(1, 300), elements=st.floats(width=16))
+    )
+)
+@settings(max_examples=100, deadline=None)
+def test_quantiles_are_numpys_to_the_last_bit(values: np.ndarray) -> None:
+    with np.errstate(all="ignore"):
+        wanted = np.quantile(values, list(QUANTILES.values())).astype(np.float64)
+    assert np.array_equal(list(summary(values.copy()).values()), wanted, equal_nan=True)

@@ -207,7 +207,7 @@ def network(builder: Any, flags: int) -> Any:
         _unfused=False, _shape_outputs=[], _refittable=set(), _initializers={}, _functions=[],
         _edits=0, _shape_ids=None, _opsets=[helper.make_opsetid("", 20)], _location="",
     )  # fmt: skip
-    made.name = "Unnamed Network 0"
+    made._values["name"] = "Unnamed Network 0"
     return made
 
 
