@@ -2,11 +2,13 @@
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import onnx
 
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency, UsageError, writing
 from layerwise._tool.backends.filesystem.files import atomic_write
@@ -82,6 +84,17 @@ def replacements_of(matches: Sequence[Match]) -> list[Replacement]:
             for match in matches for number, instance in enumerate(match.instances)]  # fmt: skip
 
 
+def made_within(instance: Instance, makers: Mapping[str, onnx.NodeProto]) -> set[str]:
+    """Return the tensors that are made between inputs and outputs of a subgraph, the outputs among them."""
+    found, waiting = set[str](), list(instance.outputs)
+    while waiting:
+        name = waiting.pop()
+        if name in makers and name not in found and name not in instance.inputs:
+            found.add(name)
+            waiting += makers[name].input
+    return found
+
+
 class Autotuning:
     """One search. Every combination is in the job's journal as soon as it is timed."""
 
@@ -126,10 +139,13 @@ class Autotuning:
         return exhaustive(choices, spec.most, spec.threshold, model, self._trial)
 
     def _choices(self) -> Choices:
-        """What makes the same tensor replaces the same node."""
+        """Two clash where an output of one is made within the other."""
+        makers = {name: node for node in self._structure.nodes for name in node.output}
+        within = [made_within(replacement.instance, makers) for replacement in self._replacements]
         outputs = [set(replacement.instance.outputs) for replacement in self._replacements]
         pairs = combinations(range(len(outputs)), 2)
-        return Choices(len(outputs), frozenset(pair for pair in pairs if outputs[pair[0]] & outputs[pair[1]]))
+        clashes = ((a, b) for a, b in pairs if outputs[a] & within[b] or outputs[b] & within[a])
+        return Choices(len(outputs), frozenset(clashes))
 
     def _labels(self, combination: Combination) -> list[str]:
         return [self._replacements[at].label for at in combination]
@@ -185,11 +201,11 @@ class Autotuning:
         """Return the model with these replacements. LayerwiseError if a plugin declines one."""
         if not combination:
             return self._structure
-        chosen: dict[str, Match] = {}
+        chosen: dict[tuple[str, str], Match] = {}
         for replacement in (self._replacements[at] for at in combination):
             match = replacement.match
-            before = chosen[match.folder].instances if match.folder in chosen else ()
-            chosen[match.folder] = replace(match, instances=(*before, replacement.instance))
+            before = chosen.get((match.folder, match.op), replace(match, instances=())).instances
+            chosen[match.folder, match.op] = replace(match, instances=(*before, replacement.instance))
 
         def done(match: Match, count: int) -> None:
             if count != len(match.instances):

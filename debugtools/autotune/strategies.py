@@ -36,21 +36,26 @@ Trial = Callable[[Combination, Best], Times | None]
 
 @dataclass(frozen=True)
 class Choices:
-    """How many replacements there are; clashes: pairs of them, ascending, that replace the same node."""
+    """How many replacements there are; clashes: pairs of them, ascending, that exclude each other."""
 
     count: int
     clashes: frozenset[tuple[int, int]] = frozenset()
 
     def possible(self, combination: Combination) -> bool:
-        """Return whether no two of these replacements replace the same node."""
+        """Return whether no two of these replacements clash."""
         return not any(pair in self.clashes for pair in combinations(combination, 2))
 
     def all(self) -> Iterator[Combination]:
         """Yield every possible combination with a replacement, in the order of the binary numbers of their members."""
-        for number in range(1, 1 << self.count):
-            combination = tuple(at for at in range(self.count) if number >> at & 1)
-            if self.possible(combination):
-                yield combination
+        return islice(self._below(self.count, ()), 1, None)
+
+    def _below(self, end: int, above: Combination) -> Iterator[Combination]:
+        """Yield every combination of the first `end` replacements that is possible with those `above`."""
+        yield ()
+        for at in range(end):
+            if not any((at, other) in self.clashes for other in above):
+                for below in self._below(at, (at, *above)):
+                    yield (*below, at)
 
 
 def greedy(choices: Choices, most: int, model: Times, trial: Trial) -> Best:

@@ -32,6 +32,13 @@ def replace_with_plugin(graph, input_tensors, output_tensors, attrs, op):
     node.op, node.name = op, "{name}_" + node.outputs[0].name
     return True
 """
+WIDER = """
+def get_plugin_metadata():
+    return {"name": "elu", "op": "Elu"}
+
+def get_matching_subgraphs(graph):
+    return [{"inputs": ["b"], "outputs": ["d"], "attributes": {}}]
+"""
 PLUGINS = {"elu": "Elu", "soft": "Softplus"}
 TIMES = {"relu*": 3, "neg*": 1, "elu_a": 2, "elu_c": 1, "elu_y": 4, "soft_a": 1, "soft_c": 5, "soft_y": 2}  # 11 of all
 Line = Callable[..., dict[str, Any]]
@@ -140,6 +147,14 @@ def test_matches_are_saved_chosen_and_loaded(tune: Line, folder: Path) -> None:
     assert found["result"]["best"] == ["soft_0", "soft_2"] and found["rows"] == []
     assert (folder / "t.cache").stat().st_size and not (folder / "config.yaml").exists()
     tune("--load-config-yaml", "c.yaml", "--no-timing-cache")
+
+
+def test_a_replacement_within_another_is_not_tried_with_it(tune: Line, folder: Path) -> None:
+    (folder / "plugins" / "elu" / "pattern.py").write_text(WIDER)
+    found = tune(times={"Elu_0": 0.5, **TIMES})
+    tried = [row["replacements"] for row in found["combinations"]]
+    assert tried == [[], ["elu_0"], ["elu_0", "soft_0"], ["elu_0", "soft_0", "soft_2"]]
+    assert ops(folder / "best.onnx") == ["Softplus", "Elu", "Softplus"]
 
 
 @pytest.mark.parametrize(

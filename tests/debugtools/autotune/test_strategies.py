@@ -45,9 +45,16 @@ def test_the_most_combinations_count_the_model() -> None:
         assert [len(table.asked) for table in tables] == [most - 1] * 2
 
 
+def test_combinations_come_in_the_order_of_binary_numbers() -> None:
+    numbers = [sum(1 << at for at in combination) for combination in Choices(5).all()]
+    assert numbers == list(range(1, 32))
+
+
 def test_replacements_of_one_node_are_not_combined() -> None:
     choices = Choices(3, frozenset({(0, 2)}))
     assert list(choices.all()) == [(0,), (1,), (0, 1), (2,), (1, 2)]
+    every = Choices(60, frozenset((a, b) for b in range(60) for a in range(b)))
+    assert list(every.all()) == [(at,) for at in range(60)]
     table = Table({(0,): 9.0, (0, 1): 8.0})
     assert greedy(choices, 100, MODEL, table).combination == (0, 1) and len(table.asked) == 2
 
