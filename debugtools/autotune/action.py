@@ -168,6 +168,7 @@ class Autotuning:
         """Time a combination, or take its row of an earlier attempt. LayerwiseError if it cannot be timed."""
         row = CombinationRow(n=len(self._rows), replacements=self._labels(combination))
         try:
+            self._refuse_crashed(row)
             data = self._replaced(combination).proto().SerializeToString()
             row.content = hashlib.sha256(data).hexdigest()
             times = self._known(row) or self._timer.time(Loadable(data=data, folder=self._structure.folder))
@@ -179,6 +180,12 @@ class Autotuning:
         row.best = best is None or times < best.times
         self._add(row)
         return times
+
+    def _refuse_crashed(self, row: CombinationRow) -> None:
+        """LayerwiseError if an earlier attempt ended in native code at this place."""
+        crash = self._context.earlier.crash if row.n and row.n == len(self._earlier) else ""
+        if crash and not any(crash in known.note for known in self._earlier):
+            raise LayerwiseError(f"it brought the worker down: {crash}")
 
     def _known(self, row: CombinationRow) -> Times | None:
         """Return the times that an earlier attempt has. Stale if it tried something else in this place."""

@@ -223,14 +223,34 @@ def test_what_an_earlier_attempt_has_timed_is_taken_over_if_it_is_the_same(
     assert timed(folder, zygotes(trt_version)) == [0, 1, 2, 3, 0, 1, 2, 3]  # elu takes no time now, and all
 
 
+@pytest.mark.parametrize("trt_version", [10], indirect=True)
+def test_a_plugin_that_crashes_is_left_out_by_the_next_attempt(
+    folder: Path, trt_version: int, zygotes: Callable[[int], Zygote]
+) -> None:
+    registered(folder, TIMES)
+    elu = folder / "plugins" / "elu" / "pattern.py"
+    crash = 'import os\n    output_tensors[0].name == "c" and os.kill(os.getpid(), 11)\n    return True'
+    elu.write_text(elu.read_text().replace("return True", crash))
+    code, said = forked_line(zygotes(trt_version), words(), folder)
+    assert code == 1 and "SIGSEGV" in said
+    assert timed(folder, zygotes(trt_version)) == [0, 1, 2, 3, 4, 5]
+    (found,) = (row for row in combinations(folder) if row["milliseconds"] is None)
+    assert found["replacements"] == ["elu_0", "elu_1"] and "SIGSEGV" in found["note"]
+    assert ops(folder / "best.onnx") == ["Elu", "Relu", "Softplus"]
+
+
 def timed(folder: Path, zygote: Zygote) -> list[int]:
     """Retry job 1; the numbers of the combinations in its journal, of both attempts."""
     assert forked_line(zygote, ["jobs", "retry", "1"], folder)[0] == 0
     code, said = forked_line(zygote, ["attach", "1"], folder)
     assert code == 0, said
+    return [row["n"] for row in combinations(folder)]
+
+
+def combinations(folder: Path) -> list[dict[str, Any]]:
+    """The rows of job 1, of all attempts."""
     (job,) = (folder.parent / "f-home" / "jobs").glob("*1")
-    rows = [event for event in read_events(job) if event["type"] == "row" and event["table"] == "combinations"]
-    return [event["row"]["n"] for event in rows]
+    return [event["row"] for event in read_events(job) if event.get("table") == "combinations"]
 
 
 @pytest.mark.parametrize("trt_version", [10], indirect=True)  # Polygraphy asks 11 for a flag that it no longer has
