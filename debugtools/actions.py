@@ -24,6 +24,7 @@ ACTIONS = {
     "compatibility": "layerwise._tool.debugtools.checks.compatibility.action:compatibility",
     "convert": "layerwise._tool.debugtools.convert.action:convert",
     "build_engine": "layerwise._tool.debugtools.convert.engine:build",
+    "autotune": "layerwise._tool.debugtools.autotune.action:autotune",
     "plugins": "layerwise._tool.surgery.plugins.action:plugins",
     "diff": "layerwise._tool.debugtools.diff.action:diff",
     "tensor_view": "layerwise._tool.debugtools.compare.tensor_view:tensor_view",

@@ -121,6 +121,10 @@ class TrtSubject:
         inspector.execution_context = execution.context
         return str(inspector.get_engine_information(tensorrt().LayerInformationFormat.JSON))
 
+    def memory(self) -> int:
+        """Return the bytes on the device that a context of the engine needs, without inputs and outputs."""
+        return int(self._runners[0].execution.engine.engine.device_memory_size_v2)
+
     def notes(self) -> list[str]:
         return (self._late or self._runners[0]).notes()
 

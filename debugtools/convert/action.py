@@ -17,9 +17,8 @@ from layerwise._tool.surgery.precision.conversion import every_node, labels, to_
 from layerwise._tool.surgery.rewrite.ends import with_outputs
 from layerwise._tool.surgery.rewrite.inlining import inlined
 from layerwise._tool.surgery.rewrite.opset import convert_opset, opset_of
-from layerwise._tool.surgery.saving.model import save
+from layerwise._tool.surgery.saving.model import save_as
 from layerwise._tool.surgery.weights.arrays import chosen_weights, read_weights, save_weights, with_weights
-from layerwise._tool.surgery.wire.pieces import THRESHOLD
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
@@ -108,16 +107,7 @@ def _lowered(structure: Structure, low: Any, keep: set[str], context: "JobContex
 
 
 def _save_model(structure: Structure, spec: ConvertSpec, path: Path, context: "JobContext") -> None:
-    options = spec.model_options
-    name = options.save_external_data
-    save(
-        structure,
-        path,
-        external=None if name is None else Path(name or f"{path.name}.data"),
-        each=options.external_each,
-        threshold=THRESHOLD if options.external_data_size_threshold is None else options.external_data_size_threshold,
-        overwrite=spec.overwrite,
-    )
+    save_as(structure, path, spec.model_options, overwrite=spec.overwrite)
     context.log(f"Saving ONNX model to: {shown(str(path))}")
 
 

@@ -3,13 +3,13 @@
 Matches are written to Polygraphy's config.yaml, one document per plugin, editable by hand.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
+from layerwise._tool.backends.errors import BadFile, UsageError, writing
 from layerwise._tool.backends.filesystem.files import atomic_write, read_file
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import Spec, read_spec
@@ -134,25 +134,39 @@ def _matched(structure: Structure, spec: PluginSpec, context: "JobContext") -> P
     config = None
     if spec.what == "match":
         config = Path(spec.config) if spec.config else Path(spec.model).absolute().with_name("config.yaml")
-        _refuse(config, spec.overwrite)
-    folder, found = Path(spec.plugins), []
-    for name in plugin_names(folder, spec.include, spec.exclude):
+        refuse_existing(config, spec.overwrite)
+    found = matches_in(structure, Path(spec.plugins), spec.include, spec.exclude, context)
+    if config is not None:
+        write_config(config, found, context)
+    return config
+
+
+def matches_in(
+    structure: Structure, folder: Path, include: Sequence[str], exclude: Sequence[str], context: "JobContext"
+) -> list[Match]:
+    """Find what the plugins of a folder match; report it as rows of the table plugins. Raises as `find_matches`."""
+    found = []
+    for name in plugin_names(folder, include, exclude):
         context.log(f"checking {shown(name, 80)} in model")
         found.append(find_matches(structure, folder, name))
     context.log("the following plugins matched:")
     context.log(shown(str({match.folder: len(match.instances) for match in found}), 2000))
     for match in found:
         context.row("plugins", _row(match, len(match.instances)))
-    if config is not None:
-        _write(config, config_text(found))
-        context.log(f"Matching subgraphs saved to {shown(str(config))}")
-    return config
+    return found
+
+
+def write_config(path: Path, matches: Iterable[Match], context: "JobContext") -> None:
+    """Write a configuration atomically. LayerwiseError if that fails."""
+    with writing(shown(str(path))):
+        atomic_write(path, config_text(matches))
+    context.log(f"Matching subgraphs saved to {shown(str(path))}")
 
 
 def _replaced(structure: Structure, spec: PluginSpec, context: "JobContext") -> Path:
     beside = Path(spec.model).absolute()
     output = Path(spec.output) if spec.output else beside.with_name("replaced.onnx")
-    _refuse(output, spec.overwrite)
+    refuse_existing(output, spec.overwrite)
     matches = read_config(Path(spec.config) if spec.config else beside.with_name("config.yaml"))
 
     def done(match: Match, count: int) -> None:
@@ -171,13 +185,7 @@ def _row(match: Match, count: int) -> dict[str, Any]:
     return {"name": match.name, "op": match.op, "instances": count}
 
 
-def _refuse(path: Path, overwrite: bool) -> None:
+def refuse_existing(path: Path, overwrite: bool) -> None:
+    """UsageError for a file that is there and may not be overwritten."""
     if path.exists() and not overwrite:
         raise UsageError(f"{shown(str(path))} is there already: choose another name, or say --overwrite")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        atomic_write(path, text)
-    except OSError as error:
-        raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None

@@ -13,6 +13,7 @@ from layerwise._tool.backends.filesystem.files import atomic_write, atomic_write
 from layerwise._tool.backends.filesystem.folders import written_together
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.model.protos import all_tensors
+from layerwise._tool.backends.specs import ModelOptions
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
@@ -50,6 +51,19 @@ def save(
         _write(model, weights, apart, path, structure.folder)
     except (OSError, ValueError) as error:
         raise LayerwiseError(f"{shown(str(path))} cannot be written: {shown(str(error), 300)}") from None
+
+
+def save_as(structure: Structure, path: Path, options: ModelOptions, *, overwrite: bool = False) -> None:
+    """Write `structure` to `path` with its weights where the options say. Raises as `save`."""
+    name, threshold = options.save_external_data, options.external_data_size_threshold
+    save(
+        structure,
+        path,
+        external=None if name is None else Path(name or f"{path.name}.data"),
+        each=options.external_each,
+        threshold=THRESHOLD if threshold is None else threshold,
+        overwrite=overwrite,
+    )
 
 
 def _places(own: list[onnx.TensorProto], location: str, path: Path, each: bool) -> dict[int, str]:

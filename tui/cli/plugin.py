@@ -1,18 +1,25 @@
-"""`layerwise plugin list|match|replace`: what plugins can take the place of, by Polygraphy's pattern files."""
+"""`layerwise plugin list|match|replace|autotune`: what plugins can take the place of, by Polygraphy's pattern files."""
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from layerwise._tool.backends.errors import MissingDependency
+import msgspec
+
+from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
 from layerwise._tool.backends.log import Log
+from layerwise._tool.debugtools.autotune.spec import AutotuneSpec
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.options import model as options
 from layerwise._tool.tui.cli.options.common import MARKING, NEEDED_MODEL, ONNX, means_all
-from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.model import EXTERNAL
+from layerwise._tool.tui.cli.options.option import Group, Option, add, filled, flag, many, read
 from layerwise._tool.tui.cli.options.run import DATA
 from layerwise._tool.tui.cli.output import replaces
 from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.progress import run_as_asked
+from layerwise._tool.tui.cli.request.to_spec import given
 from layerwise._tool.tui.cli.submit import job_spec, run_here, say_message
 
 _EPILOG = (
@@ -20,13 +27,26 @@ _EPILOG = (
     "get_plugin_pattern(), which gives an onnx_graphsurgeon.GraphPattern; replace_with_plugin(…) if it has one.\n"
     "These scripts are run, in a process of their own."
 )
-
-
-_NOT_TUNED = (
-    "plugin autotune is not offered: it times engines of the model with and without each plugin, which needs TensorRT, "
-    "the plugins' libraries and a GPU. `layerwise plugin match` and `plugin replace` put plugins in; `layerwise bench` "
-    "times both models."
-)
+_TUNING = Group(
+    "Timing on TensorRT",
+    Option("-o", "--output", field="output", required=True, metavar="PATH", help="the model with the fastest plugins"),
+    many("--python-plugins", field="python_plugins", metavar="FILE", help="scripts that register plugins"),
+    many("--plugin-libraries", field="plugin_libraries", metavar="FILE", help="shared libraries that register plugins"),
+    Option("--report", field="save_report", metavar="PATH", help="what was timed, as text"),
+    Option("--autotune-mode", field="mode", choices=("greedy", "exhaustive"),
+           help="greedy: each match once, beside those taken before; exhaustive: all combinations; greedy by default"),
+    Option("--max-combinations", field="most", type=int, metavar="N", help="at most these, the model included; 1000"),
+    Option("--threshold", field="threshold", type=float, metavar="FRACTION",
+           help="exhaustive ends at a combination that is faster than the model by more than this; 0.1"),
+    Option("--timing-cache", field="timing_cache", metavar="PATH", help="TensorRT's, read if there and written"),
+    Option("--no-timing-cache", field="use_timing_cache", action="store_false", dest="use_timing_cache", default=True,
+           help="every build times its tactics anew"),
+    Option("--save-config-yaml", field="save_config", nargs="?", const="config.yaml", metavar="PATH",
+           help="where the matches go; config.yaml beside the model by default"),
+    Option("--load-config-yaml", field="load_config", metavar="PATH", help="these matches; none are searched for"),
+    flag("--skip-autotuning", field="match_only", help="matches alone: nothing is built"),
+    plain=lambda: AutotuneSpec(model="", plugin_dir="", output=""),
+)  # fmt: skip
 
 
 def fill_list(parser: Parser) -> None:
@@ -47,25 +67,26 @@ def fill_replace(parser: Parser) -> None:
 
 
 def fill_autotune(parser: Parser) -> None:
-    _add_common(parser)
+    parser.usage = "%(prog)s MODEL.onnx --plugin-dir DIR -o OUTPUT [OPTIONS]"
+    _add_plugins(parser)
     _add_choice(parser)
-    for flag in ("--python-plugins", "--plugin-libraries"):
-        parser.add_argument(flag, nargs="+", metavar="FILE")
-    for flag in ("-o/--output", "--report", "--autotune-mode", "--max-combinations", "--threshold", "--timing-cache",
-                 "--load-config-yaml"):  # fmt: skip
-        parser.add_argument(*flag.split("/"), metavar="VALUE")
-    parser.add_argument("--save-config-yaml", nargs="?", metavar="PATH")
-    for flag in ("--no-timing-cache", "--skip-autotuning"):
-        parser.add_argument(flag, action="store_true")
+    add(parser, _TUNING, EXTERNAL, DATA, ONNX)
+    parser.epilog = (
+        f"{_EPILOG}\nExit code: 0 a faster model is written, 1 there is none, 2 wrong usage, 130 interrupted."
+    )
 
 
 def _add_common(parser: Parser) -> None:
+    _add_plugins(parser)
+    add(parser, MARKING, DATA, ONNX)
+
+
+def _add_plugins(parser: Parser) -> None:
     parser.epilog = _EPILOG
     add(parser, NEEDED_MODEL)
     parser.add_argument("--plugin-dir", required=True, metavar="DIR", help="the folder of the plugins")
     options.add_overwrite(parser, parser)
     parser.own(parser, "--json", action="store_true", help="print one JSON document instead of the text")
-    add(parser, MARKING, DATA, ONNX)
 
 
 def _add_choice(parser: Parser) -> None:
@@ -96,8 +117,28 @@ def _beside(args: Namespace, given: str | None, name: str = "config.yaml") -> st
 
 
 def run_autotune(args: Namespace, log: Log) -> int:
-    """Timing plugins needs TensorRT."""
-    raise MissingDependency(_NOT_TUNED)
+    """Write the model with the plugins that make it fastest."""
+    compare = given(Namespace(**{**vars(args), "tf32": None}), [("onnxrt", None)])
+    named = AutotuneSpec(
+        model=args.model_file, plugin_dir=args.plugin_dir, output=args.output, model_options=compare.model_options,
+        feeds=compare.feeds, include=args.include, exclude=args.exclude, overwrite=True,
+    )  # fmt: skip
+    spec = filled(named, read([_TUNING], args))
+    if spec.load_config is None:
+        spec = msgspec.structs.replace(spec, save_config=_beside(args, spec.save_config))
+    inputs = [args.model_file, spec.load_config, *spec.python_plugins, *spec.plugin_libraries]
+    for path in (spec.output, spec.save_report, spec.save_config):
+        replaces(path, inputs, args.overwrite)
+    job = job_spec("autotune", msgspec.to_builtins(spec), args.words, gpus=0 if spec.match_only else trt_gpus())
+    return run_as_asked(job, args, log, lambda: partial(say_message, log=log), _timed)
+
+
+def _timed(collector: Collector, command: str, code: int) -> dict[str, Any]:
+    return {
+        "command": command, "exit_code": code, "passed": code == 0, "result": collector.result,
+        "rows": collector.tables.get("plugins", []), "combinations": collector.tables.get("combinations", []),
+        "messages": collector.messages, "error": collector.card,
+    }  # fmt: skip
 
 
 def _run(what: str, args: Namespace, log: Log, **more: Any) -> int:

@@ -106,7 +106,7 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "list": Leaf(".plugin", "list", "which plugins of a folder match, and how often"),
             "match": Leaf(".plugin", "match", "where they match, as a file to edit"),
             "replace": Leaf(".plugin", "replace", "put the plugins' nodes in place, as that file says"),
-            "autotune": Leaf(".plugin", "autotune", "which replacements are fastest: needs TensorRT"),
+            "autotune": Leaf(".plugin", "autotune", "put in the plugins that make it faster, timed on TensorRT"),
         },
     ),
     "template": Branch(

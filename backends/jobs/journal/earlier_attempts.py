@@ -43,6 +43,12 @@ class Earlier:
         """The tables that have rows."""
         return list(self._rows)
 
+    @property
+    def crash(self) -> str:
+        """How native code ended the last one that failed, "" if it did not (a worker that was killed is innocent)."""
+        kind, summary = (self.card["kind"], str(self.card["summary"])) if self.card else ("", "")
+        return summary if kind == "oom" or (kind == "signal" and "SIGKILL" not in summary) else ""
+
     def rows(self, table: str) -> list[dict[str, Any]]:
         """The rows of a table."""
         return list(self._rows.get(table, []))

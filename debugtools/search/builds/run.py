@@ -32,7 +32,7 @@ from layerwise._tool.debugtools.search.driver.repeat import until_of
 from layerwise._tool.debugtools.search.driver.start import Notes
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
-from layerwise._tool.debugtools.search.judges.protocol import AfterCrash, By, Judge, last_crash
+from layerwise._tool.debugtools.search.judges.protocol import AfterCrash, By, Judge
 from layerwise._tool.debugtools.search.rows import BuildsResult
 from layerwise._tool.debugtools.search.spec import BuildsSpec, DebugSpec
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
@@ -98,7 +98,7 @@ class Builds:
     def _judge(self, stack: ExitStack) -> Judge:
         inner, by = self._inner(stack)
         judge: Judge = BuildJudge(self._maker, inner, by, self._spec.search)
-        crash, trying = last_crash(self._context), self._notes.known.trying
+        crash, trying = self._context.earlier.crash, self._notes.known.trying
         return AfterCrash(judge, trying, crash) if crash and trying else judge
 
     def _inner(self, stack: ExitStack) -> tuple[Judge, By]:

@@ -21,7 +21,7 @@ from layerwise._tool.debugtools.search.judges.command import CommandJudge
 from layerwise._tool.debugtools.search.judges.comparison import ComparisonJudge
 from layerwise._tool.debugtools.search.judges.hints import Survey, expected_seconds, survey
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
-from layerwise._tool.debugtools.search.judges.protocol import AfterCrash, Judge, Judgement, last_crash
+from layerwise._tool.debugtools.search.judges.protocol import AfterCrash, Judge, Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.debugtools.search.rows import CandidateRow, Culprits, NodeSearchResult, NoteRow
 from layerwise._tool.debugtools.search.spec import DebugSpec
@@ -270,7 +270,7 @@ class NodeSearch:
 
     def _machine(self) -> Judge:
         judge = ComparisonJudge(self.subject, self._start.error, self._survey.level)
-        crash, key = last_crash(self._context), self._notes.known.trying
+        crash, key = self._context.earlier.crash, self._notes.known.trying
         return AfterCrash(judge, key, crash) if crash and key else judge
 
     @cached_property

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.feeds.sources import save_feeds
@@ -16,10 +16,6 @@ from layerwise._tool.backends.results.inference import IterationResult, RunResul
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers
 from layerwise._tool.debugtools.search.strategies.protocol import Verdict
 from layerwise._tool.surgery.cut.file import Opener
-
-if TYPE_CHECKING:
-    from layerwise._tool.backends.jobs.context import JobContext
-
 
 NOTHING, UNNAMED = Numbers(), CandidateRow()
 By = Literal["comparison", "command", "person", "cache", "replay"]
@@ -96,13 +92,6 @@ class AfterCrash(Judge):
         if artifact is not None and artifact.about.key == self._key:
             return Judgement(Verdict.SKIP, "comparison", note=f"it brought the worker down: {self._why}")
         return self._judge.judge(artifact)
-
-
-def last_crash(context: "JobContext") -> str:
-    """How native code ended the attempt before this one, "" if it did not (a worker that was killed is innocent)."""
-    card = context.earlier.card
-    kind, summary = (card["kind"], card["summary"]) if card else ("", "")
-    return summary if kind == "oom" or (kind == "signal" and "SIGKILL" not in summary) else ""
 
 
 SMALL = 16 << 20  # bytes of tensors that are written as JSON

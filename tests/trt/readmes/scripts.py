@@ -117,7 +117,24 @@ def get_matching_subgraphs(graph):
 def get_plugin_metadata():
     return {"name": "convReluPlugin", "op": "ConvReluPlugin"}
 """,
-    "trt_conv_relu_plugin.py": "import tensorrt\n",
+    "trt_conv_relu_plugin.py": '''
+import tensorrt
+
+
+class Creator(tensorrt.IPluginCreatorV3One):
+    """What a registered plugin does here is an ONNX function: the fake runs no plugin."""
+
+    does = """<opset_import: ["": 17]> ConvRelu (x, w, b) => (y) {
+        c = Conv <kernel_shape=[3,3], pads=[1,1,1,1]> (x, w, b) y = Relu(c) }"""
+
+    def __init__(self):
+        tensorrt.IPluginCreatorV3One.__init__(self)
+        self.name, self.plugin_version, self.plugin_namespace = "ConvReluPlugin", "1", ""
+
+
+tensorrt.get_plugin_registry().register_creator(Creator(), "")
+tensorrt._faults.inject(milliseconds={"ConvReluPlugin*": 1.0, "conv*": 2.0, "relu*": 0.5})
+''',
     "gen-data": """
 import argparse
 

@@ -158,7 +158,9 @@ def test_what_a_command_reads_is_not_overwritten_unasked_and_wrong_requests_are_
     assert (folder / "config.yaml").read_text() != "mine"
     assert "say --overwrite" in plugin(folder, "replace", "-o", "m.onnx", code=2)
     assert "there is no plugin 'nothing'" in plugin(folder, "list", "--include", "nothing", code=2)
-    assert "TensorRT is not supported" in plugin(folder, "autotune", code=1)
+    assert "-o/--output" in plugin(folder, "autotune", code=2)
+    assert "is read by this command" in plugin(folder, "autotune", "-o", "m.onnx", code=2)
+    assert "at least 1 is needed" in plugin(folder, "autotune", "-o", "t.onnx", "--max-combinations", "0", code=2)
     empty = layerwise("plugin", "list", "m.onnx", "--plugin-dir", ".", "--json", cwd=folder)
     assert empty.returncode == 2
 
@@ -179,6 +181,12 @@ def test_the_script_of_the_template_runs(folder: Path) -> None:
     assert missing.returncode == 2 and not (folder / "none.py").exists()
 
 
-def test_what_is_not_offered_says_what_is_missing(folder: Path) -> None:
-    timed = layerwise("plugin", "autotune", "m.onnx", "--plugin-dir", ".", cwd=folder)
-    assert timed.returncode == 1 and "engines of the model with and without" in timed.stderr
+def test_without_tensorrt_the_matches_are_written_and_what_is_missing_is_told(folder: Path) -> None:
+    only = ("--include", "relu", "-o", "t.onnx")
+    assert "TensorRT cannot be imported" in plugin(folder, "autotune", *only, code=1)
+    matched = (folder / "config.yaml").read_text()
+    plugin(folder, "match", "--include", "relu", "-o", "same.yaml")
+    assert matched == (folder / "same.yaml").read_text() and not (folder / "t.onnx").exists()
+    plugin(folder, "autotune", *only, "--skip-autotuning", "--save-config-yaml", "c.yaml")
+    assert (folder / "c.yaml").read_text() == matched
+    plugin(folder, "autotune", *only, "--skip-autotuning", "--load-config-yaml", "c.yaml")

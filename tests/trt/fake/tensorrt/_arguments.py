@@ -32,7 +32,8 @@ def convert(value: Any, kind: str) -> Any:
         Mismatch: the real bindings would refuse it.
     """
     if kind in ("SupportsInt", "int"):
-        return _checked(value, isinstance(value, INTEGERS) or hasattr(type(value), "__index__"), int)
+        handle = kind == "SupportsInt" and hasattr(type(value), "getPtr")  # of cuda-python: has __int__ alone
+        return _checked(value, isinstance(value, INTEGERS) or hasattr(type(value), "__index__") or handle, int)
     if kind in ("SupportsFloat", "float"):
         return _checked(value, isinstance(value, NUMBERS), float)
     if kind == "bool":

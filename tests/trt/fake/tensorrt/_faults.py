@@ -14,6 +14,8 @@ Keys, all optional:
   unsupported_ops      operators that the parser refuses;  unsupported_nodes: names of nodes that it refuses
   device_memory        bytes of the device: more makes cudaMalloc and the creation of a context fail
   dla_cores            how many DLA cores there are; none by default
+  milliseconds         {glob: ms}: how long the layers of these names take, the first glob that fits; the clock of
+                       the process, `time.perf_counter`, stands still but for executions, which take that long
   wrong_profile        true: a context starts in the last profile rather than in the first
 """
 

@@ -11,6 +11,7 @@ from . import _faults
 from ._arguments import CLASSES
 from ._classes import behaves, new
 from ._import import Importer
+from ._plugins import as_functions
 from ._values import say
 
 _DOMAINS = ("", "ai.onnx", "trt.plugins")
@@ -189,6 +190,7 @@ class _Parser:
             return self._fail(parser_error("MODEL_DESERIALIZE_FAILED", f"Failed to parse the ONNX model: {error}"))
         if bad := readable(model):
             return self._fail(*(parser_error("UNSUPPORTED_NODE", each.reason, each) for each in bad))
+        as_functions(model)
         known = CLASSES["OnnxParserFlag"].__members__
         self._network._parsed_with = [name for name, flag in known.items() if self.get_flag(flag)]
         importer = Importer(self._network, model)

@@ -1,10 +1,18 @@
-"""The plugin registry: creators can be registered and asked for; plugins are not run."""
+"""The plugin registry: creators can be registered and asked for.
+
+Plugins are not run. A creator with an attribute `does`, an ONNX function as text, stands for one: nodes of its name
+do what that does.
+"""
 
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import onnx
+
 from ._classes import behaves, new
+
+_DOMAIN = "fake.plugins"
 
 
 @behaves("IPluginRegistry")
@@ -43,3 +51,17 @@ class _Registry:
 def registry() -> Any:
     """The registry of the process."""
     return new("IPluginRegistry", _creators=[])
+
+
+def as_functions(model: onnx.ModelProto) -> None:
+    """Have nodes of plugins call what their creators say that they do."""
+    does = {creator.name: creator.does for creator in registry()._creators if hasattr(creator, "does")}
+    calls = [node for node in model.graph.node if node.op_type in does]
+    for node in calls:
+        node.domain = _DOMAIN
+    for name in sorted({node.op_type for node in calls}):
+        function = onnx.parser.parse_function(does[name])
+        function.domain, function.name = _DOMAIN, name
+        model.functions.append(function)
+    if calls:
+        model.opset_import.append(onnx.helper.make_opsetid(_DOMAIN, 1))
