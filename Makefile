@@ -1,7 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-JOBS ?= 5
+JOBS ?= 6
 QUICK_JOBS ?= 2
 QUICK := not process and not terminal and not parity and not slow
 
