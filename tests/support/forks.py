@@ -1,6 +1,8 @@
 """Starting the process that command lines are forked from, with the fake TensorRT of a version or with none."""
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from trt.conftest import fake_environment
@@ -45,3 +47,18 @@ def forked_script(zygote: Zygote, source: str, folder: Path, home: str = "home")
     place = str(folder.parent / f"{folder.name}-{home}")
     done = zygote.run(source, str(folder), {"LAYERWISE_HOME": place, "LAYERWISE_LEASES": f"{place}/leases"})
     return int(done["code"]), str(done["out"] + done["err"])
+
+
+@contextmanager
+def line_zygotes() -> Iterator[Callable[[int], Zygote]]:
+    """What gives the zygote of a version, made when it is first asked for."""
+    made: dict[int, Zygote] = {}
+
+    def find(version: int) -> Zygote:
+        if version not in made:
+            made[version] = line_zygote(version)
+        return made[version]
+
+    yield find
+    for zygote in made.values():
+        zygote.close()

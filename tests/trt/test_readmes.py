@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
-from support.forks import forked_line, forked_script, line_zygote
+from support.forks import forked_line, forked_script, line_zygotes
 from trt.readmes import Page, pages
 from trt.readmes.files import write
 from trt.zygote import Zygote
@@ -27,16 +27,8 @@ sys.exit(run_line({words!r}, None, {{"answered": answered}}, "answered"))"""
 
 @pytest.fixture(scope="module")
 def zygotes() -> Iterator[Callable[[int], Zygote]]:
-    made: dict[int, Zygote] = {}
-
-    def find(version: int) -> Zygote:
-        if version not in made:
-            made[version] = line_zygote(version)
-        return made[version]
-
-    yield find
-    for zygote in made.values():
-        zygote.close()
+    with line_zygotes() as find:
+        yield find
 
 
 @pytest.fixture

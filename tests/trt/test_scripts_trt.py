@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.cli import layerwise
-from support.forks import forked_line, forked_script, line_zygote
+from support.forks import forked_line, forked_script, line_zygotes
 from support.plans import plan_header
 from support.scenes import prepare
 from trt.zygote import Zygote
@@ -26,16 +26,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def forks() -> Iterator[Callable[[int], Zygote]]:
-    made: dict[int, Zygote] = {}
-
-    def find(version: int) -> Zygote:
-        if version not in made:
-            made[version] = line_zygote(version)
-        return made[version]
-
-    yield find
-    for each in made.values():
-        each.close()
+    with line_zygotes() as find:
+        yield find
 
 
 @pytest.fixture

@@ -95,8 +95,8 @@ def _choices(args: Namespace) -> "ShardChoices":
 
 def run_shard(args: Namespace, log: Log) -> int:
     """Write the model, or that of each rank; 0. UsageError for hints or a model that cannot be split."""
-    from layerwise._tool.surgery.plugins.shard.context import along_sequence
-    from layerwise._tool.surgery.plugins.shard.weights import by_weights
+    from layerwise._tool.surgery.plugins.shard.context_parallel import along_sequence
+    from layerwise._tool.surgery.plugins.shard.tensor_parallel import by_weights
 
     if not args.model_file:
         raise UsageError("the path of the model is missing")
