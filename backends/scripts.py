@@ -108,8 +108,8 @@ def _importable(folder: Path) -> None:
         sys.path.insert(0, str(folder))
     if folder not in _folders:
         _folders.add(folder)
-        for known in [path for path in sys.path_importer_cache if Path(path).is_relative_to(folder)]:
-            del sys.path_importer_cache[known]
+        for known in [path for path in list(sys.path_importer_cache) if Path(path).is_relative_to(folder)]:
+            sys.path_importer_cache.pop(known, None)
         if _finder not in sys.path_hooks:
             sys.path_hooks.insert(0, _finder)
 
