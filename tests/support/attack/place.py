@@ -23,8 +23,9 @@ class Place:
 
     @property
     def env(self) -> dict[str, str]:
-        """The whole environment of a command here."""
-        return {
+        """The whole environment of a command here. It adds numbers up as the harness does, to the last bit."""
+        kernels = {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
+        return kernels | {
             "LAYERWISE_HOME": str(self.home), "LAYERWISE_LEASES": str(self.leases), "TMPDIR": str(self.temp),
             "HOME": str(self.user), "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"]),
             "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "COLUMNS": "120",
