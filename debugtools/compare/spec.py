@@ -32,14 +32,15 @@ class MarkSpec(Spec, frozen=True):
 class ToleranceSpec(Spec, frozen=True):
     """Pass rules. Each map goes from tensor name to value; "" is the default for all others.
 
-    auto: derive atol and rtol of floating tensors from their dtype (rounding bound) where no value is given.
+    auto: what rounding explains decides of tensors without a value of their own. None: it does where layers are compared
+    and nobody gave a tolerance or a statistic.
     """
 
     atol: dict[str, float] = {}
     rtol: dict[str, float] = {}
     stat: dict[str, Stat] = {}
     quantile: dict[str, float] = {}
-    auto: bool = False
+    auto: bool | None = None
     infinities_compare_equal: bool = False
     index_tolerance: dict[str, int] = {}
     l2: dict[str, float] = {}
@@ -47,6 +48,14 @@ class ToleranceSpec(Spec, frozen=True):
     psnr: dict[str, float] = {}
     snr: dict[str, float] = {}
     lpips: dict[str, float] = {}
+
+
+def rules_of(tolerance: ToleranceSpec, *, layers: bool) -> ToleranceSpec:
+    """The rules with `auto` settled. layers: inner tensors are compared."""
+    if tolerance.auto is not None:
+        return tolerance
+    given = tolerance.atol or tolerance.rtol or tolerance.stat
+    return msgspec.structs.replace(tolerance, auto=layers and not given)
 
 
 class CompareSpec(Spec, frozen=True):
@@ -92,6 +101,12 @@ class CompareSpec(Spec, frozen=True):
     save_accuracy: str | None = None
     save_heatmaps: str | None = None
     save_error_plots: str | None = None
+
+
+def compares_layers(spec: CompareSpec) -> bool:
+    """Whether tensors besides the outputs of the runs are compared."""
+    marks = spec.marks
+    return marks.everything or bool(marks.names or marks.op_types) or spec.observe != "auto"
 
 
 def resumed_tables(spec: CompareSpec) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.trt.options import trt_options
-from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec, compares_layers, rules_of
 
 BACKENDS = {
     "onnxrt": "onnxruntime",
@@ -66,7 +66,8 @@ def rule_text(spec: CompareSpec) -> str:
     """What a row must meet to pass: a clause for each metric."""
     if spec.compare_script:
         return f"by {Path(spec.compare_script).name}"
-    return ", ".join(_metric_rule(name, spec.tolerance) for name in spec.metrics)
+    rules = rules_of(spec.tolerance, layers=compares_layers(spec))
+    return ", ".join(_metric_rule(name, rules) for name in spec.metrics)
 
 
 def _metric_rule(metric: str, rules: ToleranceSpec) -> str:

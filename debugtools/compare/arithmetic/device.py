@@ -16,6 +16,7 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import (
     judge,
     root_mean_square,
 )
+from layerwise._tool.debugtools.compare.arithmetic.sentinels import may_hold
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.spec import MetricName
 
@@ -34,22 +35,27 @@ def compare_tensors(
     pairs: Sequence[tuple[DeviceTensor, DeviceTensor, Rule]],
     metrics: Sequence[MetricName] = ("simple",),
     depth: int = 1,
+    types: Sequence[str] = (),
 ) -> list[Comparison]:
     """Compare pairs that are all `comparable`, nothing but the sums coming to the host.
 
-    In one pass; a second one where rules take their tolerance from the data type, of results of `depth` rounded steps.
+    In one pass; a second one where rounding decides, of `depth` steps that rounded to `types`.
     """
     records = device.measure([_device_pair(a, b, rule) for a, b, rule in pairs])
     if any(rule.auto for _, _, rule in pairs):
-        pairs = [
-            (a, b, _derived(a, b, rule, record, depth)) for (a, b, rule), record in zip(pairs, records, strict=True)
-        ]
+        met = zip(pairs, records, strict=True)
+        pairs = [(a, b, _derived(a, b, rule, record, depth, types)) for (a, b, rule), record in met]
         records = device.measure([_device_pair(a, b, rule) for a, b, rule in pairs])
     found = []
     for (a, b, rule), record in zip(pairs, records, strict=True):
         result = Comparison((a.dtype, b.dtype), (a.shape, b.shape), rule)
         size = math.prod(a.shape)
-        conclude(result, totals_of(record, size), size)
+        totals = totals_of(record, size)
+        if may_hold(totals):
+            arrays = fetch(device.stream, a), fetch(device.stream, b)
+            found.append(compare_arrays(*arrays, rule, metrics=metrics, depth=depth, types=types))
+            continue
+        conclude(result, totals, size)
         result.verdicts = {name: judge(name, result, size) for name in metrics}
         found.append(result)
     return found
@@ -74,8 +80,8 @@ def compare_outputs(
     return found
 
 
-def _derived(a: DeviceTensor, b: DeviceTensor, rule: Rule, record: Any, depth: int) -> Rule:
-    return rule.derived((a.dtype, b.dtype), root_mean_square(float(record["sums"][4]), b.count), depth)
+def _derived(a: DeviceTensor, b: DeviceTensor, rule: Rule, record: Any, depth: int, types: Sequence[str]) -> Rule:
+    return rule.derived((a.dtype, b.dtype), types, root_mean_square(float(record["sums"][4]), b.count), depth)
 
 
 def _device_pair(a: DeviceTensor, b: DeviceTensor, rule: Rule) -> DevicePair:

@@ -96,8 +96,8 @@ def fuse(a: Array, b: Array, how: Arithmetic, atol: float, rtol: float, *, infin
     """
     plain = a.flags.c_contiguous and b.flags.c_contiguous
     bits: Any = _BITS.get(a.dtype.itemsize) if plain and a.dtype == b.dtype else None
-    first = _flat(a)
-    second = first if a is b else _flat(b)
+    first = flat(a)
+    second = first if a is b else flat(b)
     with np.errstate(all="ignore"):
         kernel: FloatKernel = _KERNELS[how.kind](how, atol, rtol, infinities_equal)
         for at in range(0, a.size, CHUNK):
@@ -113,13 +113,14 @@ def measure(a: Array, how: Arithmetic) -> SideStatistics:
 
 def sum_of_squares(a: Array, how: Arithmetic) -> float:
     """Return the sum of squared magnitudes of one array, in float64."""
-    flat = _flat(a)
+    values = flat(a)
     with np.errstate(all="ignore"):
         kernel: FloatKernel = _KERNELS[how.kind](how, 0.0, 0.0, False)
-        return sum(kernel.squares(flat[at : at + CHUNK]) for at in range(0, a.size, CHUNK))
+        return sum(kernel.squares(values[at : at + CHUNK]) for at in range(0, a.size, CHUNK))
 
 
-def _flat(a: Array) -> Any:
+def flat(a: Array) -> Any:
+    """The elements in order, to be sliced: a view where the layout allows."""
     return a.reshape(-1) if a.flags.c_contiguous else a.flat
 
 

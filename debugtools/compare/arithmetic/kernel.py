@@ -91,6 +91,7 @@ class Totals(Struct):
     """All that one fused pass over a pair of tensors gives; every metric follows from it.
 
     difference, product: sum of (a-b)^2 and of (a-b)*b in float64. over: elements beyond both tolerances.
+    sentinels: elements left out of all but a and b; others: moments of both sides without them, where there are any.
     """
 
     a: SideStatistics
@@ -100,6 +101,13 @@ class Totals(Struct):
     difference: float = 0.0
     product: float = 0.0
     over: int = 0
+    sentinels: int = 0
+    others: tuple[Moments, Moments] | None = None
+
+    @property
+    def counted(self) -> tuple[Moments, Moments]:
+        """Moments of both sides without sentinels."""
+        return self.others or (self.a.moments, self.b.moments)
 
 
 CHUNK = 65536

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
@@ -28,7 +29,8 @@ from layerwise._tool.debugtools.compare.arithmetic.order_statistics import (
     quantile,
     summary,
 )
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
+from layerwise._tool.debugtools.compare.arithmetic.sentinels import Sentinels, find_sentinels, fuse_others
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, unit_roundoff
 from layerwise._tool.debugtools.compare.spec import FIELDS, MetricName
 
 
@@ -77,11 +79,12 @@ def compare_arrays(
     medians: bool = False,
     shape_check: bool = True,
     depth: int = 1,
+    types: Sequence[str] = (),
 ) -> Comparison:
     """Compare `a` with the reference `b` (any shapes, dtypes and layouts).
 
-    statistics: exact median and quantiles of the errors and of both sides. medians: of the errors only. depth: number
-    of rounded steps behind the tensor, for a rule whose tolerance comes from the dtype.
+    statistics: exact median and quantiles of the errors and of both sides. medians: of the errors only. depth, types:
+    rounded steps behind the tensor and what they rounded to, for a rule by which rounding decides.
     """
     result = Comparison((dtype_name(a), dtype_name(b)), (a.shape, b.shape), rule)
     if not shape_check:
@@ -93,13 +96,40 @@ def compare_arrays(
         return _fail(result, a, b, metrics, f"types cannot be compared: {result.dtypes[0]} and {result.dtypes[1]}")
     if how.kind == "string":
         return _compare_strings(result, a, b, metrics)
-    if rule.auto and rounding_bound(result.dtypes):
-        result.rule = rule = rule.derived(result.dtypes, _rms(b), depth)
+    if rule.auto:
+        result.rule = rule = rule.derived(result.dtypes, types, _rms(b) if how.kind == "float" else 0.0, depth)
     totals = fuse(a, b, how, rule.atol, rule.rtol, infinities_equal=rule.infinities_equal)
+    if how.kind == "float" and (found := find_sentinels(a, b, totals, unit_roundoff(result.dtypes))):
+        totals = _without(found, result, (a, b), how, totals, depth, types)
     conclude(result, totals, a.size)
     _order(result, a, b, how, statistics, medians)
     result.verdicts = {name: _verdict(name, result, a, b) for name in metrics if _can_judge(name, result, a)}
     return result
+
+
+def _without(
+    found: Sentinels,
+    result: Comparison,
+    pair: tuple[Array, Array],
+    how: Arithmetic,
+    totals: Totals,
+    depth: int,
+    types: Sequence[str],
+) -> Totals:
+    """The totals without sentinels. A rule with tolerances of the user's judges all elements, as Polygraphy's does."""
+    rule, unit = result.rule, unit_roundoff(result.dtypes)
+    others = fuse_others(*pair, how, (rule.atol, rule.rtol), found, unit)
+    if rule.auto:
+        rms = root_mean_square(others.b.moments.squares, pair[1].size - found.count)
+        result.rule = rule = rule.derived(result.dtypes, types, rms, depth)
+        others = fuse_others(*pair, how, (rule.atol, rule.rtol), found, unit)
+    size = pair[0].size
+    result.note = f"{found.count} of {size} elements are sentinels ({found.value:.4g}), alike on both sides: left out"
+    judged = others if rule.auto else totals
+    return replace(
+        others, a=totals.a, b=totals.b, abs=judged.abs, rel=judged.rel, over=judged.over, sentinels=found.count,
+        others=(others.a.moments, others.b.moments),
+    )  # fmt: skip
 
 
 def _can_judge(metric: MetricName, result: Comparison, a: Array) -> bool:
@@ -140,7 +170,7 @@ def worst(moments: Moments) -> Number:
 
 
 def _distances(result: Comparison, totals: Totals, size: int) -> None:
-    squares_a, squares_b = totals.a.moments.squares, totals.b.moments.squares
+    squares_a, squares_b = (moments.squares for moments in totals.counted)
     result.l2 = math.sqrt(totals.difference)
     result.rel_l2 = _ratio(result.l2, math.sqrt(squares_b))
     result.cosine = cosine(squares_a, squares_b, totals.difference, totals.product)
@@ -165,7 +195,7 @@ def cosine(squares_a: float, squares_b: float, difference: float, product: float
 def _psnr(totals: Totals, size: int) -> float:
     if totals.difference == 0:
         return math.inf
-    peak = float(totals.a.moments.high)
+    peak = float(totals.counted[0].high)
     return _decibels((peak if not peak <= 0 else 1.0) ** 2 * size, totals.difference)
 
 
@@ -233,9 +263,18 @@ def _simple(result: Comparison) -> bool:
     if not totals.abs.count:
         return True
     if rule.stat == "elemwise":
-        return totals.over == 0
+        return totals.over == 0 and explained(result)
     absolute, relative = statistic(result, rule.stat)
     return absolute <= rule.atol or relative <= rule.rtol
+
+
+def explained(result: Comparison) -> bool:
+    """Whether rounding explains the error of the tensor as a whole; True for a rule that does not ask."""
+    rule, totals = result.rule, result.totals
+    if rule.bound is None or totals is None:
+        return True
+    squares, count = totals.counted[1].squares, totals.abs.count
+    return math.sqrt(totals.difference) <= rule.bound * math.sqrt(squares) + rule.floor * math.sqrt(count)
 
 
 def _perceptual(result: Comparison, a: Array, b: Array) -> bool:

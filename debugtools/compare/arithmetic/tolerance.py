@@ -1,17 +1,20 @@
-"""From a ToleranceSpec to one rule per tensor, and the tolerance that a data type itself implies.
+"""From a ToleranceSpec to one rule per tensor, and what rounding explains.
 
-The dtype-derived bound (`auto`). A tensor that is the result of `depth` rounded steps, each with unit roundoff
-u, differs from another correct evaluation by about u * sqrt(depth) of its own scale (Higham & Mary, "A New
-Approach to Probabilistic Rounding Error Analysis", SISC 2019: sqrt(n) * u with high probability, n * u at worst).
-With a safety factor of 16 for the spread over the elements and for the length of the sums inside a step:
+The rounding rule (`auto`). A tensor that is the result of `depth` rounded steps, each with unit roundoff u, differs
+from another correct evaluation by about u * sqrt(depth) of its own scale (Higham & Mary, "A New Approach to
+Probabilistic Rounding Error Analysis", SISC 2019: sqrt(n) * u with high probability, n * u at worst). With a safety
+factor of 16 for the length of the sums inside a step, its relative L2 error is explained up to
 
-    rtol = 16 * u * sqrt(depth)        atol = rtol * rms(reference)
+    bound = 16 * u * sqrt(depth)
 
-u is the coarser one of the two sides: 2^-24 for float32, 2^-11 for float16, 2^-8 for bfloat16, 2^-53 for float64.
+and below the smallest numbers of the type by what is lost there. u is that of the coarsest type that the values were
+rounded to on the way: 2^-24 for float32, 2^-11 for float16, 2^-8 for bfloat16 and 8-bit integers, 2^-53 for float64. A
+single element may be off by 32 times the bound, of the tensor's scale or of its own. Integers that are not quantised
+values do not round: they must be equal.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
@@ -24,6 +27,8 @@ from layerwise._tool.debugtools.compare.spec import FIELDS, Stat, ToleranceSpec
 
 DEFAULT_TOLERANCE = 1e-5
 SAFETY = 16.0
+ALONE = 32.0
+"""By how many bounds a single element may be off."""
 UNIT_ROUNDOFF = {
     "float64": 2.0**-53,
     "float32": 2.0**-24,
@@ -38,11 +43,26 @@ UNIT_ROUNDOFF = {
     "float6_e3m2fn": 2.0**-3,
     "float4_e2m1fn": 2.0**-2,
 }
+SMALLEST = {
+    "float16": 2.0**-24,
+    "float8_e4m3fn": 2.0**-9,
+    "float8_e4m3fnuz": 2.0**-10,
+    "float8_e5m2": 2.0**-16,
+    "float8_e5m2fnuz": 2.0**-17,
+    "float6_e2m3fn": 2.0**-3,
+    "float6_e3m2fn": 2.0**-4,
+    "float4_e2m1fn": 2.0**-1,
+}
+"""The smallest number of types with a narrow range."""
+_STEPS = frozenset({"int8", "uint8", "int4", "uint4", "int2", "uint2"})
 _BY_NAME = ("atol", "rtol", "stat", "quantile", "index_tolerance", *FIELDS.values())
 
 
 class Rule(Struct, frozen=True):
-    """The pass rule of one tensor. `auto`: atol and rtol come from the dtype (see the module's text)."""
+    """The pass rule of one tensor. `auto`: rounding decides (see the module's text).
+
+    bound: relative L2 error that rounding explains; floor: root mean square error that lost small numbers do.
+    """
 
     atol: float = DEFAULT_TOLERANCE
     rtol: float = DEFAULT_TOLERANCE
@@ -56,14 +76,24 @@ class Rule(Struct, frozen=True):
     psnr: float = 30.0
     snr: float = 20.0
     lpips: float = 0.1
+    bound: float | None = None
+    floor: float = 0.0
 
-    def derived(self, dtypes: Iterable[str], rms: float, depth: int) -> "Rule":
-        """This rule with the dtype's bound in place of atol and rtol, if it is an `auto` rule for floats."""
-        bound = rounding_bound(dtypes, depth)
-        if not self.auto or bound == 0.0:
+    def derived(self, dtypes: Sequence[str], types: Sequence[str], rms: float, depth: int) -> "Rule":
+        """This rule with what rounding explains in place of atol and rtol, if it is an `auto` rule.
+
+        types: what the values were rounded to on the way; rms: of the reference.
+        """
+        if not self.auto:
             return self
+        if not unit_roundoff(dtypes):
+            step = 1.0 if _STEPS.issuperset(dtypes) and unit_roundoff(types) else 0.0
+            return replace(self, rtol=0.0, atol=step)
+        every = (*dtypes, *types)
+        bound = rounding_bound(every, depth)
+        floor = max(SMALLEST.get(name, 0.0) for name in every) * math.sqrt(depth)
         scale = rms if math.isfinite(rms) else 0.0
-        return replace(self, rtol=bound, atol=bound * scale)
+        return replace(self, rtol=ALONE * bound, atol=ALONE * (bound * scale + floor), bound=bound, floor=floor)
 
 
 def unit_roundoff(dtypes: Iterable[str]) -> float:
@@ -89,7 +119,7 @@ class Tolerances:
         given: dict[str, Any] = {
             option: values.get(name, values.get("")) for option, values in maps if values.keys() & {name, ""}
         }
-        auto = spec.auto and not given.keys() & {"atol", "rtol"}
+        auto = bool(spec.auto) and not given.keys() & {"atol", "rtol"}
         return Rule(**given, auto=auto, infinities_equal=spec.infinities_compare_equal)
 
     def unknown_names(self, names: Iterable[str]) -> list[str]:

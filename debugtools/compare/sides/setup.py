@@ -31,7 +31,7 @@ class Setup:
         self.observing = self.model is not None and (any_marks(spec.marks) or asked)
         everything = asked and not any_marks(spec.marks)
         self.marks = msgspec.structs.replace(spec.marks, everything=True) if everything else spec.marks
-        self.whole_graph = self.observing or spec.tolerance.auto
+        self.whole_graph = self.observing or bool(spec.tolerance.auto)
         self._share_sessions()
         self.one_at_a_time = spec.memory_budget is not None or (self.observing and self.count() == 1)
 

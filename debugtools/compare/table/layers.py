@@ -1,16 +1,22 @@
 """The layer table: one row a pair of tensors, with what the rows before it tell about it."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from layerwise._tool.debugtools.compare.arithmetic.kernel import Moments, SideStatistics
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required, SideStats
-from layerwise._tool.debugtools.compare.table.places import Place, Places
+from layerwise._tool.debugtools.compare.table.places import Place, Places, rounded_to
+from layerwise._tool.debugtools.compare.table.step import Scale, explained_error, scale_of, scale_of_row
+from layerwise._tool.debugtools.compare.table.sums import terms
+
+if TYPE_CHECKING:
+    import onnx
 
 LEAP = 10.0
 
@@ -18,13 +24,17 @@ LEAP = 10.0
 class Known(Struct, frozen=True):
     """What a later row needs of a tensor: relative L2 error, whether each side is finite, whether it is bad.
 
-    drawn: other random numbers than the other side's may be in it.
+    drawn: other random numbers than the other side's may be in it. mode: how it was observed; depth: its place's.
     """
 
     rel_l2: float
     finite: tuple[bool, bool]
     bad: bool
     drawn: bool = False
+    mode: str = ""
+    depth: int = 0
+    scale: Scale = Scale(math.nan, math.nan)
+    shape: tuple[int, ...] = ()
 
 
 _EXACT = Known(0.0, (True, True), False)
@@ -38,9 +48,10 @@ class PairErrors:
         self._places = places
         self._known: dict[str, Known] = {}
 
-    def judge(self, name: str, result: Comparison) -> tuple[float | None, str]:
+    def judge(self, name: str, result: Comparison, mode: str) -> tuple[float | None, str]:
         """Take in a tensor's comparison; return its amplification (None if unknown) and its finding.
 
+        Where rounding decides, an error that it does not explain from those of the inputs fails too.
         A failure that other random numbers explain loses its verdicts: its finding is "skip". A graph output keeps
         them, and its finding is "random". The note says which operator draws.
         """
@@ -49,11 +60,15 @@ class PairErrors:
         error = max((known.rel_l2 for known in inputs), default=0.0)
         rel_l2 = result.rel_l2 if result.rel_l2 is not None else math.nan
         drawn = self._is_drawn(name, inputs, rel_l2)
+        if not drawn and result.verdicts.get("simple"):
+            unfused = complete and mode == "every"
+            self._doubt(name, result, mode, replace(place, types=()) if unfused else place, inputs)
         finding = self._finding(result, inputs, error, rel_l2, complete)
         finding = self._explained(name, result, drawn, finding)
-        bound = rounding_bound(result.dtypes, place.depth)
+        bound = rounding_bound((*result.dtypes, *place.types), place.depth)
         bad = _is_bad(finding, result.passed, rel_l2, bound)
-        self._known[name] = Known(rel_l2, finite_sides(result), bad, drawn)
+        scale, shape = scale_of(result), result.shapes[1]
+        self._known[name] = Known(rel_l2, finite_sides(result), bad, drawn, mode, place.depth, scale, shape)
         amplification = rel_l2 / error if complete and error > 0 and math.isfinite(rel_l2) else None
         return amplification, finding
 
@@ -62,9 +77,38 @@ class PairErrors:
         place = self._places.place(row.tensor)
         rel_l2 = math.nan if row.rel_l2 is None else row.rel_l2
         finite = row.nan[0] + row.inf[0] == 0, row.nan[1] + row.inf[1] == 0
-        bad = _is_bad(row.finding, row.passed, rel_l2, rounding_bound(row.dtype, place.depth))
+        bad = _is_bad(row.finding, row.passed, rel_l2, rounding_bound((*row.dtype, *place.types), place.depth))
         drawn = self._is_drawn(row.tensor, self._inputs(place)[0], rel_l2)
-        self._known[row.tensor] = Known(rel_l2, finite, bad, drawn)
+        scale, shape = scale_of_row(row), row.shape if row.shape2 is UNSET else row.shape2
+        self._known[row.tensor] = Known(rel_l2, finite, bad, drawn, row.mode, place.depth, scale, shape)
+
+    def _doubt(self, name: str, result: Comparison, mode: str, place: Place, inputs: Sequence[Known]) -> None:
+        """Take a tensor's verdict back where its error is more than its inputs' errors and one step explain."""
+        modes = {mode, *(known.mode for known in inputs if known.mode)}
+        if not inputs or not result.rel_l2 or modes >= {"plain", "every"}:
+            return
+        error = max(known.rel_l2 for known in inputs)
+        steps = max(1, place.depth - max(known.depth for known in inputs))
+        scales = [known.scale for known in inputs if known.mode]
+        node, weights = self._places.node(name)
+        types = (*place.types, *(rounded_to(node) if node is not None else ()))
+        limit = explained_error(result, place.op, types, error, scales, steps, self._terms(node, weights, result))
+        if limit is not None and result.rel_l2 > limit:
+            result.verdicts["simple"] = False
+            result.note = result.note or f"rel L2 {result.rel_l2:.3g}, of which rounding explains {limit:.3g}"
+
+    def _terms(
+        self, node: "onnx.NodeProto | None", weights: "Mapping[str, onnx.TensorProto]", result: Comparison
+    ) -> int:
+        """The length of the sums that make a tensor."""
+        if node is None:
+            return 1
+
+        def shape(read: str) -> tuple[int, ...] | None:
+            weight, known = weights.get(read), self._known.get(read)
+            return tuple(weight.dims) if weight is not None else known.shape if known else None
+
+        return terms(node, shape, math.prod(result.shapes[1]))
 
     def _inputs(self, place: Place) -> tuple[list[Known], bool]:
         """What is known of a node's inputs, or of the nearest tensors before them; whether it is all of the inputs."""
@@ -117,7 +161,8 @@ class PairErrors:
             return finding if all(known.finite[side] for known in inputs) else "propagated"
         if result.passed:
             return ""
-        if complete and rel_l2 >= LEAP * error and rel_l2 > rounding_bound(result.dtypes):
+        beyond = result.note.startswith("rel L2") if result.rule.bound is not None else False
+        if beyond or (complete and rel_l2 >= LEAP * error and rel_l2 > rounding_bound(result.dtypes)):
             return "leap"
         return "propagated" if upstream and result.passed is False else ""
 

@@ -14,7 +14,7 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, co
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.pairing.counterparts import Uneven
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
-from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, rules_of
 from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
 from layerwise._tool.debugtools.compare.table.places import Places
 
@@ -116,7 +116,7 @@ class Comparer:
         self, spec: CompareSpec, sides: "list[Side]", places: Places, emit: Listener, device: "OnDevice | None" = None
     ) -> None:
         self.spec, self.sides, self.places = spec, sides, places
-        self.tolerances = Tolerances(spec.tolerance)
+        self.tolerances = Tolerances(rules_of(spec.tolerance, layers=places.whole_graph))
         self.postprocess = Postprocess(spec.postprocess, spec.postprocess_script)
         self._script = CompareScript(spec.compare_script) if spec.compare_script else None
         self._emit = emit
@@ -136,9 +136,9 @@ class Comparer:
 
     def compare(self, name: str, a: Array, b: Array) -> Comparison:
         """Compare two tensors by the rules of `name`, nothing emitted."""
-        spec, rule, depth = self.spec, self.tolerances.rule(name), self.places.place(name).depth
+        spec, rule, place = self.spec, self.tolerances.rule(name), self.places.place(name)
         if self.device is not None and self.device.holds(a, b):
-            return self.device.compare(a, b, rule, spec.metrics, depth)
+            return self.device.compare(a, b, rule, spec.metrics, place)
         return compare_arrays(
             a,
             b,
@@ -147,7 +147,8 @@ class Comparer:
             statistics=spec.statistics or (spec.figures and a.size <= _SORTED),
             medians=spec.save_accuracy is not None,
             shape_check=spec.shape_check,
-            depth=depth,
+            depth=place.depth,
+            types=place.types,
         )
 
     def arrays(self, *tensors: Array) -> tuple[Array, ...]:
@@ -165,7 +166,7 @@ class Comparer:
         result = self.compare(name, a, b)
         if self._script:
             self._script.judge(result, pair, name, (a, b), (first.name, second.name))
-        judged = self._errors.setdefault(pair, PairErrors(self.places)).judge(name, result)
+        judged = self._errors.setdefault(pair, PairErrors(self.places)).judge(name, result, mode)
         row = layer_row(iteration, pair, name, second.own(name), mode, self.places.place(name), result, judged)
         self._emit(row, result, a, b)
         return result

@@ -1,16 +1,21 @@
 """Where tensors are made: node, operator and what it reads, by the names of the comparison's model."""
 
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.surgery.cut.randomness import RANDOM_OPS, Randomness
 
 if TYPE_CHECKING:
+    import onnx
+
     from layerwise._tool.debugtools.compare.sides.side import ModelSide
     from layerwise._tool.surgery.cut.segments import GraphCut
 
@@ -32,10 +37,34 @@ def random_origins(cut: "GraphCut") -> dict[str, int]:
     return origins
 
 
+_QUANTIZED = "bfloat16"
+"""The type that rounds as 8 bits of the largest value do."""
+_QUANTIZERS = frozenset({"QuantizeLinear", "DynamicQuantizeLinear"})
+
+
+def rounded_to(node: "onnx.NodeProto") -> list[str]:
+    """The dtypes that a node rounds to, which the types of its outputs do not tell."""
+    if node.op_type == "Cast":
+        return [dtype_name(int(a.i)) for a in node.attribute if a.name == "to"]
+    return [_QUANTIZED] if node.op_type in _QUANTIZERS else []
+
+
+def coarsest_types(cut: "GraphCut") -> dict[str, str]:
+    """Return the coarsest floating type that each tensor was rounded to on the way from inputs and weights."""
+    found = {value.name: dtype_name(value.type.tensor_type.elem_type) for value in cut.model.graph.input}
+    found |= {name: dtype_name(tensor.data_type) for name, tensor in cut.initializers.items()}
+    for node, reads in zip(cut.nodes, cut.reads, strict=True):
+        types = [found[name] for name in reads if name in found] + rounded_to(node)
+        types += [dtype_name(a.t.data_type) for a in node.attribute if a.HasField("t")]
+        coarsest = max(types, key=lambda name: unit_roundoff((name,)), default="")
+        found.update(dict.fromkeys(filter(None, node.output), coarsest))
+    return found
+
+
 class Place(Struct, frozen=True):
     """Where a tensor is made. i: position of its node in topological order, -1 for a graph input or initializer.
 
-    reads: None where nobody looked.
+    reads: None where nobody looked. types: the coarsest that it was rounded to on the way, one of each side's graph.
     """
 
     i: int = -1
@@ -43,6 +72,7 @@ class Place(Struct, frozen=True):
     op: str = ""
     reads: tuple[str, ...] | None = ()
     depth: int = 1
+    types: tuple[str, ...] = ()
 
 
 class Places:
@@ -54,14 +84,14 @@ class Places:
     """
 
     def __init__(self, model: Model | None, whole_graph: bool, other: "ModelSide | None" = None) -> None:
-        self._model, self._whole_graph, self._other = model, whole_graph, other
+        self._model, self.whole_graph, self._other = model, whole_graph, other
         self._order: dict[str, int] = {}
         self.place = lru_cache(maxsize=None)(self._place)
 
     @cached_property
     def _cut(self) -> "GraphCut | None":
         """The model may still be parsed in its thread: nobody waits for it before the first tensor is placed."""
-        return self._model.cut if self._model and self._whole_graph else None
+        return self._model.cut if self._model and self.whole_graph else None
 
     @cached_property
     def _inputs(self) -> frozenset[str]:
@@ -86,6 +116,12 @@ class Places:
             return {}
         return random_origins(self._model.cut)
 
+    def node(self, name: str) -> "tuple[onnx.NodeProto | None, Mapping[str, onnx.TensorProto]]":
+        """The node that makes a tensor, None where nobody looked at the graph, and the graph's initializers."""
+        if self._cut is None or name not in self._cut.maker:
+            return None, {}
+        return self._cut.nodes[self._cut.maker[name]], self._cut.initializers
+
     def any_random(self) -> bool:
         """Whether anything in the model draws random numbers."""
         return bool(self._origins)
@@ -101,20 +137,33 @@ class Places:
         node = self._model.cut.nodes[self._origins[name]]
         return f"{shown(node.op_type, 60)} {shown(node.name or node.output[0], 120)!r}"
 
+    @cached_property
+    def _coarsest(self) -> dict[str, str]:
+        return coarsest_types(self._cut) if self._cut else {}
+
+    @cached_property
+    def _other_coarsest(self) -> dict[str, str]:
+        return coarsest_types(self._other.model.cut) if self._other else {}
+
+    def _types(self, name: str) -> tuple[str, ...]:
+        other = self._other.own(name) if self._other else ""
+        return tuple(filter(None, (self._coarsest.get(name), self._other_coarsest.get(other))))
+
     def _place(self, name: str) -> Place:
         if self._model is None:
             return Place(self._order.setdefault(name, len(self._order)))
         if self._cut is None:
             maker = self._model.maker(name)
             return Place(*maker, reads=None) if maker else Place()
-        place = _made(self._cut, name)
+        place = replace(_made(self._cut, name), types=self._types(name))
         if self._other is None or place.op != "Cast":
             return place
         meant = _made(self._other.model.cut, self._other.own(name))
         if meant.op in ("", "Cast"):
             return place
         i = self._named.get((meant.node, meant.op), place.i) if meant.node else place.i
-        return replace(meant, i=i, reads=tuple(self._other.common(read) for read in meant.reads or ()))
+        reads = tuple(self._other.common(read) for read in meant.reads or ())
+        return replace(meant, i=i, types=place.types, reads=reads)
 
 
 def _made(cut: "GraphCut", name: str) -> Place:

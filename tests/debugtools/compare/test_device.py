@@ -67,7 +67,7 @@ def agree(got: Comparison, a: Array, b: Array) -> None:
     for mine, other in pairs[:2]:
         close(mine.total, other.total)
     close(got.totals.difference, want.totals.difference)
-    scale = math.sqrt(want.totals.difference * want.totals.b.moments.squares)
+    scale = math.sqrt(want.totals.difference * want.totals.counted[1].squares)
     close(got.totals.product, want.totals.product, scale)
 
 

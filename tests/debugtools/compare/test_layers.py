@@ -204,7 +204,7 @@ def test_one_runner_can_be_observed_and_validated_alone(tmp_path: Path) -> None:
 def test_tolerance_from_the_dtype_scales_with_the_values(model: str) -> None:
     done = run_compare(CompareSpec(model=model, runners=[ORT, OFF], marks=ALL, tolerance=ToleranceSpec(auto=True)))
     row = done.row("b")
-    assert row["rtol"] == pytest.approx(16 * 2**-24 * 2**0.5)
+    assert row["rtol"] == pytest.approx(32 * 16 * 2**-24 * 2**0.5)
     assert 0 < row["atol"] < row["rtol"] * row["stats"][1]["max"]
 
 

@@ -35,12 +35,16 @@ def test_the_bound_follows_the_coarser_dtype_and_the_depth() -> None:
 def test_auto_applies_to_floats_without_a_tolerance_of_their_own() -> None:
     tolerances = Tolerances(ToleranceSpec(auto=True, atol={"y": 0.1}))
     assert not tolerances.rule("y").auto
-    derived = tolerances.rule("x").derived(["float32", "float32"], 100.0, 9)
-    assert derived.rtol == pytest.approx(16 * 2**-24 * 3)
-    assert derived.atol == pytest.approx(derived.rtol * 100)
-    assert tolerances.rule("x").derived(["int8", "int8"], 5.0, 9).atol == 1e-5
-    assert tolerances.rule("x").derived(["float32", "float32"], math.inf, 1).atol == 0
-    assert Rule().derived(["float32"], 1.0, 1) == Rule()
+    rule = tolerances.rule("x")
+    derived = rule.derived(["float32", "float32"], [], 100.0, 9)
+    assert derived.bound == pytest.approx(16 * 2**-24 * 3)
+    assert (derived.rtol, derived.atol) == pytest.approx((32 * derived.bound, 3200 * derived.bound))
+    assert rule.derived(["float32", "float32"], ["bfloat16"], 1.0, 1).bound == pytest.approx(16 * 2**-8)
+    assert rule.derived(["float16", "float16"], [], 1.0, 4).floor == 2**-23
+    assert rule.derived(["int8", "int8"], ["bfloat16"], 5.0, 9).atol == 1
+    assert rule.derived(["int64", "int64"], ["float32"], 5.0, 9).atol == 0
+    assert rule.derived(["float32", "float32"], [], math.inf, 1).atol == 0
+    assert Rule().derived(["float32"], [], 1.0, 1) == Rule()
 
 
 def test_tolerances_for_unknown_tensors_are_told_with_near_names() -> None:

@@ -66,9 +66,10 @@ COMPARE = Group(
         Option("--no-statistics", own=True, dest="statistics", action="store_false"),
         read=_statistics, write=_statistics_words,
     ),
-    Option("--tolerance", own=True, field="tolerance.auto", choices=("auto", "fixed"), default="fixed",
+    Option("--tolerance", own=True, field="tolerance.auto", choices=("auto", "fixed"),
            parse=lambda word: word == "auto", show=lambda auto: "auto" if auto else "fixed",
-           help="auto: from the dtype's rounding bound where no value is given"),
+           help="auto: what rounding explains decides (the default where layers are compared and no tolerance is given); "
+                "fixed: --atol and --rtol do"),
     plain=compared,
 )  # fmt: skip
 

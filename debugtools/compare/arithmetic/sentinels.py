@@ -1,0 +1,135 @@
+"""Elements that stand for "nothing here", such as those that an attention mask hides.
+
+A sentinel is infinite, or lies at a value that masks are made of: 1e30 and beyond, a power of ten from 1e4 on, 3e4,
+5e4, the largest FP16 value, or twice one of them (two masks added), each with what was added to it. It stands alone:
+all other elements of the reference are smaller by eight binades. And it is the same on both sides: equal but for
+rounding and for what was added to it, or, where the sides have different types, as far out. What is no sentinel is
+compared as ever.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.debugtools.compare.arithmetic.fused import flat
+from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, FloatKernel, Number, Totals
+from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
+
+GAP = 256.0
+_HUGE = 1e30
+_LEAST = 9e3
+_FEWEST = 2  # elements of a value that is not huge
+_MASKS = (3e4, 5e4, 65504.0, *(10.0**k for k in range(4, 30)))
+_NEAR = 1 / 16
+_ULPS = 8.0  # units roundoff by which two sentinels may differ
+
+
+class Sentinels(Struct, frozen=True):
+    """count: elements that are sentinels on both sides. value: the one furthest out. rest: the largest other."""
+
+    count: int
+    value: float
+    values: tuple[float, ...]
+    rest: float
+
+
+def may_hold(totals: Totals) -> bool:
+    """Whether a pair may hold sentinels, by the bounds of the reference alone."""
+    side = totals.b
+    return bool(side.infs) or any(_may_be(value) for value in (side.moments.low, side.moments.high))
+
+
+def find_sentinels(a: Array, b: Array, totals: Totals, unit: float) -> Sentinels | None:
+    """Return what is a sentinel in both of two floating arrays of one shape; None if nothing is.
+
+    totals: of the pair. unit: the coarser unit roundoff of the two types.
+    """
+    values = [value for value in _extremes(b, totals) if _may_be(value)]
+    if not values:
+        return None
+    members, least, rest = 0, math.inf, 0.0
+    for chunk in _doubles(b):
+        mask = _among(chunk, values)
+        members += int(np.count_nonzero(mask))
+        size = np.abs(chunk)
+        least = min(least, float(size.min(where=mask, initial=math.inf)))
+        rest = max(rest, float(size.max(where=~mask & (size == size), initial=0.0)))
+    if rest * GAP > least or (least < _HUGE and (members < _FEWEST or not rest)):
+        return None
+    furthest = max(values, key=abs)
+    found = Sentinels(0, furthest, tuple(values), rest)
+    pairs = zip(_doubles(a), _doubles(b), strict=True)
+    count = sum(int(np.count_nonzero(_alike(x, y, found, unit, a.dtype != b.dtype))) for x, y in pairs)
+    return Sentinels(count, furthest, found.values, rest) if count else None
+
+
+def fuse_others(
+    a: Array, b: Array, how: Arithmetic, tolerances: tuple[float, float], found: Sentinels, unit: float
+) -> Totals:
+    """Return the totals of two floating arrays with 0 in place of the sentinels; tolerances: absolute, relative."""
+    first, second, mixed = flat(a), flat(b), a.dtype != b.dtype
+    with np.errstate(all="ignore"):
+        kernel = FloatKernel(how, *tolerances, False)
+        for at in range(0, a.size, CHUNK):
+            x, y = np.array(first[at : at + CHUNK]), np.array(second[at : at + CHUNK])
+            mask = _alike(x.astype(np.float64), y.astype(np.float64), found, unit, mixed)
+            x[mask] = y[mask] = 0
+            kernel.take(x, y, at, None)
+    return kernel.totals
+
+
+def _extremes(b: Array, totals: Totals) -> Sequence[Number]:
+    """The values of the reference that are furthest out: infinities, and the least and the largest finite one."""
+    side = totals.b
+    if not side.nans + side.infs:
+        return side.moments.low, side.moments.high
+    found: set[Number] = set()
+    for chunk in _doubles(b):
+        finite = np.isfinite(chunk)
+        found |= {float(value) for value in np.unique(chunk[np.isinf(chunk)])}
+        found |= {
+            float(chunk.min(where=finite, initial=math.inf)) if finite.any() else 0.0,
+            float(chunk.max(where=finite, initial=-math.inf)) if finite.any() else 0.0,
+        }
+    finite_ones = [value for value in found if math.isfinite(value)] or [0.0]
+    return min(finite_ones), max(finite_ones), *(value for value in found if math.isinf(value))
+
+
+def _may_be(value: Number) -> bool:
+    size = abs(value)
+    if not size >= _LEAST:
+        return False
+    return size >= _HUGE or any(abs(size - mask * k) <= _NEAR * mask * k for mask in _MASKS for k in (1, 2))
+
+
+def _among(x: Array, values: Sequence[Number]) -> Array:
+    mask = np.zeros(x.shape, np.bool_)
+    with np.errstate(all="ignore"):
+        for value in values:
+            if abs(value) >= _HUGE:
+                mask |= np.copysign(x, value) == x if math.isinf(value) else x * np.sign(value) >= _HUGE
+                mask &= np.abs(x) >= _HUGE
+            else:
+                for centre in (value, value / 2):
+                    mask |= np.abs(x - centre) <= _NEAR * abs(centre)
+    return mask
+
+
+def _alike(x: Array, y: Array, found: Sentinels, unit: float, mixed: bool) -> Array:
+    """Which elements are sentinels on both sides. mixed: the sides' types differ, and so may what masks are made of."""
+    with np.errstate(all="ignore"):
+        same = (x == y) | (np.abs(x - y) <= _ULPS * unit * np.abs(y) + found.rest)
+        if mixed:
+            same |= (np.sign(x) == np.sign(y)) & (np.abs(x) >= max(_LEAST, GAP * found.rest))
+        mask: Array = _among(y, found.values) & same
+    return mask
+
+
+def _doubles(values: Array) -> Iterator[Any]:
+    every = flat(values)
+    for at in range(0, values.size, CHUNK):
+        yield every[at : at + CHUNK].astype(np.float64)

@@ -1,0 +1,77 @@
+"""What rounding explains of a tensor's error where the errors of what it is made from are known.
+
+A step adds the error of its own rounding, up to `_OWN` units roundoff and more for long sums, to what it passes on of
+its inputs' errors. Operators that pass errors on as they are (sums, products, copies) may enlarge them `_STEADY` times,
+others, and those whose input is dominated by single large values or that cancel, `_WILD` times.
+"""
+
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
+from layerwise._tool.debugtools.compare.rows import LayerRow, SideStats
+
+_OWN = 5.0
+_SUMS = 1 / 16  # of the square root of a sum's length
+_STEADY, _WILD = 3.0, 16.0
+_PEAK = 50.0  # largest value over the root mean square from which on single values dominate
+_CANCELS = 0.5
+_STEADY_OPS = frozenset({
+    "Add", "AveragePool", "BiasGelu", "Cast", "Clip", "Concat", "Conv", "ConvTranspose", "DepthToSpace", "Dropout",
+    "Elu", "Erf", "Expand", "FastGelu", "Flatten", "FusedConv", "FusedGemm", "FusedMatMul", "Gather",
+    "GatherElements", "GatherND", "Gelu", "Gemm", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish",
+    "Identity", "LeakyRelu", "MatMul", "Max", "MaxPool", "Mean", "Min", "Mul", "Neg", "Pad", "QuickGelu", "Relu",
+    "Reshape", "Resize", "Sigmoid", "Slice", "SpaceToDepth", "Split", "Squeeze", "Sum", "Tanh", "Tile", "Transpose",
+    "Unsqueeze", "Upsample", "Where",
+})  # fmt: skip
+
+
+class Scale(Struct, frozen=True):
+    """Of the reference's values, sentinels left out. rms: root mean square; peak: the largest magnitude over it."""
+
+    rms: float
+    peak: float
+
+
+def scale_of(result: Comparison) -> Scale:
+    """The scale of a compared tensor; NaN where it has none."""
+    totals = result.totals
+    if totals is None or not totals.counted[1].count:
+        return Scale(math.nan, math.nan)
+    moments = totals.counted[1]
+    rms = math.sqrt(moments.squares / moments.count) if math.isfinite(moments.squares) else math.nan
+    return _scale(rms, float(moments.low), float(moments.high))
+
+
+def scale_of_row(row: LayerRow) -> Scale:
+    """The same of a row that an earlier attempt made."""
+    stats: SideStats | None = row.stats[1] if len(row.stats) > 1 else None
+    if stats is None:
+        return Scale(math.nan, math.nan)
+    return _scale(math.hypot(stats.mean, stats.std), float(stats.min), float(stats.max))
+
+
+def _scale(rms: float, low: float, high: float) -> Scale:
+    return Scale(rms, max(abs(low), abs(high)) / rms if rms else 0.0)
+
+
+def explained_error(
+    result: Comparison, op: str, types: Sequence[str], error: float, inputs: Sequence[Scale], steps: int, terms: int
+) -> float | None:
+    """Return the relative L2 error that a step explains; None where rounding is not asked about.
+
+    op: the operator that makes the tensor; types: what it rounds to. error: the largest of its inputs', inputs: their
+    scales. steps: nodes between them and the tensor, itself included; terms: of its longest sum.
+    """
+    rule, own = result.rule, scale_of(result)
+    unit = unit_roundoff((*result.dtypes, *types))
+    if rule.bound is None or not unit:
+        return None
+    tame = op in _STEADY_OPS and all(scale.peak <= _PEAK for scale in inputs)
+    tame = tame and not any(own.rms < _CANCELS * scale.rms for scale in inputs if op in ("Add", "Sum"))
+    lost = rule.floor / own.rms if own.rms else 0.0
+    rounding = unit * (_OWN + _SUMS * math.sqrt(terms)) * math.sqrt(steps)
+    return rounding + (_STEADY if tame else _WILD) * error + lost
