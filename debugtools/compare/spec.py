@@ -32,8 +32,8 @@ class MarkSpec(Spec, frozen=True):
 class ToleranceSpec(Spec, frozen=True):
     """Pass rules. Each map goes from tensor name to value; "" is the default for all others.
 
-    auto: what rounding explains decides of tensors without a value of their own. None: it does where layers are compared
-    and nobody gave a tolerance or a statistic.
+    auto: what rounding explains decides of tensors without a value of their own. None: it does where layers are
+    compared and nobody gave a tolerance or a statistic.
     """
 
     atol: dict[str, float] = {}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 
@@ -13,6 +14,7 @@ from layerwise._tool.backends.errors import LayerwiseError, MissingDependency, U
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, is_floating, to_onnx
+from layerwise._tool.debugtools.compare.arithmetic.sentinels import HUGE
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool, observing
@@ -143,11 +145,22 @@ def fits(array: Array, dtype: DType) -> bool:
 
 
 def fit(array: Array, dtype: DType | None) -> Array:
-    """Return a tensor that fits in the suspect's type; as it is if that is not known."""
+    """Return a tensor that fits in the suspect's type; as it is if that is not known.
+
+    What masks hide stays finite: no type is meant to hold it.
+    """
     if dtype is None or array.dtype == dtype:
         return array
     with np.errstate(all="ignore"):
-        return array.astype(dtype)
+        fitting = array.astype(dtype)
+        hidden = np.isfinite(array) & (np.abs(array) >= HUGE) if is_floating(dtype_name(array)) else None
+        if hidden is not None and hidden.any() and is_floating(dtype_name(fitting)):
+            fitting[hidden] = np.copysign(_largest(dtype), array[hidden]).astype(dtype)
+    return fitting
+
+
+def _largest(dtype: DType) -> float:
+    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
 def nudged(array: Array) -> Array:

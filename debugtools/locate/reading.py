@@ -9,13 +9,13 @@ from msgspec import structs
 
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import SAFETY
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place, rounded_to
-from layerwise._tool.debugtools.compare.table.sums import sum_bound
+from layerwise._tool.debugtools.compare.table.step import lost_below, step_bound
+from layerwise._tool.debugtools.compare.table.sums import terms
 from layerwise._tool.debugtools.locate.inside import enter
 from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.rows import Inside
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Judged = tuple[float | None, str]
 _MOST_TESTS = 100  # of what rounding the inputs does, an iteration; each opens a session
+_MOVED = 2.0  # times as far as rounding the inputs once moves a result
 _DEAR_TESTS = 10  # the same where each builds an engine
 
 
@@ -45,7 +46,9 @@ class Reader:
         self._cut, self._mode, self._bodies = cut, mode, bodies
         runner = comparer.sides[0].spec
         self._asked, self._tests = asked_types(runner), _DEAR_TESTS if runner.kind == "trt" else _MOST_TESTS
-        self._pair_errors = PairErrors(comparer.places)
+        backends = {side.backend for side in comparer.sides[:2]}
+        self._one_backend = len(backends) == 1
+        self._pair_errors = PairErrors(comparer.places, one_backend=self._one_backend)
         self._errors: dict[str, float] = {}
         self._shapes = {name: array.shape for name, array in walk.feed.items()}
 
@@ -53,7 +56,7 @@ class Reader:
         """Return the tensor's row, and what there is to suspect."""
         place, region = self._comparer.places.place(met.name), self._plan.region(met.name)
         self._shapes[self._comparer.sides[0].own(met.name)] = met.reference.shape
-        result, accumulated, judged = self._accumulated(met, place.depth)
+        result, accumulated, judged = self._accumulated(met, place)
         local = self._local(met, result, region)
         word = "kernel" if met.failure else diagnose(local, accumulated, *judged)
         if word == "propagated" and self._only_whole(accumulated, region):
@@ -99,13 +102,17 @@ class Reader:
         other = self._comparer.sides[1].own(met.name)
         return layer_row(self._iteration, (0, 1), met.name, other, self._mode, place, result, judged)
 
-    def _accumulated(self, met: Met, depth: int) -> tuple[Comparison, Error | None, Judged]:
+    def _accumulated(self, met: Met, place: Place) -> tuple[Comparison, Error | None, Judged]:
         if met.accumulated is None:
             return self._not_reached(met), None, (None, "")
         result = self._comparer.compare(met.name, met.accumulated, met.reference)
         judged = self._pair_errors.judge(met.name, result, self._mode)
-        error = error_from(result, met.accumulated, met.reference, (), depth)
-        return result, error.allowing(self._asked, depth), judged
+        error = error_from(result, met.accumulated, met.reference, (), place.depth)
+        error = error.allowing((*self._asked, *place.types), place.depth)
+        if error.bound:
+            lost = lost_below(met.reference, (*result.dtypes, *place.types)) * math.sqrt(place.depth)
+            error = replace(error, bound=error.bound + lost, coarse=error.coarse + lost)
+        return result, error, judged
 
     def _not_reached(self, met: Met) -> Comparison:
         """The row of a tensor that the suspect failed before."""
@@ -121,21 +128,35 @@ class Reader:
             error = error_from(result, met.local, met.reference, low, len(region))
         else:
             error = error_of(met.local, met.reference, low, len(region))
+        error = self._stepwise(met, error, region, low)
         return self._tested(met, error.allowing(self._asked, len(region)), region)
 
+    def _stepwise(self, met: Met, error: Error, region: Sequence[int], low: Sequence[str]) -> Error:
+        """The error with what rounding in the region's nodes explains, by the rule of the layer table."""
+        if not error.bound or met.local is None:
+            return error
+        nodes = [self._cut.nodes[i] for i in region]
+        longest = max((terms(node, self._shape, met.reference.size) for node in nodes), default=1)
+        kinds = [dtype_name(met.reference), dtype_name(met.local)]
+        if self._mode == "executed":  # rounding that the graph states may be gone, or be done elsewhere
+            kinds += self._comparer.places.place(met.name).types
+        bound, coarse = (
+            step_bound((*kinds, *more), longest, len(region), one_backend=self._one_backend)
+            + lost_below(met.reference, (*kinds, *more))
+            for more in ((), low)
+        )
+        return replace(error, bound=bound, coarse=coarse)
+
     def _tested(self, met: Met, error: Error, region: Sequence[int]) -> Error:
-        """The error with what its condition explains, where sides that compute differently disagree: a long sum, or
-        how far the result moves when the inputs are rounded once."""
+        """The error with what its condition explains, where sides that compute differently disagree: how far the
+        result moves when the inputs are rounded once."""
         in_question = error.bound < error.rel < math.inf and error.bound == error.coarse > 0 and not error.onset
         if not in_question or self._plan.alike(met.name):
             return error
-        nodes = [self._cut.nodes[i] for i in region]
-        kinds = dtype_name(met.reference), dtype_name(met.local) if met.local is not None else ""
-        condition = sum_bound(nodes, self._shape, met.reference.size, kinds)
-        if condition < error.rel and self._tests:
-            self._tests -= 1
-            condition = max(condition, SAFETY * self._walk.response(met))
-        return replace(error, condition=condition)
+        if not self._tests:
+            return error
+        self._tests -= 1
+        return replace(error, condition=_MOVED * self._walk.response(met))
 
     def _shape(self, name: str) -> tuple[int, ...] | None:
         weight = self._cut.initializers.get(name)

@@ -97,7 +97,7 @@ def compare_arrays(
     if how.kind == "string":
         return _compare_strings(result, a, b, metrics)
     if rule.auto:
-        result.rule = rule = rule.derived(result.dtypes, types, _rms(b) if how.kind == "float" else 0.0, depth)
+        result.rule = rule = rule.derived(result.dtypes, types, rms_of(b) if how.kind == "float" else 0.0, depth)
     totals = fuse(a, b, how, rule.atol, rule.rtol, infinities_equal=rule.infinities_equal)
     if how.kind == "float" and (found := find_sentinels(a, b, totals, unit_roundoff(result.dtypes))):
         totals = _without(found, result, (a, b), how, totals, depth, types)
@@ -300,7 +300,8 @@ def _fail(result: Comparison, a: Array, b: Array, metrics: Sequence[MetricName],
     return result
 
 
-def _rms(b: Array) -> float:
+def rms_of(b: Array) -> float:
+    """The root mean square of an array; infinite if anything is not finite."""
     return root_mean_square(sum_of_squares(b, arithmetic(b.dtype, b.dtype)), b.size)
 
 

@@ -20,7 +20,7 @@ from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, FloatKer
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
 
 GAP = 256.0
-_HUGE = 1e30
+HUGE = 1e30
 _LEAST = 9e3
 _FEWEST = 2  # elements of a value that is not huge
 _MASKS = (3e4, 5e4, 65504.0, *(10.0**k for k in range(4, 30)))
@@ -58,7 +58,7 @@ def find_sentinels(a: Array, b: Array, totals: Totals, unit: float) -> Sentinels
         size = np.abs(chunk)
         least = min(least, float(size.min(where=mask, initial=math.inf)))
         rest = max(rest, float(size.max(where=~mask & (size == size), initial=0.0)))
-    if rest * GAP > least or (least < _HUGE and (members < _FEWEST or not rest)):
+    if rest * GAP > least or (least < HUGE and (members < _FEWEST or not rest)):
         return None
     furthest = max(values, key=abs)
     found = Sentinels(0, furthest, tuple(values), rest)
@@ -103,16 +103,16 @@ def _may_be(value: Number) -> bool:
     size = abs(value)
     if not size >= _LEAST:
         return False
-    return size >= _HUGE or any(abs(size - mask * k) <= _NEAR * mask * k for mask in _MASKS for k in (1, 2))
+    return size >= HUGE or any(abs(size - mask * k) <= _NEAR * mask * k for mask in _MASKS for k in (1, 2))
 
 
 def _among(x: Array, values: Sequence[Number]) -> Array:
     mask = np.zeros(x.shape, np.bool_)
     with np.errstate(all="ignore"):
         for value in values:
-            if abs(value) >= _HUGE:
-                mask |= np.copysign(x, value) == x if math.isinf(value) else x * np.sign(value) >= _HUGE
-                mask &= np.abs(x) >= _HUGE
+            if abs(value) >= HUGE:
+                mask |= np.copysign(x, value) == x if math.isinf(value) else x * np.sign(value) >= HUGE
+                mask &= np.abs(x) >= HUGE
             else:
                 for centre in (value, value / 2):
                     mask |= np.abs(x - centre) <= _NEAR * abs(centre)

@@ -63,6 +63,13 @@ class Side:
         self.rename = dict(rename)
         self._back = {own: name for name, own in self.rename.items()}
 
+    @property
+    def backend(self) -> tuple[str, ...]:
+        """What computes: the runner's kind and, of onnxruntime, its providers."""
+        if self.spec.kind != "onnxrt":
+            return (self.spec.kind,)
+        return (self.spec.kind, *(name.lower() for name in self.spec.providers or ["cpu"]))
+
     def own(self, name: str) -> str:
         """This side's name of a tensor."""
         return self.rename.get(name, name)

@@ -12,7 +12,7 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, wo
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required, SideStats
 from layerwise._tool.debugtools.compare.table.places import Place, Places, rounded_to
-from layerwise._tool.debugtools.compare.table.step import Scale, explained_error, scale_of, scale_of_row
+from layerwise._tool.debugtools.compare.table.step import Scale, explained_error, scale_of, scale_of_row, step_bound
 from layerwise._tool.debugtools.compare.table.sums import terms
 
 if TYPE_CHECKING:
@@ -42,10 +42,13 @@ _DRAWN = Known(0.0, (True, True), False, drawn=True)
 
 
 class PairErrors:
-    """The errors of one pair of runners in one iteration so far: from them, amplification and findings."""
+    """The errors of one pair of runners in one iteration so far: from them, amplification and findings.
 
-    def __init__(self, places: Places) -> None:
-        self._places = places
+    one_backend: both sides run on the same one.
+    """
+
+    def __init__(self, places: Places, *, one_backend: bool) -> None:
+        self._places, self._one_backend = places, one_backend
         self._known: dict[str, Known] = {}
 
     def judge(self, name: str, result: Comparison, mode: str) -> tuple[float | None, str]:
@@ -92,7 +95,9 @@ class PairErrors:
         scales = [known.scale for known in inputs if known.mode]
         node, weights = self._places.node(name)
         types = (*place.types, *(rounded_to(node) if node is not None else ()))
-        limit = explained_error(result, place.op, types, error, scales, steps, self._terms(node, weights, result))
+        longest = self._terms(node, weights, result)
+        rounding = step_bound((*result.dtypes, *types), longest, steps, one_backend=self._one_backend)
+        limit = explained_error(result, place.op, rounding, error, scales)
         if limit is not None and result.rel_l2 > limit:
             result.verdicts["simple"] = False
             result.note = result.note or f"rel L2 {result.rel_l2:.3g}, of which rounding explains {limit:.3g}"

@@ -127,7 +127,13 @@ class Comparer:
         """Start an iteration: nothing is known but the rows that an earlier attempt made."""
         self._errors.clear()
         for row in earlier:
-            self._errors.setdefault(row.pair, PairErrors(self.places)).recall(row)
+            self._pair_errors(row.pair).recall(row)
+
+    def _pair_errors(self, pair: Pair) -> PairErrors:
+        if pair not in self._errors:
+            backends = {self.sides[i].backend for i in pair}
+            self._errors[pair] = PairErrors(self.places, one_backend=len(backends) == 1)
+        return self._errors[pair]
 
     def begin_pair(self, pair: Pair, first: Mapping[str, Array], second: Mapping[str, Array]) -> None:
         """Let the user's function see all outputs of a pair of runs."""
@@ -166,7 +172,7 @@ class Comparer:
         result = self.compare(name, a, b)
         if self._script:
             self._script.judge(result, pair, name, (a, b), (first.name, second.name))
-        judged = self._errors.setdefault(pair, PairErrors(self.places)).judge(name, result, mode)
+        judged = self._pair_errors(pair).judge(name, result, mode)
         row = layer_row(iteration, pair, name, second.own(name), mode, self.places.place(name), result, judged)
         self._emit(row, result, a, b)
         return result

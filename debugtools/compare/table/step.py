@@ -1,21 +1,24 @@
 """What rounding explains of a tensor's error where the errors of what it is made from are known.
 
-A step adds the error of its own rounding, up to `_OWN` units roundoff and more for long sums, to what it passes on of
-its inputs' errors. Operators that pass errors on as they are (sums, products, copies) may enlarge them `_STEADY` times,
-others, and those whose input is dominated by single large values or that cancel, `_WILD` times.
+A step adds the error of its own rounding, up to `_OWN` units roundoff and more for long sums (most where other
+libraries add them up), to what it passes on of its inputs' errors. Operators that pass errors on as they are (sums,
+products, copies) may enlarge them `_STEADY` times, others, and those whose input is dominated by single large values or
+that cancel, `_WILD` times.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, rms_of
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import SMALLEST, unit_roundoff
 from layerwise._tool.debugtools.compare.rows import LayerRow, SideStats
 
 _OWN = 5.0
 _SUMS = 1 / 16  # of the square root of a sum's length
+_OTHER_SUMS = 2.0  # the same where the sides run on different backends
 _STEADY, _WILD = 3.0, 16.0
 _PEAK = 50.0  # largest value over the root mean square from which on single values dominate
 _CANCELS = 0.5
@@ -58,20 +61,33 @@ def _scale(rms: float, low: float, high: float) -> Scale:
     return Scale(rms, max(abs(low), abs(high)) / rms if rms else 0.0)
 
 
+def step_bound(types: Iterable[str], terms: int, steps: int, *, one_backend: bool) -> float:
+    """Return the relative L2 error that rounding in `steps` nodes in a row explains, their inputs being the same.
+
+    types: what they round to; terms: of the longest sum; one_backend: both sides run on the same one.
+    """
+    sums = _SUMS if one_backend else _OTHER_SUMS
+    return unit_roundoff(types) * (_OWN + math.sqrt(max(0, steps - 1)) + sums * math.sqrt(terms))
+
+
+def lost_below(reference: Array, types: Iterable[str]) -> float:
+    """Return the relative L2 error that comes from numbers too small for one of `types`."""
+    floor = max((SMALLEST.get(name, 0.0) for name in types), default=0.0)
+    rms = rms_of(reference) if floor else 0.0
+    return floor / rms if rms else 0.0
+
+
 def explained_error(
-    result: Comparison, op: str, types: Sequence[str], error: float, inputs: Sequence[Scale], steps: int, terms: int
+    result: Comparison, op: str, rounding: float, error: float, inputs: Sequence[Scale]
 ) -> float | None:
     """Return the relative L2 error that a step explains; None where rounding is not asked about.
 
-    op: the operator that makes the tensor; types: what it rounds to. error: the largest of its inputs', inputs: their
-    scales. steps: nodes between them and the tensor, itself included; terms: of its longest sum.
+    op: the operator that makes the tensor; rounding: its own. error: the largest of its inputs', inputs: their scales.
     """
     rule, own = result.rule, scale_of(result)
-    unit = unit_roundoff((*result.dtypes, *types))
-    if rule.bound is None or not unit:
+    if rule.bound is None or not rounding:
         return None
     tame = op in _STEADY_OPS and all(scale.peak <= _PEAK for scale in inputs)
     tame = tame and not any(own.rms < _CANCELS * scale.rms for scale in inputs if op in ("Add", "Sum"))
     lost = rule.floor / own.rms if own.rms else 0.0
-    rounding = unit * (_OWN + _SUMS * math.sqrt(terms)) * math.sqrt(steps)
     return rounding + (_STEADY if tame else _WILD) * error + lost
