@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Judged = tuple[float | None, str]
 _MOST_TESTS = 100  # of what rounding the inputs does, an iteration; each opens a session
+_LUCK = 14.0
 _MOVED = 2.0  # times as far as rounding the inputs once moves a result
 _DEAR_TESTS = 10  # the same where each builds an engine
 
@@ -51,19 +52,23 @@ class Reader:
         self._pair_errors = PairErrors(comparer.places, one_backend=self._one_backend)
         self._errors: dict[str, float] = {}
         self._shapes = {name: array.shape for name, array in walk.feed.items()}
+        self._types: dict[str, str] = {}  # of the suspect's tensors, in which it gets the reference's too
 
     def read(self, met: Met) -> tuple[LayerRow, Suspect | None]:
         """Return the tensor's row, and what there is to suspect."""
         place, region = self._comparer.places.place(met.name), self._plan.region(met.name)
-        self._shapes[self._comparer.sides[0].own(met.name)] = met.reference.shape
+        own = self._comparer.sides[0].own(met.name)
+        self._shapes[own] = met.reference.shape
+        if met.accumulated is not None:
+            self._types[own] = dtype_name(met.accumulated)
         result, accumulated, judged = self._accumulated(met, place)
         local = self._local(met, result, region)
         word = "kernel" if met.failure else diagnose(local, accumulated, *judged)
         if word == "propagated" and self._only_whole(accumulated, region):
             word = "kernel"
         row = self._row(met, place, result, judged)
-        own = (local.rel, local.abs) if local else (None, None)
-        row = structs.replace(row, local=own[0], local_abs=own[1], diagnosis=word)
+        sizes = (local.rel, local.abs) if local else (None, None)
+        row = structs.replace(row, local=sizes[0], local_abs=sizes[1], diagnosis=word)
         suspect = Suspect(
             place,
             met.name,
@@ -138,6 +143,7 @@ class Reader:
         nodes = [self._cut.nodes[i] for i in region]
         longest = max((terms(node, self._shape, met.reference.size) for node in nodes), default=1)
         kinds = [dtype_name(met.reference), dtype_name(met.local)]
+        kinds += [self._types[name] for i in region for name in self._cut.reads[i] if name in self._types]
         if self._mode == "executed":  # rounding that the graph states may be gone, or be done elsewhere
             kinds += self._comparer.places.place(met.name).types
         bound, coarse = (
@@ -156,7 +162,8 @@ class Reader:
         if not self._tests:
             return error
         self._tests -= 1
-        return replace(error, condition=_MOVED * self._walk.response(met))
+        few = _LUCK / math.sqrt(max(1, met.reference.size))  # of single elements one try says little
+        return replace(error, condition=(_MOVED + few) * self._walk.response(met))
 
     def _shape(self, name: str) -> tuple[int, ...] | None:
         weight = self._cut.initializers.get(name)
