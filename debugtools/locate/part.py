@@ -171,4 +171,5 @@ def nudged(array: Array) -> Array:
     work = array.astype(np.float64 if array.dtype.itemsize == 8 else np.float32)
     signs = np.random.default_rng(0).integers(0, 2, array.shape) * 2 - 1
     with np.errstate(all="ignore"):
-        return (work * (1 + 2 * unit * signs).astype(work.dtype)).astype(array.dtype)
+        moved = (work * (1 + 2 * unit * signs).astype(work.dtype)).astype(array.dtype)
+    return np.where(np.isfinite(moved), moved, array)  # the largest value of a type stays one

@@ -19,11 +19,16 @@ _MOST = np.uint64(2**64 - 1)
 class IntKernel(FloatKernel):
     """Integers of up to 32 bits, and bool: int64 holds every difference exactly."""
 
+    _divides = False
+
     def __init__(self, how: Arithmetic, atol: float, rtol: float, infinities_equal: bool) -> None:
         super().__init__(Arithmetic(how.kind, np.dtype(np.int64)), atol, rtol, False)
 
     def _ratio(self, error: Array, magnitude: Array) -> Array:
-        return np.divide(error, magnitude, out=self.scratch.doubles[3][: error.size])
+        """Equal zeros are 0 apart."""
+        ratio = np.divide(error, magnitude, out=self.scratch.doubles[3][: error.size])
+        np.copyto(ratio, 0, where=np.equal(error, 0, out=self.scratch.mask2[: error.size]))
+        return ratio
 
     def _count_over(self, error: Array, ratio: Array) -> int:
         within = error <= _floor(self.atol)

@@ -54,7 +54,10 @@ def _chunk_errors(x: Array, y: Array, how: Arithmetic, relative: bool, infinitie
         return error
     if how.epsilon:
         magnitude[magnitude == 0] = EPSILON
-    return np.asarray(error / magnitude)
+    ratio = np.asarray(error / magnitude)
+    if how.kind in ("int", "wide"):
+        ratio[error == 0] = 0
+    return ratio
 
 
 def quantile(values: Array, q: float) -> float:

@@ -108,7 +108,8 @@ def _moved(array: Array, random: np.random.Generator | None) -> Array:
     steps: Any = random.integers(0, 2, array.shape, np.int8) * 2 - 1 if random is not None else 1
     with np.errstate(all="ignore"):
         wide: Array = array.astype(np.float64) * (1 + STEP * UNIT_ROUNDOFF[name] * steps)
-        return wide.astype(array.dtype)
+        there = wide.astype(array.dtype)
+    return np.where(np.isfinite(there), there, array)  # the largest value of a type stays one
 
 
 def _distance(again: Array, made: Array) -> float:

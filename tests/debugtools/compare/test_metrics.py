@@ -78,8 +78,19 @@ def test_floats_have_polygraphys_numbers(first: Any, second: Any, size: int) -> 
 @pytest.mark.parametrize("first", [*INTEGERS, bool])
 def test_integers_have_polygraphys_numbers_where_it_does_not_overflow(first: Any, second: Any) -> None:
     a, b = sample(first), sample(second)
+    b = np.where((a == 0) & (b == 0), 1, b).astype(b.dtype)
     assert_like_polygraphy(a, b)
-    assert_like_polygraphy(a, a.copy())
+    assert_like_polygraphy(np.where(a == 0, 1, a).astype(a.dtype), np.where(a == 0, 1, a).astype(a.dtype))
+
+
+@pytest.mark.parametrize("kind", [*INTEGERS, bool])
+def test_equal_zeros_of_integers_are_no_distance_apart(kind: Any) -> None:
+    a = np.array([0, 1, 1, 0], kind)
+    equal = compare_arrays(a, a.copy(), DEFAULT, statistics=True)
+    assert equal.passed and equal.totals is not None
+    assert (worst(equal.totals.rel), equal.totals.rel.mean, equal.order_rel["p99"]) == (0, 0, 0)
+    other = compare_arrays(a, np.array([0, 1, 0, 0], kind), DEFAULT)
+    assert other.totals is not None and other.over == 1 and worst(other.totals.rel) == math.inf
 
 
 @pytest.mark.parametrize(("first", "second"), [(np.float32, np.int64), (np.int8, np.float16), (np.float64, bool)])
