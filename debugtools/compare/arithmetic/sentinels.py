@@ -122,7 +122,7 @@ def _among(x: Array, values: Sequence[Number]) -> Array:
 def _alike(x: Array, y: Array, found: Sentinels, unit: float, mixed: bool) -> Array:
     """Which elements are sentinels on both sides. mixed: the sides' types differ, and so may what masks are made of."""
     with np.errstate(all="ignore"):
-        same = (x == y) | (np.abs(x - y) <= _ULPS * unit * np.abs(y) + found.rest)
+        same = (x == y) | (np.isfinite(y) & (np.abs(x - y) <= _ULPS * unit * np.abs(y) + found.rest))
         if mixed:
             same |= (np.sign(x) == np.sign(y)) & (np.abs(x) >= max(_LEAST, GAP * found.rest))
         mask: Array = _among(y, found.values) & same
