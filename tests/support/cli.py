@@ -15,7 +15,7 @@ LIMIT = 120
 
 def layerwise(*words: str | Path, cwd: Path, **options: object) -> Done:
     """Run `layerwise WORDS` in `cwd`: a fork of what has imported it, or, with options of subprocess, a new Python."""
-    return fresh_layerwise(*words, cwd=cwd, **options) if options else _forked("layerwise", words, cwd)
+    return fresh_layerwise(*words, cwd=cwd, **options) if options else fork_of("layerwise", words, cwd)
 
 
 def layerwise_on_fake(*words: str | Path, cwd: Path, env: Mapping[str, str], **options: object) -> Done:
@@ -25,15 +25,16 @@ def layerwise_on_fake(*words: str | Path, cwd: Path, env: Mapping[str, str], **o
     """
     if options or not env.keys().isdisjoint(("LAYERWISE_FAKE_TRT_FORWARD", "LD_LIBRARY_PATH")):
         return fresh_layerwise(*words, cwd=cwd, env=env, **options)
-    return _forked(f"layerwise {env['LAYERWISE_FAKE_TRT']}", words, cwd, env)
+    return fork_of(f"layerwise {env['LAYERWISE_FAKE_TRT']}", words, cwd, env)
 
 
 def run_script(*words: str | Path, cwd: Path | None = None) -> Done:
     """Run a Python script, the first of the words: a fork of what has imported onnx-graphsurgeon and no layerwise."""
-    return _forked("script", words, cwd or Path.cwd())
+    return fork_of("script", words, cwd or Path.cwd())
 
 
-def _forked(program: str, words: Sequence[str | Path], cwd: Path, env: Mapping[str, str] = os.environ) -> Done:
+def fork_of(program: str, words: Sequence[str | Path], cwd: Path, env: Mapping[str, str] = os.environ) -> Done:
+    """Run a program of support.forkserver to its end."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, Path(os.devnull).open() as nothing:
         streams = (nothing.fileno(), out.fileno(), err.fileno())
         running = forkserver.start([*map(str, words)], cwd, env, streams, program=program)
@@ -51,7 +52,7 @@ def fresh_layerwise(*words: str | Path, cwd: Path, **options: object) -> Done:
 
 def polygraphy(*words: str | Path, cwd: Path) -> Done:
     """Run the real Polygraphy in `cwd`: a fork of what has imported it."""
-    return _forked("polygraphy", words, cwd)
+    return fork_of("polygraphy", words, cwd)
 
 
 def _run(command: list[str], cwd: Path, **options: object) -> Done:

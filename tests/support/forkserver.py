@@ -82,7 +82,7 @@ def start(
     before: what the program does to itself first, as text of Python. limits: of resource.setrlimit, soft and hard.
     uid: not 0: the user to become, which only root can. gone: `cwd` is removed once the program stands in it.
     program: "layerwise"; "layerwise 10" or "layerwise 11", with that version of the fake TensorRT imported;
-    "polygraphy"; "script": the first word is a Python script, which finds neither imported.
+    "polygraphy"; "script": the first word is a Python script, which finds neither imported; "writers": support.writers.
     """
     asked = socket.socket(socket.AF_UNIX)
     asked.connect(_address(program))
@@ -275,6 +275,11 @@ def _import() -> Callable[[], int | None]:
     from layerwise._tool.backends.jobs.processes import supervise
 
     supervise.start_worker = ForkedWorker  # type: ignore[attr-defined]
+    if PROGRAM == "writers":
+        from support import jobs, writers
+
+        assert jobs
+        return writers.main
     if PROGRAM == "polygraphy":
         from support.every_tool import main as polygraphy
 
