@@ -316,23 +316,22 @@ def test_two_models_stand_side_by_side(encoder: Path, tmp_path: Path) -> None:
         assert "411 equal" in terminal.text and "other.onnx" in terminal.text
 
 
-def test_writing_refuses_to_replace_a_file_unless_told(encoder: Path, tmp_path: Path) -> None:
+def test_writing_refuses_to_replace_a_file_unless_told(surgery: Terminal, encoder: Path, tmp_path: Path) -> None:
     out = tmp_path / "taken.onnx"
     out.write_text("mine")
-    with opened(encoder, 80, 24) as terminal:
-        terminal.press("j")
-        change(terminal, "d", seen="delete /embeddings/Add")
-        apply(terminal, 1)
-        terminal.press("W", str(out), "enter")
-        terminal.wait_for(":write! to replace it")
-        assert out.read_text() == "mine" and "not written" in terminal.text
-        terminal.press(f":write! {out}", "enter")
-        terminal.wait_for("written to taken.onnx")
-        assert ("Add", "/embeddings/Add") not in nodes(out) and len(nodes(out)) == 410
-        terminal.press(f":write! {encoder}", "enter")
-        terminal.wait_for("that is the open model")
-        terminal.press("u")
-        at_rest(terminal, "as the file")
+    surgery.press("j")
+    change(surgery, "d", seen="delete /embeddings/Add")
+    apply(surgery, 1)
+    surgery.press("W", str(out), "enter")
+    surgery.wait_for(":write! to replace it")
+    assert out.read_text() == "mine" and "not written" in surgery.text
+    surgery.press(f":write! {out}", "enter")
+    surgery.wait_for("written to taken.onnx")
+    assert ("Add", "/embeddings/Add") not in nodes(out) and len(nodes(out)) == 410
+    surgery.press(f":write! {encoder}", "enter")
+    surgery.wait_for("that is the open model")
+    surgery.press("u")
+    at_rest(surgery, "as the file")
 
 
 def test_log_script_and_replay(encoder: Path, tmp_path: Path) -> None:
@@ -355,7 +354,7 @@ def test_log_script_and_replay(encoder: Path, tmp_path: Path) -> None:
     assert ("Add", "/embeddings/Add") not in nodes(out)
 
 
-def test_replay_makes_what_fits_of_a_log_that_needs_an_engine(encoder: Path, tmp_path: Path) -> None:
+def test_replay_makes_what_fits_of_a_log_that_needs_an_engine(surgery: Terminal, tmp_path: Path) -> None:
     log = tmp_path / "log.json"
     log.write_bytes(
         edits_to_json([
@@ -364,13 +363,12 @@ def test_replay_makes_what_fits_of_a_log_that_needs_an_engine(encoder: Path, tmp
             RenameNode(node="/embeddings/LayerNorm/Sqrt", to="root"),
         ])
     )  # fmt: skip
-    with opened(encoder, 80, 24) as terminal:
-        change(terminal, f":replay {log}", "enter", seen="3 edits: delete /embeddings/Add")
-        assert "1 of 4 edits do not fit" in terminal.text and "delete /no/such" in terminal.text
-        apply(terminal, 3)
-        terminal.wait_for(lambda text: re.search(r"~ +3 Sub .* f16", text) is not None)
-        terminal.press("u")
-        at_rest(terminal, "as the file")
+    change(surgery, f":replay {log}", "enter", seen="3 edits: delete /embeddings/Add")
+    assert "1 of 4 edits do not fit" in surgery.text and "delete /no/such" in surgery.text
+    apply(surgery, 3)
+    surgery.wait_for(lambda text: re.search(r"~ +3 Sub .* f16", text) is not None)
+    surgery.press("u")
+    at_rest(surgery, "as the file")
 
 
 def test_bodies_and_functions_are_edited_by_keys(tmp_path: Path) -> None:
@@ -437,18 +435,17 @@ def test_unsaved_edits_survive_a_kill(encoder: Path, columns: int, rows: int) ->
         terminal.wait_for(lambda text: "as the file" in text and re.search(r" 1 Add", text) is not None)
 
 
-def test_extracting_a_part_that_runs(encoder: Path, tmp_path: Path) -> None:
+def test_extracting_a_part_that_runs(surgery: Terminal, tmp_path: Path) -> None:
     from layerwise._tool.backends.onnxrt.runner import open_onnxrt
     from layerwise._tool.backends.runner import Loadable
     from layerwise._tool.backends.specs import RunnerSpec
 
     out = tmp_path / "part.onnx"
-    with opened(encoder, 80, 24) as terminal:
-        terminal.press(":goto /pooler/activation/Tanh", "enter")
-        change(terminal, "x", "f", seen="2 edits: set outputs to logits")
-        apply(terminal, 2)
-        terminal.press(f":write {out}", "enter")
-        terminal.wait_for("written to part.onnx")
+    surgery.press(":goto /pooler/activation/Tanh", "enter")
+    change(surgery, "x", "f", seen="2 edits: set outputs to logits")
+    apply(surgery, 2)
+    surgery.press(f":write {out}", "enter")
+    surgery.wait_for("written to part.onnx")
     assert [op for op, _ in nodes(out)] == ["MatMul", "Add", "Identity"]
     feed = {"/pooler/activation/Tanh_output_0": np.ones((1, 128), np.float32)}
     part = Loadable(data=out.read_bytes(), folder=tmp_path)
