@@ -4,13 +4,15 @@ import gc
 import os
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.abc import MetaPathFinder
 from itertools import count
 from pathlib import Path
-from shutil import disk_usage
+from shutil import disk_usage, rmtree
 from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
@@ -143,7 +145,11 @@ def pytest_collection_finish() -> None:
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterator[Path]]:
     """New folders, in memory where there is some; mktemp would list all that there are for each of thousands."""
     if SHARED_MEMORY.is_dir() and disk_usage(SHARED_MEMORY).free > 4 << 30:
-        with TemporaryDirectory(prefix="homes", dir=SHARED_MEMORY, ignore_cleanup_errors=True) as folder:
+        for left in SHARED_MEMORY.glob("layerwise-tests-*"):  # by a run that was killed
+            with suppress(FileNotFoundError):  # another process of this run removes it
+                if time.time() - left.lstat().st_mtime > 24 * 3600:
+                    rmtree(left, ignore_errors=True)
+        with TemporaryDirectory(prefix="layerwise-tests-", dir=SHARED_MEMORY, ignore_cleanup_errors=True) as folder:
             yield (Path(folder, str(number)) for number in count())
     else:
         root = tmp_path_factory.mktemp("homes")
