@@ -4,18 +4,23 @@ import gc
 import os
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.abc import MetaPathFinder
 from itertools import count
 from pathlib import Path
+from shutil import disk_usage, rmtree
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+SHARED_MEMORY = Path("/dev/shm")  # its files cost a third of those on a disk
 INSTALLED = str(ROOT / ".editable")  # what an editable install puts on the path
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # for tests that import onnxruntime before ours
 sys.path[:0] = [str(ROOT / "tests"), INSTALLED]
@@ -66,6 +71,7 @@ def markers_of(path: Path) -> tuple[str, ...]:
 _SHARED = re.compile(r'scope="(?:module|session)"|\bbig_home\b')
 _TOGETHER = {
     "scripts on the fake TensorRT": re.compile(r"\bin_fake\b"),
+    "command lines on the fake TensorRT": re.compile(r"\blayerwise_on_fake\b"),
     "ONNX's node tests": re.compile(r"\bnode_(?:cases|test_models)\b"),
 }
 
@@ -128,15 +134,26 @@ def _forks(path: Path) -> bool:
 
 def pytest_collection_finish() -> None:
     """What is imported and collected stays: the collector and forks need not look at it again."""
+    from support.huge_pages import collapse
+
     gc.collect()
     gc.freeze()
+    collapse()
 
 
 @pytest.fixture(scope="session")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """New folders; mktemp would list all that there are for each of thousands."""
-    root = tmp_path_factory.mktemp("homes")
-    return (root / str(number) for number in count())
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterator[Path]]:
+    """New folders, in memory where there is some; mktemp would list all that there are for each of thousands."""
+    if SHARED_MEMORY.is_dir() and disk_usage(SHARED_MEMORY).free > 4 << 30:
+        for left in SHARED_MEMORY.glob("layerwise-tests-*"):  # by a run that was killed
+            with suppress(FileNotFoundError):  # another process of this run removes it
+                if time.time() - left.lstat().st_mtime > 24 * 3600:
+                    rmtree(left, ignore_errors=True)
+        with TemporaryDirectory(prefix="layerwise-tests-", dir=SHARED_MEMORY, ignore_cleanup_errors=True) as folder:
+            yield (Path(folder, str(number)) for number in count())
+    else:
+        root = tmp_path_factory.mktemp("homes")
+        yield (root / str(number) for number in count())
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import resource
+import runpy
 import select
 import signal
 import socket
@@ -21,7 +22,7 @@ import tempfile
 import termios
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -75,11 +76,13 @@ def start(
     before: str = "", limits: Mapping[int, int] | None = None, uid: int = 0, gone: bool = False,
     program: str = "layerwise",
 ) -> Forked:  # fmt: skip
-    """Run `layerwise WORDS`, or the real Polygraphy, on three descriptors.
+    """Run `layerwise WORDS`, or another of the programs, on three descriptors.
 
     terminal: not empty: they are a terminal, which it gets for its own; HANGUP_OFF ignores SIGHUP, as nohup does.
     before: what the program does to itself first, as text of Python. limits: of resource.setrlimit, soft and hard.
     uid: not 0: the user to become, which only root can. gone: `cwd` is removed once the program stands in it.
+    program: "layerwise"; "layerwise 10" or "layerwise 11", with that version of the fake TensorRT imported;
+    "polygraphy"; "script": the first word is a Python script, which finds neither imported; "writers": support.writers.
     """
     asked = socket.socket(socket.AF_UNIX)
     asked.connect(_address(program))
@@ -109,6 +112,8 @@ def _address(program: str) -> str:
     address = f"{folder.name}/socket"
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("LAYERWISE_", "TEXTUAL"))}
     environment["LC_ALL"] = "C.UTF-8"
+    if " " in program:
+        environment |= {"LAYERWISE_FAKE_TRT": program.split()[1], "PYTHONPATH": str(ROOT / "tests" / "trt" / "fake")}
     server = subprocess.Popen(
         [sys.executable, __file__, address, program],
         stdin=subprocess.PIPE,
@@ -139,6 +144,7 @@ def serve(address: str) -> None:
     waiting.listen()
     Path(address + ".new").rename(address)
     gc.freeze()
+    collapse()
     programs: dict[int, tuple[int, socket.socket]] = {}  # of each pidfd: process id, and who asked
     poller = select.poll()
     poller.register(0, select.POLLIN)
@@ -197,12 +203,11 @@ def _become(order: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     if order["terminal"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         signal.signal(signal.SIGHUP, signal.SIG_IGN if order["terminal"] == HANGUP_OFF else signal.SIG_DFL)
-    supervise.start_worker = ForkedWorker  # type: ignore[attr-defined]
     os.chdir(str(order["cwd"]))
     os.environ.clear()
     os.environ.update(order["env"])
     sys.path[:] = [str(order["cwd"]), *os.environ.get("PYTHONPATH", "").split(os.pathsep), *SITE]
-    sys.argv = [PROGRAM, *order["words"]]
+    sys.argv = order["words"] if PROGRAM == "script" else [PROGRAM.split()[0], *order["words"]]
     _open_streams()
     exec(order["before"], {})
     _confine(order)
@@ -249,18 +254,49 @@ def _run() -> NoReturn:
         os._exit(code)
 
 
-if __name__ == "__main__":
-    SITE = [entry for entry in sys.path if "packages" in entry or "/lib/python" in entry or entry.endswith(".zip")]
-    sys.path[:0] = [str(ROOT / ".editable"), str(ROOT / "tests")]
+def _run_script() -> int:
+    """What `python SCRIPT …` does."""
+    sys.path[0] = str(Path(sys.argv[0]).parent)
+    runpy.run_path(sys.argv[0], run_name="__main__")
+    return 0
+
+
+def _import() -> Callable[[], int | None]:
+    """Import what the forks of PROGRAM share; what each of them calls."""
+    if PROGRAM == "script":
+        for library in ("numpy", "onnx", "onnx_graphsurgeon"):
+            importlib.import_module(library)
+        return _run_script
+    if " " in PROGRAM:
+        importlib.import_module("cuda.bindings.runtime")
+        importlib.import_module("tensorrt")._forward.real()
     from support.forked import ForkedWorker
 
     from layerwise._tool.backends.jobs.processes import supervise
 
-    PROGRAM = sys.argv[2]
-    if PROGRAM == "polygraphy":
-        from support.every_tool import main
-    else:
-        from layerwise._tool.tui.__main__ import main
+    supervise.start_worker = ForkedWorker  # type: ignore[attr-defined]
+    if PROGRAM == "writers":
+        from support import jobs, writers
 
-        importlib.import_module("support.everything")
+        assert jobs
+        return writers.main
+    if PROGRAM == "polygraphy":
+        from support.every_tool import main as polygraphy
+
+        return polygraphy
+    from layerwise._tool.tui.__main__ import main as layerwise
+
+    importlib.import_module("support.everything")
+    return layerwise
+
+
+if __name__ == "__main__":
+    SITE = [entry for entry in sys.path if "packages" in entry or "/lib/python" in entry or entry.endswith(".zip")]
+    sys.path[:0] = [str(ROOT / ".editable"), str(ROOT / "tests")]
+    from support.huge_pages import collapse, reserve
+
+    reserve()
+    PROGRAM = sys.argv[2]
+    main = _import()
+    gc.collect()
     serve(sys.argv[1])

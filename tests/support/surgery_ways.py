@@ -1,7 +1,5 @@
 """A change of a model made three ways: by keys in the real app, by the command line, by the script that it exports."""
 
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +10,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from numpy.typing import NDArray
-from support.cli import layerwise
+from support.cli import layerwise, run_script
 from support.edit_models import described
 from support.surgery_families import Family, Step
 from support.terminal import Terminal, app
@@ -79,7 +77,7 @@ def by_command(words: tuple[str, ...], base: Path | None, out: Path) -> Path:
 def by_script(script: Path, base: Path, out: Path) -> Path:
     """Run an exported script, which knows nothing of layerwise."""
     assert "layerwise" not in script.read_text().replace(str(base.parent), "")
-    done = subprocess.run([sys.executable, script, base, out], capture_output=True, text=True, check=False)
+    done = run_script(script, base, out)
     assert done.returncode == 0, done.stderr
     return out
 

@@ -1,8 +1,10 @@
 """All that writes a file or a folder for the user, and dying at one line of it."""
 
+import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +12,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
+from support.cli import Done, fork_of
 
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.filesystem import temporary
@@ -125,54 +128,104 @@ def forked(work: Callable[[], int]) -> int:
 
 def lines_of(way: str, system: str, path: Path) -> int:
     """How many lines a way of writing runs."""
-    read_end, write_end = os.pipe()
-
-    def work() -> int:
-        limit_system(system)
-        with Lines() as lines:
-            WAYS[way][1](path)
-        os.write(write_end, str(lines.count).encode())
-        return 0
-
-    assert forked(work) == 0
-    os.close(write_end)
-    count = int(os.read(read_end, 20))
-    os.close(read_end)
-    return count
+    return int(_aside("count", way=way, system=system, path=str(path)).stdout)
 
 
 def write(way: str, system: str, path: Path, last: int = -1) -> int:
-    """Write in a fork that dies at line `last`; 0, or -9."""
-
-    def work() -> int:
-        temporary._swept.clear()  # as in a process that begins
-        limit_system(system)
-        with Lines(last):
-            WAYS[way][1](path)
-        return 0
-
-    return forked(work)
+    """Write in a process that dies at line `last`; 0, or -9."""
+    return _aside("write", way=way, system=system, path=str(path), last=last).returncode
 
 
 def write_swept(way: str, path: Path, folders: Sequence[Path], every: int, first: int) -> int:
-    """Write in a fork beside which others sweep `folders`, before line `first` and every so many lines after it."""
+    """Write in a process beside which others sweep `folders`, before line `first` and every so many lines after it."""
+    swept = [str(folder) for folder in folders]
+    return _aside("swept", way=way, path=str(path), folders=swept, every=every, first=first).returncode
 
+
+def lose_job(params: dict[str, object]) -> int:
+    """Run the job that writes in a process that dies as soon as its worker is dead; -9."""
+    return _aside("lose", params=params).returncode
+
+
+def sweep_in_a_fork(path: Path) -> bool:
+    """Whether a temporary folder beside `path` outlives a sweep by a fork of who has made it, and not its end."""
+    return _aside("survive", path=str(path)).returncode == 0
+
+
+# ── in a process of its own ──
+
+
+def _aside(what: str, **arguments: object) -> Done:
+    """Do one of `_DONE` in a fork of a process with one thread: in one of this process a lock of another thread would
+    stay taken for ever."""
+    done = fork_of("writers", (what, json.dumps(arguments)), Path.cwd())
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done
+
+
+def _count(way: str, system: str, path: str) -> int:
+    limit_system(system)
+    with Lines() as lines:
+        WAYS[way][1](Path(path))
+    print(lines.count)
+    return 0
+
+
+def _write(way: str, system: str, path: str, last: int) -> int:
+    limit_system(system)
+    with Lines(last):
+        WAYS[way][1](Path(path))
+    return 0
+
+
+def _write_swept(way: str, path: str, folders: list[str], every: int, first: int) -> int:
     def others(number: int) -> None:
         if number % every == first:
             sys.settrace(None)
             for folder in folders:
-                temporary.sweep(folder)
+                temporary.sweep(Path(folder))
             sys.settrace(lines._enter)
 
     lines = Lines(before=others)
+    with lines:
+        WAYS[way][1](Path(path))
+    return 0
 
-    def work() -> int:
-        temporary._swept.clear()
-        with lines:
-            WAYS[way][1](path)
+
+def _lose(params: dict[str, object]) -> int:
+    from support.forked import ForkedWorker
+    from support.jobs import run
+
+    from layerwise._tool.backends.jobs.processes.control import WorkerProcess
+    from layerwise._tool.backends.jobs.workspace.store import Workspace
+
+    def bury(worker: WorkerProcess) -> int:
+        WorkerProcess.bury(worker)
+        os.kill(os.getpid(), signal.SIGKILL)
         return 0
 
-    return forked(work)
+    ForkedWorker.bury = bury  # type: ignore[method-assign]
+    run(Workspace(), "write", params)
+    return 0
+
+
+def _survive(path: str) -> int:
+    folder = temporary.TemporaryFolder(Path(path))
+    swept = forked(lambda: temporary.sweep(Path(path).parent) or 0)  # type: ignore[func-returns-value]
+    stayed = folder.path.is_dir()
+    folder.discard()
+    return int(swept or not stayed or folder.path.exists())
+
+
+_DONE: dict[str, Callable[..., int]] = {
+    "count": _count, "write": _write, "swept": _write_swept, "lose": _lose, "survive": _survive,
+}  # fmt: skip
+
+
+def main() -> int:
+    """What the words of this process ask for."""
+    tempfile.tempdir = None
+    return _DONE[sys.argv[1]](**json.loads(sys.argv[2]))
 
 
 def kill_points(count: int, least: int, seed: int) -> list[int]:

@@ -46,6 +46,28 @@ def terminal(encoder: Path) -> Iterator[Terminal]:
         yield terminal
 
 
+@pytest.fixture(scope="module")
+def shared(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    home = tmp_path_factory.mktemp("home")
+    places = {"LAYERWISE_HOME": str(home), "LAYERWISE_LEASES": str(home / "leases")}
+    with opened(encoder, *SIZES[0], env=places) as terminal:
+        yield terminal
+
+
+@pytest.fixture
+def surgery(shared: Terminal) -> Iterator[Terminal]:
+    """One app for tests that each leave nothing but edits, which are undone, and a change on view."""
+    yield shared
+    shared.press("escape")
+    shared.wait_for(lambda text: "enter applies" not in text)
+    shared.until_silent()
+    while "as the file" not in shared.text:
+        shared.press("u")
+        shared.until_silent()
+    shared.press("g")
+    shared.wait_for(lambda text: re.search(r"▌ +0 Gather", text) is not None)
+
+
 def opened(model: Path, columns: int = 120, rows: int = 40, **more: object) -> Terminal:
     """The app on `model`, in Surgery, with its structure read."""
     terminal = app(model, columns=columns, rows=rows, **more)
@@ -77,23 +99,23 @@ def nodes(path: Path) -> list[tuple[str, str]]:
     return [(node.op_type, node.name) for node in onnx.load(path, load_external_data=False).graph.node]
 
 
-def test_a_change_is_seen_before_it_is_made_and_undone(terminal: Terminal) -> None:
-    terminal.press("j" * 3)
-    change(terminal, "d")
-    assert "delete /embeddings/LayerNorm/Sub" in terminal.text
-    assert re.search(r"▌ - +3 Sub", terminal.text) and re.search(r"~ +4 Pow", terminal.text)
-    assert "2 of 2 outputs" in terminal.text and "accept it" in terminal.text
-    terminal.press("escape")
-    at_rest(terminal, "as the file")
-    assert re.search(r"▌ +3 Sub", terminal.text)
-    change(terminal, "d")
-    apply(terminal, 1)
-    assert not re.search(r" 3 Sub", terminal.text) and "1 edit, not written" in terminal.text
-    terminal.press("u")
-    at_rest(terminal, "as the file")
-    terminal.press("\x12")
-    terminal.wait_for("1 edit, not written")
-    assert not re.search(r" 3 Sub", terminal.text)
+def test_a_change_is_seen_before_it_is_made_and_undone(surgery: Terminal) -> None:
+    surgery.press("j" * 3)
+    change(surgery, "d")
+    assert "delete /embeddings/LayerNorm/Sub" in surgery.text
+    assert re.search(r"▌ - +3 Sub", surgery.text) and re.search(r"~ +4 Pow", surgery.text)
+    assert "2 of 2 outputs" in surgery.text and "accept it" in surgery.text
+    surgery.press("escape")
+    at_rest(surgery, "as the file")
+    assert re.search(r"▌ +3 Sub", surgery.text)
+    change(surgery, "d")
+    apply(surgery, 1)
+    assert not re.search(r" 3 Sub", surgery.text) and "1 edit, not written" in surgery.text
+    surgery.press("u")
+    at_rest(surgery, "as the file")
+    surgery.press("\x12")
+    surgery.wait_for("1 edit, not written")
+    assert not re.search(r" 3 Sub", surgery.text)
 
 
 def test_the_mode_is_in_the_title_and_the_footer_and_other_screens_keep_their_keys(terminal: Terminal) -> None:
@@ -154,26 +176,26 @@ def test_again_on_other_nodes_and_on_all_marked_ones(terminal: Terminal) -> None
     terminal.wait_for(" 5 edits")
 
 
-def test_undo_with_the_cursor_on_a_new_node(terminal: Terminal) -> None:
-    terminal.press("j")
-    change(terminal, "i", "Abs", "enter", seen="insert Abs")
-    apply(terminal, 1)
-    assert re.search(r"▌ \+ +411 Abs", terminal.text)
-    terminal.press("u")
-    at_rest(terminal, "as the file")
-    assert re.search(r"▌ +2 ReduceMean", terminal.text)
-    change(terminal, "d", seen="delete /embeddings/LayerNorm/ReduceMean")
+def test_undo_with_the_cursor_on_a_new_node(surgery: Terminal) -> None:
+    surgery.press("j")
+    change(surgery, "i", "Abs", "enter", seen="insert Abs")
+    apply(surgery, 1)
+    assert re.search(r"▌ \+ +411 Abs", surgery.text)
+    surgery.press("u")
+    at_rest(surgery, "as the file")
+    assert re.search(r"▌ +2 ReduceMean", surgery.text)
+    change(surgery, "d", seen="delete /embeddings/LayerNorm/ReduceMean")
 
 
-def test_any_other_edit_is_picked_and_typed(terminal: Terminal) -> None:
-    terminal.press("e", "bypass", "enter")
-    terminal.wait_for(":edit bypass")
-    change(terminal, "ops=Tanh", "enter", seen="bypass all Tanh")
-    assert "-1  Tanh /pooler/activation/Tanh" in terminal.text
-    apply(terminal, 1)
+def test_any_other_edit_is_picked_and_typed(surgery: Terminal) -> None:
+    surgery.press("e", "bypass", "enter")
+    surgery.wait_for(":edit bypass")
+    change(surgery, "ops=Tanh", "enter", seen="bypass all Tanh")
+    assert "-1  Tanh /pooler/activation/Tanh" in surgery.text
+    apply(surgery, 1)
 
 
-def test_what_does_not_fit_is_said_and_nothing_changes(terminal: Terminal) -> None:
+def test_what_does_not_fit_is_said_and_nothing_changes(surgery: Terminal) -> None:
     for keys, told in (
         (("c", "nothing", "enter"), "write NAME=VALUE"),
         ((":delete /no/such", "enter"), "there is no node /no/such"),
@@ -182,9 +204,9 @@ def test_what_does_not_fit_is_said_and_nothing_changes(terminal: Terminal) -> No
         (("u",), "nothing to undo"),
         ((":replay /no/such.json", "enter"), "No such file"),
     ):
-        terminal.press(*keys)
-        terminal.wait_for(told)
-        at_rest(terminal, "as the file")
+        surgery.press(*keys)
+        surgery.wait_for(told)
+        at_rest(surgery, "as the file")
 
 
 def test_an_edit_by_name_is_shown_while_the_filter_leaves_no_row(terminal: Terminal) -> None:
@@ -196,22 +218,22 @@ def test_an_edit_by_name_is_shown_while_the_filter_leaves_no_row(terminal: Termi
     at_rest(terminal, "as the file")
 
 
-def test_a_broken_result_is_said_and_can_be_kept(terminal: Terminal) -> None:
-    change(terminal, "d", seen="delete /embeddings/word/Gather")
-    assert "broken:" in terminal.text
-    apply(terminal, 1)
+def test_a_broken_result_is_said_and_can_be_kept(surgery: Terminal) -> None:
+    change(surgery, "d", seen="delete /embeddings/word/Gather")
+    assert "broken:" in surgery.text
+    apply(surgery, 1)
 
 
-def test_names_are_completed(terminal: Terminal) -> None:
-    terminal.press("i", "LayerN", "tab")
-    terminal.wait_for(":insert LayerNormalization")
-    terminal.press("\x15", "insert Add with classifier", "tab")
-    terminal.wait_for(":insert Add with /classifier/MatMul_output_0")
-    terminal.press("\x15", "delete /pooler/act", "tab")
-    terminal.wait_for(":delete /pooler/activation/Tanh")
-    terminal.press("\x15", "edit set-b", "tab")
-    terminal.wait_for(":edit set-batch")
-    terminal.press("escape")
+def test_names_are_completed(surgery: Terminal) -> None:
+    surgery.press("i", "LayerN", "tab")
+    surgery.wait_for(":insert LayerNormalization")
+    surgery.press("\x15", "insert Add with classifier", "tab")
+    surgery.wait_for(":insert Add with /classifier/MatMul_output_0")
+    surgery.press("\x15", "delete /pooler/act", "tab")
+    surgery.wait_for(":delete /pooler/activation/Tanh")
+    surgery.press("\x15", "edit set-b", "tab")
+    surgery.wait_for(":edit set-batch")
+    surgery.press("escape")
 
 
 def test_equal_layers_fold_to_one_row_that_opens(terminal: Terminal) -> None:
@@ -294,23 +316,22 @@ def test_two_models_stand_side_by_side(encoder: Path, tmp_path: Path) -> None:
         assert "411 equal" in terminal.text and "other.onnx" in terminal.text
 
 
-def test_writing_refuses_to_replace_a_file_unless_told(encoder: Path, tmp_path: Path) -> None:
+def test_writing_refuses_to_replace_a_file_unless_told(surgery: Terminal, encoder: Path, tmp_path: Path) -> None:
     out = tmp_path / "taken.onnx"
     out.write_text("mine")
-    with opened(encoder, 80, 24) as terminal:
-        terminal.press("j")
-        change(terminal, "d", seen="delete /embeddings/Add")
-        apply(terminal, 1)
-        terminal.press("W", str(out), "enter")
-        terminal.wait_for(":write! to replace it")
-        assert out.read_text() == "mine" and "not written" in terminal.text
-        terminal.press(f":write! {out}", "enter")
-        terminal.wait_for("written to taken.onnx")
-        assert ("Add", "/embeddings/Add") not in nodes(out) and len(nodes(out)) == 410
-        terminal.press(f":write! {encoder}", "enter")
-        terminal.wait_for("that is the open model")
-        terminal.press("u")
-        at_rest(terminal, "as the file")
+    surgery.press("j")
+    change(surgery, "d", seen="delete /embeddings/Add")
+    apply(surgery, 1)
+    surgery.press("W", str(out), "enter")
+    surgery.wait_for(":write! to replace it")
+    assert out.read_text() == "mine" and "not written" in surgery.text
+    surgery.press(f":write! {out}", "enter")
+    surgery.wait_for("written to taken.onnx")
+    assert ("Add", "/embeddings/Add") not in nodes(out) and len(nodes(out)) == 410
+    surgery.press(f":write! {encoder}", "enter")
+    surgery.wait_for("that is the open model")
+    surgery.press("u")
+    at_rest(surgery, "as the file")
 
 
 def test_log_script_and_replay(encoder: Path, tmp_path: Path) -> None:
@@ -333,7 +354,7 @@ def test_log_script_and_replay(encoder: Path, tmp_path: Path) -> None:
     assert ("Add", "/embeddings/Add") not in nodes(out)
 
 
-def test_replay_makes_what_fits_of_a_log_that_needs_an_engine(encoder: Path, tmp_path: Path) -> None:
+def test_replay_makes_what_fits_of_a_log_that_needs_an_engine(surgery: Terminal, tmp_path: Path) -> None:
     log = tmp_path / "log.json"
     log.write_bytes(
         edits_to_json([
@@ -342,13 +363,12 @@ def test_replay_makes_what_fits_of_a_log_that_needs_an_engine(encoder: Path, tmp
             RenameNode(node="/embeddings/LayerNorm/Sqrt", to="root"),
         ])
     )  # fmt: skip
-    with opened(encoder, 80, 24) as terminal:
-        change(terminal, f":replay {log}", "enter", seen="3 edits: delete /embeddings/Add")
-        assert "1 of 4 edits do not fit" in terminal.text and "delete /no/such" in terminal.text
-        apply(terminal, 3)
-        terminal.wait_for(lambda text: re.search(r"~ +3 Sub .* f16", text) is not None)
-        terminal.press("u")
-        at_rest(terminal, "as the file")
+    change(surgery, f":replay {log}", "enter", seen="3 edits: delete /embeddings/Add")
+    assert "1 of 4 edits do not fit" in surgery.text and "delete /no/such" in surgery.text
+    apply(surgery, 3)
+    surgery.wait_for(lambda text: re.search(r"~ +3 Sub .* f16", text) is not None)
+    surgery.press("u")
+    at_rest(surgery, "as the file")
 
 
 def test_bodies_and_functions_are_edited_by_keys(tmp_path: Path) -> None:
@@ -415,18 +435,17 @@ def test_unsaved_edits_survive_a_kill(encoder: Path, columns: int, rows: int) ->
         terminal.wait_for(lambda text: "as the file" in text and re.search(r" 1 Add", text) is not None)
 
 
-def test_extracting_a_part_that_runs(encoder: Path, tmp_path: Path) -> None:
+def test_extracting_a_part_that_runs(surgery: Terminal, tmp_path: Path) -> None:
     from layerwise._tool.backends.onnxrt.runner import open_onnxrt
     from layerwise._tool.backends.runner import Loadable
     from layerwise._tool.backends.specs import RunnerSpec
 
     out = tmp_path / "part.onnx"
-    with opened(encoder, 80, 24) as terminal:
-        terminal.press(":goto /pooler/activation/Tanh", "enter")
-        change(terminal, "x", "f", seen="2 edits: set outputs to logits")
-        apply(terminal, 2)
-        terminal.press(f":write {out}", "enter")
-        terminal.wait_for("written to part.onnx")
+    surgery.press(":goto /pooler/activation/Tanh", "enter")
+    change(surgery, "x", "f", seen="2 edits: set outputs to logits")
+    apply(surgery, 2)
+    surgery.press(f":write {out}", "enter")
+    surgery.wait_for("written to part.onnx")
     assert [op for op, _ in nodes(out)] == ["MatMul", "Add", "Identity"]
     feed = {"/pooler/activation/Tanh_output_0": np.ones((1, 128), np.float32)}
     part = Loadable(data=out.read_bytes(), folder=tmp_path)

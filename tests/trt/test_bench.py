@@ -1,13 +1,12 @@
 """`layerwise bench` on TensorRT: trtexec's command lines on the fake of both versions, and on the real bindings."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import onnx
 import pytest
 from support.bench import chain_pair
+from support.cli import layerwise_on_fake
 
 from layerwise._tool.backends.bench.trtexec_files import read_profile, read_times
 from layerwise._tool.debugtools.bench.profile_child import ModelNode, Origins
@@ -25,8 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def bench(folder: Path, environment: dict[str, str], *words: str, code: int = 0) -> dict[str, object]:
-    command = [sys.executable, "-m", "layerwise", "bench", *words, *QUICK, "--json"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = layerwise_on_fake("bench", *words, *QUICK, "--json", cwd=folder, env=environment)
     assert done.returncode == code, done.stdout + done.stderr
     found: dict[str, object] = json.loads(done.stdout)
     return found
@@ -99,9 +97,7 @@ def test_fp32_and_fp16_are_built_saved_and_compared(folder: Path, fake_trt: dict
         build = ["--onnx=chain.onnx", "--shapes=x:1x8", *kind, f"--saveEngine={name}.plan", "--buildOnly"]
         bench(folder, fake_trt, *build)
         bench(folder, fake_trt, f"--loadEngine={name}.plan", "-o", f"result-{name}.json")
-    found = subprocess.run(
-        [sys.executable, "-m", "layerwise", "bench", "result-fp16.json", "--against", "result-fp32.json"],
-        cwd=folder, env=fake_trt, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    words = ("bench", "result-fp16.json", "--against", "result-fp32.json")
+    found = layerwise_on_fake(*words, cwd=folder, env=fake_trt)
     assert found.returncode == 0, found.stdout + found.stderr
     assert "trt against result-fp32.json (trt): " in found.stdout or "% of the median latency" in found.stdout

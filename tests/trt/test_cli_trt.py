@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from support.cli import Done, layerwise
+from support.cli import Done, layerwise_on_fake
 
 OPERATORS = ("Abs", "Neg", "Tanh", "Softplus", "Exp", "Sigmoid")
 BAD = {"layers": ["softplus*"], "probability": 1.0, "scale": 3.0}
@@ -28,7 +28,7 @@ def go(fake_trt: dict[str, str], tmp_path: Path) -> Callable[..., Done]:
 
     def run(*words: str, **faults: object) -> Done:
         injected = {"LAYERWISE_FAKE_TRT_FAULTS": json.dumps(faults)}
-        return layerwise(*words, cwd=tmp_path, env={**fake_trt, **injected})
+        return layerwise_on_fake(*words, cwd=tmp_path, env={**fake_trt, **injected})
 
     return run
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import helper
-from support.cli import Done, layerwise
+from support.cli import Done, layerwise, layerwise_on_fake
 from trt.zygote import Zygote
 
 from layerwise._tool.tui.cli.debug.build import fill_build, to_builds
@@ -281,7 +281,7 @@ print(len(list(Path("polygraphy_artifacts/good").glob("t_*.json"))), Path("polyg
 def go(fake_trt: dict[str, str], folder: Path) -> Callable[..., Done]:
     def program(*words: str, **more: object) -> Done:
         environment = {**fake_trt, "LAYERWISE_HOME": str(folder / "home"), "LAYERWISE_FAKE_TRT_FAULTS": json.dumps(BAD)}
-        return layerwise(*words, cwd=folder, env=environment, **more)
+        return layerwise_on_fake(*words, cwd=folder, env=environment, **more)
 
     return program
 

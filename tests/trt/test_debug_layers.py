@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import helper
-from support.cli import Done, layerwise
+from support.cli import Done, layerwise, layerwise_on_fake
 
 OPERATORS = ("Abs", "Neg", "Tanh", "Softplus", "Exp", "Sigmoid")
 SAME = re.compile(r"(Selecting .*|(?:PASSED|FAILED) \| Iteration \d+|Finished \d+ iteration.*|Could not find .*"
@@ -95,6 +95,8 @@ def test_what_cannot_be_marked_is_refused(
     folder: Path, fake_trt: dict[str, str], words: tuple[str, ...], reason: str
 ) -> None:
     environment = {**fake_trt, "LAYERWISE_HOME": str(folder / "home")}
-    done = layerwise("debug", "precision", "c.onnx", *words, "--check", "true", cwd=folder / "ours", env=environment)
+    done = layerwise_on_fake(
+        "debug", "precision", "c.onnx", *words, "--check", "true", cwd=folder / "ours", env=environment
+    )
     assert done.returncode in (1, 2) and reason in done.stdout + done.stderr
     assert "Traceback" not in done.stderr and not list((folder / "ours").glob("*.engine"))

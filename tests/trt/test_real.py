@@ -11,13 +11,14 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.cli import Done, layerwise
+from support.cli import Done, layerwise, layerwise_on_fake
 from trt.conftest import fake_environment
 
 Go = Callable[..., Done]
@@ -79,10 +80,10 @@ def place(version: int, folder: Path) -> Path:
 
 @pytest.fixture
 def go(version: int, place: Path, workspace: Path) -> Go:
-    if not version:
-        importlib.import_module("tensorrt")
-    env = {**os.environ, **(fake_environment(version) if version else {})}
-    return lambda *words, **options: layerwise(*words, cwd=place, env=env, **options)
+    if version:
+        return partial(layerwise_on_fake, cwd=place, env={**os.environ, **fake_environment(version)})
+    importlib.import_module("tensorrt")
+    return partial(layerwise, cwd=place, env=os.environ)
 
 
 def passed(done: Done) -> Done:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.cli import layerwise
+from support.cli import layerwise_on_fake
 from trt.backend_model import SETUP
 from trt.zygote import Zygote
 
@@ -201,11 +201,11 @@ def test_a_search_for_what_changes_from_build_to_build_always_builds(
     fake_trt: dict[str, str], trt_version: int, run: Callable[[str], list[str]], tmp_path: Path
 ) -> None:
     run('scaled("m.onnx")')
-    done = layerwise(
+    done = layerwise_on_fake(
         "debug", "build", "m.onnx", "--reuse-engine", "--until", "2", "--check", "true", cwd=tmp_path, env=fake_trt
     )
     assert done.returncode == 2 and "every engine is built" in done.stderr
-    both = layerwise("run", "m.onnx", "--trt", "--reuse-engine", "--fresh-engine", cwd=tmp_path, env=fake_trt)
+    both = layerwise_on_fake("run", "m.onnx", "--trt", "--reuse-engine", "--fresh-engine", cwd=tmp_path, env=fake_trt)
     assert both.returncode == 2 and "exclude each other" in both.stderr
     said = run("""
 from layerwise._tool.debugtools.search.spec import DebugSpec

@@ -3,6 +3,7 @@
 Reads one JSON object per line, {"source", "cwd", "environment"}, and answers one, {"code", "out", "err"}.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from pathlib import Path
 from typing import Any, TextIO
 
 
@@ -71,9 +73,16 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
+    sys.path.append(str(Path(__file__).parents[1]))
+    from support.huge_pages import collapse, reserve
+
+    reserve()
     fakes = ["cuda.bindings.runtime", "tensorrt"] if "LAYERWISE_FAKE_TRT" in os.environ else []
     for module in (*fakes, "numpy", "onnx", "onnxruntime", *sys.argv[1:]):
         importlib.import_module(module)
     if fakes:
         sys.modules["tensorrt"]._forward.real()
+    gc.collect()
+    gc.freeze()
+    collapse()
     serve()

@@ -6,10 +6,18 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support import writers
 from support.forked import ForkedWorker
 from support.jobs import jobs_home, run
-from support.writers import SYSTEMS, WAYS, kill_points, lines_of, write, write_swept
+from support.writers import (
+    SYSTEMS,
+    WAYS,
+    kill_points,
+    lines_of,
+    lose_job,
+    sweep_in_a_fork,
+    write,
+    write_swept,
+)
 
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.processes import supervise
@@ -105,13 +113,7 @@ def test_live_and_copied_temporary_files_stay(place: Path) -> None:
 
 
 def test_a_surviving_fork_keeps_its_files(place: Path) -> None:
-    from layerwise._tool.backends.filesystem.temporary import TemporaryFolder, sweep
-
-    folder = TemporaryFolder(place / "out")
-    assert writers.forked(lambda: sweep(place) or 0) == 0  # type: ignore[func-returns-value]
-    assert folder.path.is_dir()
-    folder.discard()
-    assert not folder.path.exists()
+    assert sweep_in_a_fork(place / "out")
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -137,17 +139,14 @@ def test_a_jobs_temporary_files_are_removed_with_it(
 
 
 @pytest.mark.parametrize("sweeper", ["list", "retry", "prune"])
-def test_leftovers_of_a_lost_job_are_removed(
-    jobs_home: Workspace, place: Path, sweeper: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_leftovers_of_a_lost_job_are_removed(jobs_home: Workspace, place: Path, sweeper: str) -> None:
     """Worker and supervisor die together."""
-    monkeypatch.setattr(supervise, "start_worker", ForkedWorker)
     before = names(place)
     lines = lines_of("results", "no unnamed files", place / "out.json")
     remove(place / "out.json")
     for last in kill_points(lines, 8, seed=1):
         params = {"way": "results", "system": "no unnamed files", "path": str(place / "out.json"), "last": last}
-        assert writers.forked(lambda: _lose(jobs_home, params)) == -9  # noqa: B023
+        assert lose_job(params) == -9
         (number,) = jobs_home.ids()
         if sweeper == "list":
             jobs_home.list_jobs()
@@ -159,20 +158,6 @@ def test_leftovers_of_a_lost_job_are_removed(
         prune(jobs_home)
         assert names(place) - {"place/out.json"} == before
         remove(place / "out.json")
-
-
-def _lose(home: Workspace, params: dict[str, object]) -> int:
-    """Run the job in this process, which dies as soon as the worker is dead."""
-    monkeyed = supervise.WorkerProcess.bury
-
-    def bury(worker: supervise.WorkerProcess) -> int:
-        monkeyed(worker)
-        os.kill(os.getpid(), 9)
-        return 0
-
-    ForkedWorker.bury = bury  # type: ignore[method-assign]
-    run(home, "write", params)
-    return 0
 
 
 def test_spilled_tensors_of_a_killed_comparison_are_removed(

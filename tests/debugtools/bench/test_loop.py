@@ -46,8 +46,8 @@ class Counting:
         return {}
 
 
-@given(iterations=st.integers(1, 200), warm_ups=st.integers(0, 20), streams=st.integers(1, 4))
-@settings(max_examples=30, deadline=None)
+@given(iterations=st.integers(1, 50), warm_ups=st.integers(0, 20), streams=st.integers(1, 4))
+@settings(max_examples=12, deadline=None)
 def test_every_run_is_counted_once_as_warm_up_or_as_measured(iterations: int, warm_ups: int, streams: int) -> None:
     timed = [Counting() for _ in range(streams)]
     found = measure(timed, BenchPlan(warm_up=0, warm_up_runs=warm_ups, duration=0, iterations=iterations))

@@ -2,8 +2,6 @@
 
 import base64
 import io
-import subprocess
-import sys
 import typing
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from support.cli import run_script
 from support.edit_models import described, varied_model
 
 from layerwise._tool.backends.model.file import ModelFile
@@ -135,8 +134,7 @@ def test_the_script_keeps_weights_captured_by_bodies(edits: list[dict[str, Any]]
 def assert_scripted(before: Structure, steps: list[tuple[Edit, Structure]], path: Path, tmp_path: Path) -> None:
     """The script of the steps makes the model in new.onnx."""
     export_script(before, steps, tmp_path / "edits.py", is_new=False)
-    words = [sys.executable, tmp_path / "edits.py", path, tmp_path / "scripted.onnx"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run_script(tmp_path / "edits.py", path, tmp_path / "scripted.onnx")
     assert done.returncode == 0, done.stderr
     ours, theirs = (described(onnx.load(tmp_path / name)) for name in ("new.onnx", "scripted.onnx"))
     for key, value in ours["graph"].items():

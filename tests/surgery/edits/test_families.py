@@ -1,7 +1,5 @@
 """The nine kinds of onnx-graphsurgeon's examples, by command line and by the exported script, give the same model."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +10,7 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
-from support.cli import layerwise
+from support.cli import layerwise, run_script
 from support.edit_models import described
 
 Array = NDArray[np.float32]
@@ -151,8 +149,7 @@ def test_command_line_and_script_make_the_same_model(name: str, tmp_path: Path) 
     session = onnxruntime.InferenceSession(tmp_path / "new.onnx", providers=["CPUExecutionProvider"])
     np.testing.assert_allclose(session.run(None, {family.feed: x})[0], family.expected(x), rtol=1e-6)
 
-    script = [sys.executable, "edits.py", *map(str, base), "scripted.onnx"]
-    ran = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, check=False)
+    ran = run_script("edits.py", *base, "scripted.onnx", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     text = (tmp_path / "edits.py").read_text()
     assert "layerwise" not in text

@@ -13,6 +13,7 @@ import onnx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.cli import run_script
 from support.edit_models import described, varied_model
 from support.random_edits import draw_edit
 
@@ -110,7 +111,7 @@ def test_the_script_makes_the_identical_model(model: Path, tmp_path: Path, seed:
     for edit, _ in steps:
         history.do(edit)
     history.export_script(script)
-    done = subprocess.run([sys.executable, script, model, out], capture_output=True, text=True, check=False)
+    done = run_script(script, model, out)
     assert done.returncode == 0, f"{done.stderr}\n{script.read_text()}"
     assert_same(out, settled(before, steps[-1][1]), tmp_path, script)
 

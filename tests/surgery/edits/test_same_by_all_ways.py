@@ -1,12 +1,11 @@
 """The result of an edit depends only on the edit, not on earlier inference or on who applies it."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from support.cli import run_script
 from support.edit_models import described
 
 from layerwise._tool.backends.model.file import ModelFile
@@ -58,7 +57,7 @@ def test_a_script_does_not_confuse_an_unused_weight_with_a_folded_one(tmp_path: 
     made = edit.apply(before)
     assert "unread" not in made.initializers and len(made.nodes) == 3
     export_script(before, [(edit, made)], script, is_new=False)
-    subprocess.run([sys.executable, script, path, tmp_path / "scripted.onnx"], check=True)
+    assert run_script(script, path, tmp_path / "scripted.onnx").returncode == 0
     save(settled(before, made), tmp_path / "ours.onnx")
     assert described(onnx.load(tmp_path / "scripted.onnx")) == described(onnx.load(tmp_path / "ours.onnx"))
 
@@ -69,6 +68,6 @@ def test_a_script_declares_the_inner_shapes_that_edits_declare(tmp_path: Path) -
     edit = edit_from({"edit": "infer-shapes"})
     made = edit.apply(before)
     export_script(before, [(edit, made)], script, is_new=False)
-    subprocess.run([sys.executable, script, path, tmp_path / "scripted.onnx"], check=True)
+    assert run_script(script, path, tmp_path / "scripted.onnx").returncode == 0
     inner = {value.name: value.type for value in onnx.load(tmp_path / "scripted.onnx").graph.value_info}
     assert inner == {name: value.type for name, value in made.values.items()} and "flat" in inner

@@ -1,7 +1,5 @@
 """Single edits: their effects, and their errors."""
 
-import subprocess
-import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.big_graph import chain_model
+from support.cli import run_script
 from support.edit_models import described, varied_model
 from support.views import graph_at
 
@@ -133,8 +132,7 @@ def test_nodes_with_equal_names_are_distinguished(tmp_path: Path) -> None:
         history.do(edit("set-op", nodes=[label], op="Abs"))
     assert [node.op_type for node in history.structure.nodes] == ["Abs"] * 5
     history.export_script(tmp_path / "edits.py")
-    words = [sys.executable, tmp_path / "edits.py", tmp_path / "m.onnx", tmp_path / "new.onnx"]
-    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+    assert run_script(tmp_path / "edits.py", tmp_path / "m.onnx", tmp_path / "new.onnx").returncode == 0
     assert [node.op_type for node in onnx.load(tmp_path / "new.onnx").graph.node] == ["Abs"] * 5
     with pytest.raises(EditError, match="2 nodes are named 'same'"):
         edit("set-op", nodes=["same"], op="Abs").apply(structure)
@@ -172,8 +170,7 @@ def test_infinities_round_trip_through_the_history(model: Structure, tmp_path: P
     assert again.structure.node("leaky").attribute[0].f == float("inf")
     assert numpy_helper.to_array(again.structure.initializers["sum_Max_constant_0"]).tolist() == [float("-inf")]
     again.export_script(tmp_path / "edits.py")
-    words = [sys.executable, tmp_path / "edits.py", tmp_path / "varied.onnx", tmp_path / "new.onnx"]
-    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+    assert run_script(tmp_path / "edits.py", tmp_path / "varied.onnx", tmp_path / "new.onnx").returncode == 0
     save(again.structure, tmp_path / "ours.onnx")
     assert described(onnx.load(tmp_path / "new.onnx")) == described(onnx.load(tmp_path / "ours.onnx"))
 
@@ -287,8 +284,7 @@ def test_large_weights_in_bodies_and_constants_are_saved(tmp_path: Path) -> None
     np.testing.assert_array_equal(session.run(None, {"x": x, "flag": np.array(True)})[0], values * 2)
     np.testing.assert_array_equal(session.run(None, {"x": x, "flag": np.array(False)})[0], values * 0)
     history.export_script(tmp_path / "edits.py")
-    words = [sys.executable, tmp_path / "edits.py", tmp_path / "m.onnx", tmp_path / "scripted.onnx"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run_script(tmp_path / "edits.py", tmp_path / "m.onnx", tmp_path / "scripted.onnx")
     assert done.returncode == 0, done.stderr
     assert described(onnx.load(tmp_path / "scripted.onnx")) == described(onnx.load(tmp_path / "new.onnx"))
 
@@ -310,8 +306,7 @@ def test_a_script_saves_large_models_with_external_data(
     history = History.open(model, tmp_path)
     history.do(edit("set-op", nodes=["relu"], op="Abs"))
     history.export_script(tmp_path / "edits.py")
-    words = [sys.executable, tmp_path / "edits.py", tmp_path / "varied.onnx", tmp_path / "new.onnx"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run_script(tmp_path / "edits.py", tmp_path / "varied.onnx", tmp_path / "new.onnx")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "new.onnx.data").exists()
     assert onnx.load(tmp_path / "new.onnx").graph.node[2].op_type == "Abs"
