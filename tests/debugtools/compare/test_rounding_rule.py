@@ -1,0 +1,135 @@
+"""Where layers are compared, what rounding explains decides: no healthy layer fails, and a wrong one does."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.comparing import OFF, ORT, Compared, run_compare
+from support.sample_models import mlp
+
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+
+ALL = MarkSpec(everything=True)
+FEEDS = FeedSpec(shapes={"x": [[8, 64]]})
+
+
+def saved(model: onnx.ModelProto, path: Path) -> str:
+    onnx.save(model, path)
+    return str(path)
+
+
+def half(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model in FP16 between its inputs and outputs."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    graph = made.graph
+    for weight in graph.initializer:
+        weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight).astype(np.float16), weight.name))
+    graph.node[0].input[0] = "x16"
+    graph.node.insert(0, helper.make_node("Cast", ["x"], ["x16"], to=TensorProto.FLOAT16, name="down"))
+    last = graph.output[0].name
+    graph.node[-1].output[0] = f"{last}16"
+    graph.node.append(helper.make_node("Cast", [f"{last}16"], [last], to=TensorProto.FLOAT, name="up"))
+    return made
+
+
+def off_by(model: onnx.ModelProto, place: int, factor: Any) -> onnx.ModelProto:
+    """The model with the tensor that its node `place` makes multiplied."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    graph = made.graph
+    name = graph.node[place].output[0]
+    graph.node[place].output[0] = "right"
+    graph.initializer.append(numpy_helper.from_array(np.asarray(factor), "factor"))
+    graph.node.insert(place + 1, helper.make_node("Mul", ["right", "factor"], [name], name="planted"))
+    return made
+
+
+def against(tmp_path: Path, suspect: onnx.ModelProto, good: onnx.ModelProto, **more: Any) -> Compared:
+    runner = RunnerSpec(kind="onnxrt", threads=1, model=saved(suspect, tmp_path / "suspect.onnx"))
+    model = saved(good, tmp_path / "good.onnx")
+    return run_compare(CompareSpec(model=model, runners=[runner, ORT], marks=ALL, feeds=FEEDS, **more))
+
+
+def failed(done: Compared) -> list[str]:
+    return [row["tensor"] for row in done.table() if row["passed"] is False]
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_an_optimised_model_agrees_with_the_model_as_it_is(tmp_path: Path, lower: bool) -> None:
+    good = mlp(layers=3)
+    path = saved(half(good) if lower else good, tmp_path / "model.onnx")
+    done = run_compare(CompareSpec(model=path, runners=[ORT, OFF], marks=ALL, feeds=FEEDS))
+    assert done.result["passed"] is True and failed(done) == []
+
+
+def test_an_fp16_form_agrees_with_the_model_where_constants_flag_single_elements(tmp_path: Path) -> None:
+    good = mlp(layers=3)
+    done = against(tmp_path, half(good), good)
+    assert done.result["passed"] is True and failed(done) == []
+    fixed = against(tmp_path, half(good), good, tolerance=ToleranceSpec(auto=False))
+    assert len(failed(fixed)) >= 6
+
+
+@pytest.mark.parametrize("place", [1, 6, 9])
+def test_a_layer_that_is_four_ulp_off_fails_alone(tmp_path: Path, place: int) -> None:
+    good = mlp(layers=6)
+    done = against(tmp_path, off_by(good, place, np.float32(1 + 4 * np.finfo(np.float32).eps)), good)
+    assert failed(done) == [good.graph.node[place].output[0]]
+    (row,) = [row for row in done.table() if row["passed"] is False]
+    assert row["finding"] == "leap" and "of which rounding explains" in row["note"] and row["over"] == 0
+
+
+def test_tolerances_of_the_user_decide_as_ever(tmp_path: Path) -> None:
+    good = mlp(layers=3)
+    wrong = off_by(good, 1, np.float32(1 + 4 * np.finfo(np.float32).eps))
+    assert against(tmp_path, wrong, good, tolerance=ToleranceSpec(atol={"": 0.01})).result["passed"] is True
+    assert against(tmp_path, wrong, good, tolerance=ToleranceSpec(rtol={"": 1e-9}, atol={"": 0})).result["n_failed"] > 1
+
+
+def test_outputs_alone_are_judged_by_constants_unless_rounding_is_asked_about(tmp_path: Path) -> None:
+    good = mlp(layers=3)
+    runner = RunnerSpec(kind="onnxrt", threads=1, model=saved(half(good), tmp_path / "half.onnx"))
+    model = saved(good, tmp_path / "good.onnx")
+    spec = CompareSpec(model=model, runners=[runner, ORT], feeds=FEEDS)
+    assert run_compare(spec).result["passed"] is False
+    asked = CompareSpec(model=model, runners=[runner, ORT], feeds=FEEDS, tolerance=ToleranceSpec(auto=True))
+    assert run_compare(asked).result["passed"] is True
+
+
+def test_one_wrong_element_among_many_fails() -> None:
+    reference = np.random.default_rng(0).standard_normal(1 << 20).astype(np.float32)
+    suspect = reference.copy()
+    suspect[77] += np.float32(1e-3)
+    result = compare_arrays(suspect, reference, Rule(auto=True), depth=4)
+    assert result.passed is False and result.over == 1 and result.rel_l2 is not None and result.rel_l2 < 2e-6
+
+
+def test_what_lies_below_the_smallest_numbers_of_fp16_is_lost_without_a_fault() -> None:
+    reference = np.random.default_rng(0).standard_normal(4096).astype(np.float32) * np.float32(4e-8)
+    result = compare_arrays(reference.astype(np.float16), reference, Rule(auto=True))
+    assert result.passed is True and result.rel_l2 is not None and result.rel_l2 > 0.1
+
+
+@pytest.mark.parametrize(
+    ("kind", "types", "off", "passes"),
+    [
+        (np.int8, ["bfloat16"], 1, True),
+        (np.int8, ["bfloat16"], 2, False),
+        (np.int8, [], 1, False),
+        (np.int64, ["float32"], 1, False),
+    ],
+)
+def test_quantised_values_may_be_one_step_apart_and_other_integers_not_at_all(
+    kind: Any, types: list[str], off: int, passes: bool
+) -> None:
+    reference = np.full(200, 100, kind)
+    suspect = reference.copy()
+    suspect[3] += off
+    assert compare_arrays(suspect, reference, Rule(auto=True), types=types).passed is passes
