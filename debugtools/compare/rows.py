@@ -44,6 +44,22 @@ class Required(Struct, frozen=True):
     rel: int | float | None = None
 
 
+class Truth(Struct, frozen=True):
+    """How far each side is from what the reference's graph gives in FP64 on that side's own inputs of the layer.
+
+    suspect, reference: in units of what rounding explains, inf where only that side is not finite; None where there is
+    no number, and `why` says for what reason. kind: the coarsest type that the suspect rounds to in the layer, in whose
+    rounding `suspect` is counted. accumulated: the difference of both sides over what the rounding of all layers up to
+    this one explains.
+    """
+
+    suspect: float | None = None
+    reference: float | None = None
+    accumulated: float | None = None
+    kind: str = ""
+    why: str = ""
+
+
 class LayerRow(Struct, frozen=True, kw_only=True):
     """A row of table `layers`: a tensor of an iteration (from 0) and pair of runners (by place, the reference second).
 
@@ -58,6 +74,7 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     side, where it failed. ampl: rel_l2 over the largest one among the node's inputs. finding: overflow, nan,
     leap, propagated, random, skip or "". metrics: the verdict of each; passed: all, None without one.
     local, local_abs, diagnosis: of a locate job: rel_l2 and largest error of the node on the reference's inputs.
+    truth: where it was asked for.
     """
 
     iteration: int = 0
@@ -118,6 +135,7 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     local: Number | None = UNSET
     local_abs: Number | None = UNSET
     diagnosis: str | UnsetType = UNSET
+    truth: Truth | UnsetType = UNSET
 
     @property
     def key(self) -> tuple[int, Pair, str]:
@@ -217,6 +235,22 @@ class CanaryReport(Struct, frozen=True):
     text: str = ""
 
 
+class TruthResult(Struct, frozen=True):
+    """What all layers' truths come to. acceptable: None where there is no number; text: the sentence.
+
+    layers: with a number; without: floating tensors that have none; first: the place of the first that is not acceptable.
+    worst, reference: the largest number of each side.
+    """
+
+    acceptable: bool | None = None
+    text: str = ""
+    layers: int = 0
+    without: int = 0
+    first: RowSummary | None = None
+    worst: float | None = None
+    reference: float | None = None
+
+
 class MetricSummary(Struct, frozen=True):
     """In how many of `total` iterations a metric passed for a pair (the runners' names); compared: its rows."""
 
@@ -260,6 +294,7 @@ class CompareResult(Struct, kw_only=True):
     valid: bool | UnsetType = UNSET
     peak_memory: int = 0
     canary: CanaryReport | None = None
+    truth: TruthResult | None = None
     skipped: list[str] = []
     unmatched: list[str] = []
     nothing_compared: list[str] = []

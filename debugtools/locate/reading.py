@@ -1,16 +1,16 @@
 """From a tensor that was met to its row in the layer table, and to what it says of its node."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import onnx
 from msgspec import structs
 
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import SAFETY, unit_roundoff
+from layerwise._tool.debugtools.compare.arithmetic.sums import sum_bound
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import SAFETY
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
@@ -30,37 +30,6 @@ Judged = tuple[float | None, str]
 _MOST_TESTS = 100  # of what rounding the inputs does, an iteration; each opens a session
 _DEAR_TESTS = 10  # the same where each builds an engine
 _ROUNDED_BY = {"QuantizeLinear": "bfloat16", "DynamicQuantizeLinear": "bfloat16"}  # 8 bits of the largest value
-Shape = tuple[int, ...]
-_PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInteger", "QLinearMatMul"})
-_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "FusedConv", "ConvInteger", "QLinearConv"})
-_POOLS = frozenset({"AveragePool", "GlobalAveragePool", "LpPool", "GlobalLpPool"})
-_ALONG_AXES = frozenset({"Softmax", "LogSoftmax", "CumSum", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
-
-
-def sum_bound(
-    nodes: Iterable[onnx.NodeProto], shape: Callable[[str], Shape | None], size: int, dtypes: Iterable[str]
-) -> float:
-    """Return the relative error that the longest sum among `nodes` explains.
-
-    shape: of a tensor, None if not known; size: elements of what the last node makes; dtypes: of both sides.
-    """
-    longest = max((_terms(node, shape, size) for node in nodes), default=1)
-    return 2 * unit_roundoff(dtypes) * math.sqrt(longest)
-
-
-def _terms(node: onnx.NodeProto, shape: Callable[[str], Shape | None], size: int) -> int:
-    known = [shape(name) or () for name in node.input[:2]]
-    first = known[0] if known else ()
-    if node.op_type in _PRODUCTS and first:
-        turned = any(a.name == "transA" and a.i for a in node.attribute)
-        return first[0 if turned else -1]
-    if node.op_type in _CONVOLUTIONS and len(known) > 1:
-        return math.prod(known[1][1:])
-    if node.op_type in _POOLS or node.op_type.startswith("Reduce"):
-        return math.prod(first) // max(1, size)
-    if node.op_type in _ALONG_AXES or "Normalization" in node.op_type:
-        return max(math.prod(first[2:]), *first[-1:], 1)
-    return 1
 
 
 class Reader:

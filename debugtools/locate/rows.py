@@ -5,6 +5,8 @@ Its layers are rows of table `layers` as `debugtools.compare.rows` has them.
 
 from msgspec import UNSET, Struct, UnsetType
 
+from layerwise._tool.debugtools.compare.rows import TruthResult
+
 
 class NodeRow(Struct, frozen=True):
     """A node: its position in the model's order, its name (or what stands for it), its operator."""
@@ -65,3 +67,4 @@ class LocateResult(Struct, frozen=True, kw_only=True):
     peak_memory: int = 0
     seconds: float = 0.0
     runners: list[str] = []
+    truth: TruthResult | None = None

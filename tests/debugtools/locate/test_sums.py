@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from layerwise._tool.debugtools.locate.reading import sum_bound
+from layerwise._tool.debugtools.compare.arithmetic.sums import sum_bound
 
 FLOATS = ("float32", "float32")
 SHAPES = {"a": (4, 300), "b": (300, 8), "x": (2, 16, 30, 30), "w": (32, 16, 3, 3)}
