@@ -1,0 +1,124 @@
+"""How far a tensor is from the truth, in units of what rounding explains.
+
+Two numbers are taken, since they tell different faults. The first is the length of the error over the length of the
+truth (relative L2), which rounding makes
+
+    scatter = sqrt(r u^2 + n a^2 / 6)
+
+large: r roundings of unit roundoff u, and a sum of n terms that is added up one after the other with unit roundoff a
+(rounded partial sums of n random or n alike terms: sqrt(n / 6) u and sqrt(n) u / 3; Higham & Mary, SISC 2019). Sums are
+counted in FP32 where tensors are in FP16 or less, as engines compute them. The second is the part of the error that goes
+along with the truth, a common factor: (error . truth) / (truth . truth). The rounding of long sums averages out in it,
+so of N elements rounding explains
+
+    common = sqrt(r) u + scatter / sqrt(N)
+
+The larger of both quotients counts. Where a tensor is so small that its type has fewer digits left, half the spacing of
+the type's smallest numbers is added to each element.
+"""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+from msgspec import Struct
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import UNIT_ROUNDOFF
+
+_MASK = 1e30
+_SPACING = {"float64": 2.0**-1074, "float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
+_LARGEST = {"float64": 1.797e308, "float32": 3.402e38, "float16": 65504.0, "bfloat16": 3.389e38}
+_FLOAT = UNIT_ROUNDOFF["float32"]
+ROUNDOFF = {**UNIT_ROUNDOFF, "tf32": 2.0**-11, "int8": 2.0**-5}
+"""Unit roundoff by type; of int8 half a step over the RMS, where the largest value is 8 times the RMS."""
+
+
+class Unit(Struct, frozen=True):
+    """What rounding explains of a region. roundings: how many follow each other; terms: of its longest sum.
+
+    kind: the coarsest type that is rounded to; moved: how far (relative L2) rounding the inputs once moves the result,
+    where that was looked at.
+    """
+
+    kind: str
+    roundings: int = 1
+    terms: int = 1
+    moved: float = 0.0
+
+    @property
+    def roundoff(self) -> float:
+        return ROUNDOFF.get(self.kind, _FLOAT)
+
+    @property
+    def scatter(self) -> float:
+        """Relative L2 error."""
+        adding = min(self.roundoff, _FLOAT)
+        return max(math.sqrt(self.roundings * self.roundoff**2 + self.terms * adding**2 / 6), self.moved)
+
+    def common(self, size: int) -> float:
+        """Common relative error of `size` elements."""
+        return math.sqrt(self.roundings) * self.roundoff + self.scatter / math.sqrt(max(1, size))
+
+
+class Deviation(Struct, frozen=True):
+    """A tensor against the truth. scatter: relative L2 error; common: the part of it that is a common factor.
+
+    size: elements that count; floor: what spacing explains, as a relative L2 error. broken: values that are not finite
+    where the truth is, or the other way round.
+    """
+
+    scatter: float = 0.0
+    common: float = 0.0
+    size: int = 0
+    floor: float = 0.0
+    broken: int = 0
+
+    def times(self, unit: Unit) -> float:
+        """How many times what rounding explains it is; inf where values are not finite that should be."""
+        if self.broken:
+            return math.inf
+        if self.scatter == 0:
+            return 0.0
+        if math.isinf(self.scatter):
+            return math.inf if not math.isinf(self.floor) else 1.0
+        return max(self.scatter / (unit.scatter + self.floor), abs(self.common) / (unit.common(self.size) + self.floor))
+
+
+def deviation(x: Array, truth: Array, kind: str) -> Deviation:
+    """Return how far `x` is from `truth` (FP64, of the same shape). kind: the coarsest type behind x.
+
+    Masks are left out: what is infinite, NaN or enormous (from 1e30 on) in the truth, where x is as large as its type
+    allows, with the same sign, or NaN too.
+    """
+    with np.errstate(all="ignore"):
+        wide, truth = x.astype(np.float64).ravel(), truth.ravel()
+        most = min(_LARGEST.get(name, 1e308) for name in (kind, dtype_name(x)))
+        kept = ~_masks(wide, truth, most / 2)
+        a, b = wide[kept], truth[kept]
+        broken = int(np.count_nonzero(np.isfinite(a) != np.isfinite(b)) + np.count_nonzero(np.isnan(a) != np.isnan(b)))
+        if broken or not a.size:
+            return Deviation(size=a.size, broken=broken)
+        scale = float(np.abs(b).max())
+        error = a - b
+        if scale == 0:
+            floor = (
+                _SPACING.get(kind, 0.0) and math.inf if float(np.abs(error).max()) <= _SPACING.get(kind, 0.0) else 0.0
+            )
+            return Deviation(math.inf if error.any() else 0.0, 0.0, a.size, floor)
+        a, b = error / scale, b / scale
+        squares = float(b @ b)
+        spacing = _SPACING.get(kind, 0.0) / scale * math.sqrt(a.size / squares)
+        return Deviation(math.sqrt(float(a @ a) / squares), float(a @ b) / squares, a.size, spacing)
+
+
+def _masks(x: Array, truth: Array, large: float) -> Array:
+    alike = (np.sign(x) == np.sign(truth)) & ~(np.abs(x) < large)
+    found: Array = (~(np.abs(truth) < _MASK) & alike) | (np.isnan(x) & np.isnan(truth))
+    return found
+
+
+def coarsest(kinds: Iterable[str]) -> str:
+    """Return the type with the largest unit roundoff; "" if none of them rounds."""
+    return max((kind for kind in kinds if kind in ROUNDOFF), key=lambda kind: ROUNDOFF[kind], default="")
