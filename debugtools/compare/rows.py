@@ -238,7 +238,7 @@ class CanaryReport(Struct, frozen=True):
 class TruthResult(Struct, frozen=True):
     """What all layers' truths come to. acceptable: None where there is no number; text: the sentence.
 
-    layers: with a number; without: floating tensors that have none; first: the place of the first that is not acceptable.
+    layers: with a number; without: floating tensors that have none; first: the first that is not acceptable.
     worst, reference: the largest number of each side.
     """
 

@@ -78,7 +78,7 @@ class ComparisonRun:
         keep = spec.memory_budget is None and setup.count() != 1
         observer = Observer(self.sides, self.pairs, keep, context.artifacts / "waiting", device)
         stack.callback(observer.close)
-        self.observed = ObservedRows(self.shared, setup.marks, self.comparer, observer)
+        self.observed = ObservedRows(self.shared, setup.marks, self.comparer, observer, stack)
 
     def run(self) -> CompareResult:
         """Run all iterations and return the job's result."""
@@ -196,6 +196,8 @@ class ComparisonRun:
             self.context.warn(text)
 
     def _emit(self, row: LayerRow, result: Comparison, a: Array, b: Array) -> None:
+        if self.observed.truths is not None:
+            row = self.observed.truths.told(row)
         self.context.row("layers", self._pictured(row, a, b))
         self._count(row)
         first, second = (self.sides[i].name for i in row.pair)
@@ -235,6 +237,7 @@ class ComparisonRun:
         result.peak_memory = peak()
         if text := over_budget(self.spec.memory_budget, "the plain run or a single node"):
             self.context.warn(text)
+        result.truth = self.outcome.truth.result()
         result.canary = self.observed.canary.report()
         plan = self.observed.plan
         result.skipped = plan.skipped if plan else []

@@ -1,6 +1,8 @@
 """Rows of graph outputs, from the plain runs, and of all marked tensors, streamed."""
 
 from collections.abc import Container, Mapping, Sequence, Set
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
@@ -26,6 +28,9 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, 
 from layerwise._tool.debugtools.compare.spec import MarkSpec
 from layerwise._tool.debugtools.compare.table.comparison import Feed, RowContext
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
+
+if TYPE_CHECKING:
+    from layerwise._tool.debugtools.compare.truth.pairs import PairTruths
 
 Outputs = Mapping[str, Array]
 
@@ -139,9 +144,16 @@ def _nothing_in_common(
 
 
 class ObservedRows:
-    """Observes iterations. The plan is made with the first one's shapes and serves all."""
+    """Observes iterations. The plan is made with the first one's shapes and serves all.
 
-    def __init__(self, shared: RowContext, marks: MarkSpec, comparer: Comparer, observer: Observer) -> None:
+    stack: closes what is opened. truths: of the tensors observed, where they were asked for.
+    """
+
+    def __init__(
+        self, shared: RowContext, marks: MarkSpec, comparer: Comparer, observer: Observer, stack: ExitStack
+    ) -> None:
+        self._stack = stack
+        self.truths: PairTruths | None = None
         self._shared, self._marks, self._comparer, self._observer = shared, marks, comparer, observer
         self.canary = Canary(shared.spec.metrics)
         self.plan: ObservationPlan | None = None
@@ -156,8 +168,13 @@ class ObservedRows:
             self.plan = self._make_plan(feed, feeds)
         plan, outputs = self.plan, [result.outputs for result in results]
         told: set[tuple[Pair, str]] = set()
+        if self.truths is not None:
+            done = [row for row in shared.done.values() if row.iteration == number]
+            self.truths.begin(number, feeds, done)
 
         def tap(index: int, name: str, array: Array) -> None:
+            if self.truths is not None:
+                self.truths.keep(index, name, array)
             if name in plan.shown and (name not in outputs[index] or index in self._at_once):
                 shared.keep(number, shared.sides[index], name, array)
 
@@ -172,6 +189,8 @@ class ObservedRows:
                     told.add((pair, name))
                 elif (number, pair, name) not in shared.done:
                     self._comparer.row(number, pair, name, shared.layer_mode(pair), a, b)
+                if self.truths is not None:
+                    self.truths.done(pair, name)
                 shared.context.progress(done, total, "tensors", name)
         self._rest(number, outputs, told)
 
@@ -250,13 +269,28 @@ class ObservedRows:
         if shared.spec.memory_budget is not None:
             give_back()
         shapes = {name: array.shape for name, array in feed.items()}
-        segment = limits(shared.spec.memory_budget, resident()).segment
+        allowed = limits(shared.spec.memory_budget, resident())
+        beside = 3 if shared.spec.truth and shared.spec.memory_budget is not None else 1  # a node in FP64
+        segment = max(1, allowed.segment // beside)
         made = [name for name in cut.outputs if name in cut.maker]
         self._outputs = frozenset(made)
         plan = make_plan(shared.sides, names, made, shapes, segment, self._at_once)
+        if shared.spec.truth:
+            self._find_truths(plan, allowed.waiting // beside)
         if self._at_once:
             self._tell_at_once(plan.at_once)
         return plan
+
+    def _find_truths(self, plan: ObservationPlan, limit: int) -> None:
+        from layerwise._tool.debugtools.compare.truth.pairs import PairTruths
+
+        folder = self._shared.context.artifacts / "truth"
+        self.truths = self._stack.enter_context(
+            PairTruths(self._shared.sides, self._shared.pairs, plan.wanted, limit, folder, self._host)
+        )
+
+    def _host(self, array: Array) -> Array:
+        return self._comparer.arrays(array)[0]
 
     def _tell_at_once(self, nbytes: int) -> None:
         spec = self._shared.spec

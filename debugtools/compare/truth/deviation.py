@@ -5,11 +5,11 @@ truth (relative L2), which rounding makes
 
     scatter = sqrt(r u^2 + n a^2 / 6)
 
-large: r roundings of unit roundoff u, and a sum of n terms that is added up one after the other with unit roundoff a
-(rounded partial sums of n random or n alike terms: sqrt(n / 6) u and sqrt(n) u / 3; Higham & Mary, SISC 2019). Sums are
-counted in FP32 where tensors are in FP16 or less, as engines compute them. The second is the part of the error that goes
-along with the truth, a common factor: (error . truth) / (truth . truth). The rounding of long sums averages out in it,
-so of N elements rounding explains
+large: r roundings of unit roundoff u, and a sum of n terms that are added up one after the other with unit roundoff a
+(the rounded partial sums of n random or of n alike terms come to sqrt(n / 6) a and sqrt(n) a / 3). Sums are counted in
+FP32 where tensors are in FP16 or less, as engines compute them. The second is the part of the error that goes along
+with the truth, a common factor: (error . truth) / (truth . truth). The rounding of long sums averages out in it, so of
+N elements rounding explains
 
     common = sqrt(r) u + scatter / sqrt(N)
 
@@ -82,7 +82,7 @@ class Deviation(Struct, frozen=True):
         if self.scatter == 0:
             return 0.0
         if math.isinf(self.scatter):
-            return math.inf if not math.isinf(self.floor) else 1.0
+            return math.inf
         return max(self.scatter / (unit.scatter + self.floor), abs(self.common) / (unit.common(self.size) + self.floor))
 
 
@@ -103,10 +103,7 @@ def deviation(x: Array, truth: Array, kind: str) -> Deviation:
         scale = float(np.abs(b).max())
         error = a - b
         if scale == 0:
-            floor = (
-                _SPACING.get(kind, 0.0) and math.inf if float(np.abs(error).max()) <= _SPACING.get(kind, 0.0) else 0.0
-            )
-            return Deviation(math.inf if error.any() else 0.0, 0.0, a.size, floor)
+            return Deviation(math.inf if error.any() else 0.0, 0.0, a.size)
         a, b = error / scale, b / scale
         squares = float(b @ b)
         spacing = _SPACING.get(kind, 0.0) / scale * math.sqrt(a.size / squares)

@@ -6,12 +6,14 @@ the suspect had. So an error that came in with the inputs is in neither number, 
 computed itself. Weights are the reference's, as they are.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import UNSET
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
@@ -19,7 +21,7 @@ from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
-from layerwise._tool.debugtools.compare.rows import Truth
+from layerwise._tool.debugtools.compare.rows import LayerRow, Truth
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from layerwise._tool.debugtools.compare.truth.deviation import Deviation, Unit, coarsest, deviation
 from layerwise._tool.debugtools.compare.truth.evaluation import DoubleGraph, NoTruth
@@ -75,8 +77,13 @@ class Truths:
             if self._uses[side, name] > 0:
                 self._store.put((side, name), array)
 
-    def skip(self, name: str) -> None:
-        """Nobody asks for the truth of a tensor."""
+    def recall(self, row: LayerRow) -> None:
+        """Take in a row that an earlier attempt of the job made."""
+        if row.truth is not UNSET and row.truth.accumulated and row.rel_l2:
+            self._explained[row.tensor] = (row.rel_l2 / row.truth.accumulated) ** 2
+
+    def done(self, name: str) -> None:
+        """Nobody asks for the truth of a tensor any more; to be said once of each that was compared."""
         if self._cut is not None and self._sides[1].own(name) in self._cut.maker:
             self._release(name)
 
@@ -95,8 +102,6 @@ class Truths:
             return self.measure(name, tensors, (feeds[0], feeds[1]), accumulated)
         except NoTruth as no:
             return Truth(why=str(no))
-        finally:
-            self._release(name)
 
     def measure(
         self, name: str, tensors: tuple[Array, Array], feeds: tuple[Feed, Feed], accumulated: float | None
@@ -176,6 +181,8 @@ class Truths:
         if truth.shape != x.shape:
             raise NoTruth(f"in FP64 its shape is {truth.shape}, not {x.shape}")
         found = deviation(x, truth, unit.kind)
+        if math.isinf(found.scatter):
+            raise NoTruth("in FP64 it is zero everywhere: there is nothing to relate an error to")
         nodes = [self._cut.nodes[i] for i in region.nodes]
         if found.broken or found.times(unit) <= IN_QUESTION or correctly_rounded(nodes):
             return found.times(unit)
