@@ -21,6 +21,7 @@ from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.rows import Inside
 from layerwise._tool.debugtools.locate.suspects import Suspect, diagnose
 from layerwise._tool.debugtools.locate.tensor_error import Error, error_from, error_of
+from layerwise._tool.debugtools.locate.truth import LocalTruths
 from layerwise._tool.debugtools.locate.walk import Met, Walk
 
 if TYPE_CHECKING:
@@ -36,12 +37,21 @@ class Reader:
     """Reads the tensors of one iteration, as `walk` meets them.
 
     plan: of the walk. cut: the suspect's model. mode: how the suspect is observed, as the layer table has it.
-    bodies: whether bodies of suspects are looked into.
+    bodies: whether bodies of suspects are looked into. truths: where they are asked for.
     """
 
     def __init__(
-        self, iteration: int, comparer: Comparer, plan: LocatePlan, walk: Walk, cut: "GraphCut", mode: str, bodies: bool
+        self,
+        iteration: int,
+        comparer: Comparer,
+        plan: LocatePlan,
+        walk: Walk,
+        cut: "GraphCut",
+        mode: str,
+        bodies: bool,
+        truths: LocalTruths | None = None,
     ) -> None:
+        self._truths = truths
         self._iteration, self._comparer, self._plan, self._walk = iteration, comparer, plan, walk
         self._cut, self._mode, self._bodies = cut, mode, bodies
         runner = comparer.sides[0].spec
@@ -62,6 +72,8 @@ class Reader:
         row = self._row(met, place, result, judged)
         own = (local.rel, local.abs) if local else (None, None)
         row = structs.replace(row, local=own[0], local_abs=own[1], diagnosis=word)
+        if self._truths is not None:
+            row = structs.replace(row, truth=self._truths.of(met, accumulated.rel if accumulated else None))
         suspect = Suspect(
             place,
             met.name,

@@ -92,16 +92,23 @@ class Truths:
 
         accumulated: the relative L2 difference of both sides.
         """
-        if self._cut is None:
-            return Truth(why=self.why)
-        if self._sides[1].own(name) not in self._cut.maker:
-            return Truth(why="no node of the reference makes it")
         try:
-            tensors = self._held(0, name), self._held(1, name)
-            feeds = [{own: self._fed(side, own) for own in self._region(name).feeds} for side in (0, 1)]
-            return self.measure(name, tensors, (feeds[0], feeds[1]), accumulated)
+            theirs = {own: array for own, (_, array) in self.fed(name).items()}
+            mine = {own: self._fed(0, own) for own in theirs}
+            return self.measure(name, (self._held(0, name), self._held(1, name)), (mine, theirs), accumulated)
         except NoTruth as no:
             return Truth(why=str(no))
+
+    def fed(self, name: str) -> dict[str, tuple[str, Array]]:
+        """What the reference had for each tensor that the region of `name` reads. NoTruth.
+
+        By the name in its own graph: the comparison's name, and the value.
+        """
+        if self._cut is None:
+            raise NoTruth(self.why)
+        if self._sides[1].own(name) not in self._cut.maker:
+            raise NoTruth("no node of the reference makes it")
+        return {own: (self._sides[1].common(own), self._fed(1, own)) for own in self._region(name).feeds}
 
     def measure(
         self, name: str, tensors: tuple[Array, Array], feeds: tuple[Feed, Feed], accumulated: float | None
@@ -116,7 +123,7 @@ class Truths:
         alike = all(same_bits(feeds[0][own], feeds[1][own]) for own in region.feeds)
         own, asked = self._sides[1].own(name), feeds[1:] if alike else feeds
         truths = [values[own] for values in self._evaluate(region, asked)]
-        units = [self._unit(side, name, tensors, region) for side in (0, 1)]
+        units = [self._unit(side, name, tensors[side], feeds[side], region) for side in (0, 1)]
         if not is_floating(dtype_name(tensors[1])) or not is_floating(dtype_name(tensors[0])):
             return self._whole(region, tensors, (truths[0], truths[-1]), units)
         found = [
@@ -169,9 +176,11 @@ class Truths:
         except LayerwiseError as error:
             raise NoTruth(shown(str(error), 160)) from None
 
-    def _unit(self, side: int, name: str, tensors: tuple[Array, Array], region: Region) -> Unit:
+    def _unit(self, side: int, name: str, tensor: Array, feed: Feed, region: Region) -> Unit:
+        """What rounding explains. The types of its inputs count: onnxruntime may keep them wider than it gives them."""
         assert self._cut is not None
-        kinds, weights = self._kinds[side].of(name, dtype_name(tensors[side]))
+        kinds, weights = self._kinds[side].of(name, dtype_name(tensor))
+        kinds += [dtype_name(array) for array in feed.values()]
         steps = roundings(self._cut.nodes[i] for i in region.nodes)
         return Unit(coarsest(kinds), steps + weights, self._double.longest)
 
