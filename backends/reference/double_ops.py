@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops.op_average_pool import AveragePool_1
-from onnx.reference.ops.op_max_pool import MaxPool as OnnxMaxPool
 
 from layerwise._tool.backends.arrays import Array
 
@@ -35,7 +33,10 @@ def _pads(
 
 
 class _Window:
-    """The positions of a kernel over the spatial dimensions of x [N, C, …]."""
+    """The positions of a kernel over the spatial dimensions of x [N, C, …].
+
+    up: sizes are rounded up, so that the last position may be partly beyond the padding.
+    """
 
     def __init__(
         self,
@@ -44,18 +45,26 @@ class _Window:
         strides: Sequence[int] | None,
         dilations: Sequence[int] | None,
         pads: tuple[str | None, Sequence[int] | None],
+        *,
+        up: bool = False,
     ) -> None:
         ndim = len(kernel)
         self._kernel, self._strides, self._dilations = kernel, strides or [1] * ndim, dilations or [1] * ndim
         wide = [(k - 1) * d + 1 for k, d in zip(kernel, self._dilations, strict=True)]
         self.pads = _pads(x.shape[2:], wide, self._strides, *pads)
-        padded = [size + before + behind for size, (before, behind) in zip(x.shape[2:], self.pads, strict=True)]
-        self.shape = [(size - k) // s + 1 for size, k, s in zip(padded, wide, self._strides, strict=True)]
+        sizes = [size + before + behind for size, (before, behind) in zip(x.shape[2:], self.pads, strict=True)]
+        self.shape, self.beyond = [], []
+        for size, real, (before, _), k, s in zip(sizes, x.shape[2:], self.pads, wide, self._strides, strict=True):
+            count = (-(-(size - k) // s) if up else (size - k) // s) + 1
+            count -= up and (count - 1) * s >= real + before
+            self.shape.append(count)
+            self.beyond.append(max(0, (count - 1) * s + k - size))
 
     def pad(self, x: Array, value: float) -> Array:
         """x with its padding."""
-        around = [(0, 0), (0, 0), *self.pads]
-        return np.pad(x, around, constant_values=value) if any(map(any, self.pads)) else x
+        ends = [(before, behind + more) for (before, behind), more in zip(self.pads, self.beyond, strict=True)]
+        around = [(0, 0), (0, 0), *ends]
+        return np.pad(x, around, constant_values=value) if any(map(any, ends)) else x
 
     def shifted(self, padded: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
         """Each position in the kernel with what it meets: a view [N, C, *shape]."""
@@ -81,8 +90,9 @@ class Conv(OpRun):
         n, c, m = x.shape[0], x.shape[1], w.shape[0]
         padded, count = window.pad(x, 0), math.prod(window.shape)
         out = np.zeros((n, groups, m // groups, count), np.result_type(x, w))
-        for place, seen in window.shifted(padded):
-            matrix = w[(slice(None), slice(None), *place)].reshape(groups, m // groups, c // groups)
+        kernel = w.reshape(groups, m // groups, c // groups, -1)
+        for place, (_, seen) in enumerate(window.shifted(padded)):
+            matrix = kernel[..., place]
             part = np.ascontiguousarray(seen).reshape(n, groups, c // groups, count)
             out += matrix * part if c == groups else matrix @ part
         y = out.reshape(n, m, *window.shape)
@@ -90,7 +100,7 @@ class Conv(OpRun):
 
 
 class AveragePool(OpRun):
-    """A sum over the positions in the kernel; ONNX's own where sizes are rounded up."""
+    """A sum over the positions in the kernel."""
 
     op_domain = ""
 
@@ -98,37 +108,35 @@ class AveragePool(OpRun):
         self, x: Array, auto_pad: Any = None, ceil_mode: Any = None, count_include_pad: Any = None,
         dilations: Any = None, kernel_shape: Any = None, pads: Any = None, strides: Any = None,
     ) -> tuple[Array]:  # fmt: skip
-        if ceil_mode:
-            found: tuple[Array] = AveragePool_1._run(
-                self, x, auto_pad=auto_pad, ceil_mode=ceil_mode, kernel_shape=kernel_shape, pads=pads,
-                strides=strides, count_include_pad=count_include_pad,
-            )  # fmt: skip
-            return found
-        window = _Window(x, kernel_shape, strides, dilations, (auto_pad, pads))
+        window = _Window(x, kernel_shape, strides, dilations, (auto_pad, pads), up=bool(ceil_mode))
         total: Any = sum(seen for _, seen in window.shifted(window.pad(x, 0)))
+        inside = np.ones((1, 1, *x.shape[2:]))
         if count_include_pad:
-            return (total / math.prod(kernel_shape),)
-        ones = window.pad(np.ones((1, 1, *x.shape[2:])), 0)
-        count: Any = sum(seen for _, seen in window.shifted(ones))
+            inside = np.pad(inside, [(0, 0), (0, 0), *window.pads], constant_values=1)
+            inside = np.pad(inside, [(0, 0), (0, 0), *((0, more) for more in window.beyond)])
+        else:
+            inside = window.pad(inside, 0)
+        count: Any = sum(seen for _, seen in window.shifted(inside))
         return (total / count,)
 
 
-class MaxPool(OnnxMaxPool):  # type: ignore[misc]
-    """The largest over the positions in the kernel; ONNX's own where it tells places, or rounds sizes up."""
+class MaxPool(OpRun):
+    """The largest over the positions in the kernel; it does not tell where that is."""
 
     op_domain = ""
 
-    def _run(self, x: Array, **settings: Any) -> tuple[Array, ...]:
-        if len(self.output) > 1 or settings.get("ceil_mode"):
-            found: tuple[Array, ...] = super()._run(x, **settings)
-            return found
-        pads = settings.get("auto_pad"), settings.get("pads")
-        window = _Window(x, settings["kernel_shape"], settings.get("strides"), settings.get("dilations"), pads)
+    def _run(
+        self, x: Array, auto_pad: Any = None, ceil_mode: Any = None, dilations: Any = None, kernel_shape: Any = None,
+        pads: Any = None, storage_order: Any = None, strides: Any = None,
+    ) -> tuple[Array]:  # fmt: skip
+        if len(self.onnx_node.output) > 1:
+            raise NotImplementedError("where the largest elements are is not told")
+        window = _Window(x, kernel_shape, strides, dilations, (auto_pad, pads), up=bool(ceil_mode))
         lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-        out: Array | None = None
-        for _, seen in window.shifted(window.pad(x, lowest)):
-            out = seen.copy() if out is None else np.maximum(out, seen, out=out)
-        assert out is not None
+        views = window.shifted(window.pad(x, lowest))
+        out = next(views)[1].copy()
+        for _, seen in views:
+            np.maximum(out, seen, out=out)
         return (out,)
 
 
@@ -138,8 +146,11 @@ class Erf(OpRun):
     op_domain = ""
 
     def _run(self, x: Array) -> tuple[Array]:
-        found = np.fromiter(map(math.erf, x.ravel().tolist()), np.float64, x.size)
-        return (found.reshape(x.shape),)
+        return (_erf(x),)
+
+
+def _erf(x: Array) -> Array:
+    return np.fromiter(map(math.erf, x.ravel().tolist()), np.float64, x.size).reshape(x.shape)
 
 
 class GatherElements(OpRun):
@@ -162,7 +173,7 @@ class Gelu(OpRun):
     def _run(self, x: Array, approximate: Any = None) -> tuple[Array]:
         if approximate == "tanh":
             return (0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),)
-        return (0.5 * x * (1 + Erf._run(self, x / math.sqrt(2))[0]),)
+        return (0.5 * x * (1 + _erf(x / math.sqrt(2))),)
 
 
 class DequantizeLinear(OpRun):
@@ -175,9 +186,9 @@ class DequantizeLinear(OpRun):
         output_dtype: Any = None,
     ) -> tuple[Array]:  # fmt: skip
         wide = x.astype(np.float64)
-        zero = None if zero_point is None else zero_point.astype(np.float64)
-        scale, zero = (None if each is None else _spread(each, x, axis, block_size) for each in (scale, zero))
-        return ((wide if zero is None else wide - zero) * scale,)
+        if zero_point is not None:
+            wide -= _spread(zero_point.astype(np.float64), x, axis, block_size)
+        return (wide * _spread(scale, x, axis, block_size),)
 
 
 def _spread(values: Array, x: Array, axis: int | None, block: int | None) -> Array:

@@ -45,12 +45,10 @@ class Required(Struct, frozen=True):
 
 
 class Truth(Struct, frozen=True):
-    """How far each side is from what the reference's graph gives in FP64 on that side's own inputs of the layer.
+    """How far each side is from what the reference's graph gives in FP64 on that side's own inputs of a layer.
 
-    suspect, reference: in units of what rounding explains, inf where only that side is not finite; None where there is
-    no number, and `why` says for what reason. kind: the coarsest type that the suspect rounds to in the layer, in whose
-    rounding `suspect` is counted. accumulated: the difference of both sides over what the rounding of all layers up to
-    this one explains.
+    suspect, reference: times what rounding explains (of `kind`, the coarsest type that the suspect rounds to), inf if
+    nothing does; None: no number, and `why`. accumulated: the sides' difference over what all layers so far explain.
     """
 
     suspect: float | None = None
@@ -74,7 +72,6 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     side, where it failed. ampl: rel_l2 over the largest one among the node's inputs. finding: overflow, nan,
     leap, propagated, random, skip or "". metrics: the verdict of each; passed: all, None without one.
     local, local_abs, diagnosis: of a locate job: rel_l2 and largest error of the node on the reference's inputs.
-    truth: where it was asked for.
     """
 
     iteration: int = 0
@@ -136,6 +133,11 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     local_abs: Number | None = UNSET
     diagnosis: str | UnsetType = UNSET
     truth: Truth | UnsetType = UNSET
+
+    @property
+    def times(self) -> float | None:
+        """How many times what rounding explains the suspect is off the truth, if that is known."""
+        return None if self.truth is UNSET else self.truth.suspect
 
     @property
     def key(self) -> tuple[int, Pair, str]:
@@ -236,11 +238,8 @@ class CanaryReport(Struct, frozen=True):
 
 
 class TruthResult(Struct, frozen=True):
-    """What all layers' truths come to. acceptable: None where there is no number; text: the sentence.
-
-    layers: with a number; without: floating tensors that have none; first: the first that is not acceptable.
-    worst, reference: the largest number of each side.
-    """
+    """What all truths come to: a sentence; how many layers have a number and how many none; the first one that is not
+    acceptable; each side's largest number. acceptable: None where no layer has a number."""
 
     acceptable: bool | None = None
     text: str = ""

@@ -88,6 +88,7 @@ class Reader:
         )
         if accumulated is not None:
             self._errors[met.name] = accumulated.rel
+        suspect.truth = row.truth
         if not self._is_suspect(suspect):
             return row, None
         suspect.inside = self._inside(met, suspect)

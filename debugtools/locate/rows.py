@@ -5,7 +5,7 @@ Its layers are rows of table `layers` as `debugtools.compare.rows` has them.
 
 from msgspec import UNSET, Struct, UnsetType
 
-from layerwise._tool.debugtools.compare.rows import TruthResult
+from layerwise._tool.debugtools.compare.rows import Truth, TruthResult
 
 
 class NodeRow(Struct, frozen=True):
@@ -31,6 +31,7 @@ class SuspectRow(Struct, frozen=True, kw_only=True):
     outputs: its tensors that speak against it, tensor the worst of them. Relative L2 errors: local, of the node alone
     on the reference's inputs (None: it failed), and accumulated, of the whole run; local_abs: the largest |a - b|.
     amplification: error out over error in. region: the nodes that make the tensor from tensors that both sides have.
+    truth: of the tensor, where it was asked for.
     """
 
     i: int = -1
@@ -47,6 +48,7 @@ class SuspectRow(Struct, frozen=True, kw_only=True):
     evidence: str = ""
     region: list[NodeRow] = []
     inside: Inside | UnsetType = UNSET
+    truth: Truth | UnsetType = UNSET
 
 
 class LocateResult(Struct, frozen=True, kw_only=True):

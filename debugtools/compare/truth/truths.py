@@ -123,14 +123,15 @@ class Truths:
         alike = all(same_bits(feeds[0][own], feeds[1][own]) for own in region.feeds)
         own, asked = self._sides[1].own(name), feeds[1:] if alike else feeds
         truths = [values[own] for values in self._evaluate(region, asked)]
+        if any(truth.shape != tensors[0].shape for truth in truths):
+            raise NoTruth(f"in FP64 its shape is {truths[0].shape}, not {tensors[0].shape}")
         units = [self._unit(side, name, tensors[side], feeds[side], region) for side in (0, 1)]
         if not is_floating(dtype_name(tensors[1])) or not is_floating(dtype_name(tensors[0])):
             return self._whole(region, tensors, (truths[0], truths[-1]), units)
-        found = [
-            self._times(region, own, tensors[side], truths[-side], feeds[side], units[side])
-            for side in (0, 1)
-        ]  # fmt: skip
-        return Truth(found[0], found[1], self._accumulated(name, region, units[0], accumulated), units[0].kind)
+        off = [deviation(tensors[side], truths[-side], units[side].kind) for side in (0, 1)]
+        found = [self._times(region, own, off[side], truths[-side], feeds[side], units[side]) for side in (0, 1)]
+        explained = units[0].scatter + off[0].floor
+        return Truth(found[0], found[1], self._accumulated(name, region, explained, accumulated), units[0].kind)
 
     def _read(self, name: str) -> list[str]:
         """The comparison's names of what a tensor's region reads."""
@@ -184,12 +185,9 @@ class Truths:
         steps = roundings(self._cut.nodes[i] for i in region.nodes)
         return Unit(coarsest(kinds), steps + weights, self._double.longest)
 
-    def _times(self, region: Region, own: str, x: Array, truth: Array, feed: Feed, unit: Unit) -> float:
+    def _times(self, region: Region, own: str, found: Deviation, truth: Array, feed: Feed, unit: Unit) -> float:
         """How many times what rounding explains a tensor is off; the condition is asked where it is in question."""
         assert self._cut is not None
-        if truth.shape != x.shape:
-            raise NoTruth(f"in FP64 its shape is {truth.shape}, not {x.shape}")
-        found = deviation(x, truth, unit.kind)
         if math.isinf(found.scatter):
             raise NoTruth("in FP64 it is zero everywhere: there is nothing to relate an error to")
         nodes = [self._cut.nodes[i] for i in region.nodes]
@@ -198,7 +196,7 @@ class Truths:
         (moved,) = self._evaluate(region, ({name: _rounded(array, unit) for name, array in feed.items()},))
         if moved[own].shape != truth.shape:
             return found.times(unit)
-        response: Deviation = deviation(moved[own], truth, unit.kind)
+        response = deviation(moved[own], truth, unit.kind)
         return found.times(Unit(unit.kind, unit.roundings, unit.terms, response.scatter))
 
     def _whole(
@@ -214,10 +212,13 @@ class Truths:
         numbers = [None if isinstance(each, str) else each for each in found]
         return Truth(numbers[0], numbers[1], None, "int8" if last in QUANTIZING else "", why)
 
-    def _accumulated(self, name: str, region: Region, unit: Unit, difference: float | None) -> float | None:
-        """The difference over the root of the sum of squares of the units along the worst way to here."""
+    def _accumulated(self, name: str, region: Region, unit: float, difference: float | None) -> float | None:
+        """The difference over the root of the sum of squares of the units along the worst way to here.
+
+        unit: relative L2 error that the region explains.
+        """
         before = max((self._explained.get(self._sides[1].common(own), 0.0) for own in region.feeds), default=0.0)
-        self._explained[name] = before + unit.scatter**2
+        self._explained[name] = before + unit**2
         return None if difference is None else difference / self._explained[name] ** 0.5
 
     def _release(self, name: str) -> None:

@@ -8,9 +8,8 @@ from msgspec import UNSET
 from layerwise._tool.backends.tensors import is_floating
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.rows import LayerRow, RowSummary, Truth, TruthResult
+from layerwise._tool.debugtools.compare.truth.figures import LIMIT, times
 
-LIMIT = 4.0
-"""Times what rounding explains, above which a layer is not acceptable."""
 _WORDS = {"float32": "FP32", "float16": "FP16", "bfloat16": "BF16", "float64": "FP64", "tf32": "TF32", "int8": "INT8"}
 
 
@@ -107,8 +106,3 @@ def _place(row: LayerRow) -> tuple[int, int]:
 def summary(row: LayerRow) -> RowSummary:
     """What a result repeats of a row."""
     return RowSummary(*(getattr(row, name) for name in RowSummary.__struct_fields__))
-
-
-def times(value: float | None) -> str:
-    """Two digits are enough: 2.1, 140, 3.2e+04."""
-    return "-" if value is None else f"{value:.2g}" if value < 100 or value >= 1e4 else f"{value:.0f}"
