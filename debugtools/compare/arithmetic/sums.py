@@ -11,6 +11,7 @@ Shape = tuple[int, ...]
 _PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInteger", "QLinearMatMul"})
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "FusedConv", "ConvInteger", "QLinearConv"})
 _POOLS = frozenset({"AveragePool", "GlobalAveragePool", "LpPool", "GlobalLpPool"})
+_LOSSES = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
 _ALONG_AXES = frozenset({"Softmax", "LogSoftmax", "CumSum", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
 
 
@@ -34,7 +35,7 @@ def terms(node: onnx.NodeProto, shape: Callable[[str], Shape | None], size: int)
         return first[0 if turned else -1]
     if node.op_type in _CONVOLUTIONS and len(known) > 1:
         return math.prod(known[1][1:])
-    if node.op_type in _POOLS or node.op_type.startswith("Reduce"):
+    if node.op_type in _POOLS | _LOSSES or node.op_type.startswith("Reduce"):
         return math.prod(first) // max(1, size)
     if node.op_type in _ALONG_AXES or "Normalization" in node.op_type:
         return max(math.prod(first[2:]), *first[-1:], 1)

@@ -76,7 +76,8 @@ class DoubleGraph:
 
     def _weights(self, node: onnx.NodeProto) -> dict[str, Array]:
         named = [name for name in reads(node) if name in self._cut.initializers]
-        return {name: double(tensor_array(self._cut.initializers[name], self._folder)) for name in named}
+        weights = {name: tensor_array(self._cut.initializers[name], self._folder) for name in named}
+        return weights if node.op_type == "Gather" else {name: double(array) for name, array in weights.items()}
 
     def _alone(self, node: onnx.NodeProto) -> onnx.ModelProto:
         """A model of one node."""

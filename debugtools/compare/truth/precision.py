@@ -1,11 +1,12 @@
 """What a side rounds to where it makes a tensor, and how many roundings follow each other there."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import onnx
 
-from layerwise._tool.backends.tensors import dtype_name, is_floating
+from layerwise._tool.backends.tensors import dtype_name, is_floating, is_integral
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.surgery.cut.explode import Regions
@@ -60,16 +61,33 @@ class Kinds:
         cuda = any(name.lower() in ("cuda", "gpu") for name in side.spec.providers) or side.spec.kind == "trt"
         self._tf32 = cuda and side.spec.tf32 is not False
 
-    def of(self, name: str, dtype: str) -> tuple[list[str], int]:
-        """The types that are rounded to in a tensor's region, its own `dtype` first; and the weights among them."""
+    def of(self, name: str, dtype: str, *, dequantizes: bool) -> tuple[list[str], int]:
+        """The types that are rounded to in a tensor's region, its own `dtype` first; and the weights among them.
+
+        dequantizes: so does the reference's graph there, so that quantised weights are no rounding.
+        """
         if self._cut is None or name not in self._of:
             return [dtype], 0
         nodes = [self._cut.nodes[i] for i in self._regions.of(self._of[name]).nodes]
         found = [dtype, *self._asked, *(kind for node in nodes for kind in _rounded_to(node))]
         weights = [kind for node in nodes for kind in self._weights(node)]
+        if not dequantizes and self._has_quantized_weights(nodes):
+            found.append("int8")
         if self._tf32 and any(node.op_type in _PRODUCTS for node in nodes):
             found.append("tf32")
         return [*found, *weights], len(weights)
+
+    def _has_quantized_weights(self, nodes: Sequence[onnx.NodeProto]) -> bool:
+        assert self._cut is not None
+        known = self._cut.initializers
+        whole = any(
+            is_integral(dtype_name(int(known[name].data_type))) and math.prod(known[name].dims) > 1
+            for node in nodes
+            if node.op_type in ("DequantizeLinear", "Gather")
+            for name in node.input[:1]
+            if name in known
+        )
+        return whole and any(node.op_type == "DequantizeLinear" for node in nodes)
 
     def _weights(self, node: onnx.NodeProto) -> list[str]:
         assert self._cut is not None

@@ -23,7 +23,7 @@ from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.rows import LayerRow, Truth
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
-from layerwise._tool.debugtools.compare.truth.deviation import Deviation, Unit, coarsest, deviation
+from layerwise._tool.debugtools.compare.truth.deviation import ROUNDOFF, Deviation, Unit, coarsest, deviation
 from layerwise._tool.debugtools.compare.truth.evaluation import DoubleGraph, NoTruth
 from layerwise._tool.debugtools.compare.truth.precision import QUANTIZING, Kinds, correctly_rounded, roundings
 from layerwise._tool.debugtools.compare.truth.whole import whole_numbers
@@ -115,6 +115,7 @@ class Truths:
     ) -> Truth:
         """The same for given tensors, and given inputs (the reference's names) of their region. NoTruth."""
         region = self._region(name)
+        self._explain(name, region, ROUNDOFF["int8"] if self._quantizes(region) else 0.0)
         self._check(region)
         if dtype_name(tensors[1]) == "string":
             raise NoTruth("it holds text")
@@ -130,8 +131,9 @@ class Truths:
             return self._whole(region, tensors, (truths[0], truths[-1]), units)
         off = [deviation(tensors[side], truths[-side], units[side].kind) for side in (0, 1)]
         found = [self._times(region, own, off[side], truths[-side], feeds[side], units[side]) for side in (0, 1)]
-        explained = units[0].scatter + off[0].floor
-        return Truth(found[0], found[1], self._accumulated(name, region, explained, accumulated), units[0].kind)
+        explained = self._explain(name, region, units[0].scatter + off[0].floor)
+        ratio = None if accumulated is None else accumulated / explained
+        return Truth(found[0], found[1], ratio, units[0].kind)
 
     def _read(self, name: str) -> list[str]:
         """The comparison's names of what a tensor's region reads."""
@@ -145,6 +147,10 @@ class Truths:
         random = next((i for i in region.nodes if self._randomness.draws(self._cut.nodes[i])), None)
         if random is not None:
             raise NoTruth(f"{shown(self._cut.nodes[random].op_type, 40)} draws random numbers")
+
+    def _quantizes(self, region: Region) -> bool:
+        assert self._cut is not None
+        return self._cut.nodes[region.nodes[-1]].op_type in QUANTIZING
 
     def _held(self, side: int, name: str) -> Array:
         each = self._sides[side]
@@ -180,7 +186,8 @@ class Truths:
     def _unit(self, side: int, name: str, tensor: Array, feed: Feed, region: Region) -> Unit:
         """What rounding explains. The types of its inputs count: onnxruntime may keep them wider than it gives them."""
         assert self._cut is not None
-        kinds, weights = self._kinds[side].of(name, dtype_name(tensor))
+        dequantizes = any(self._cut.nodes[i].op_type == "DequantizeLinear" for i in region.nodes)
+        kinds, weights = self._kinds[side].of(name, dtype_name(tensor), dequantizes=dequantizes)
         kinds += [dtype_name(array) for array in feed.values()]
         steps = roundings(self._cut.nodes[i] for i in region.nodes)
         return Unit(coarsest(kinds), steps + weights, self._double.longest)
@@ -203,23 +210,23 @@ class Truths:
         self, region: Region, tensors: tuple[Array, Array], truths: tuple[Array, Array], units: list[Unit]
     ) -> Truth:
         assert self._cut is not None
-        last = self._cut.nodes[region.nodes[-1]].op_type
+        last, quantized = self._cut.nodes[region.nodes[-1]].op_type, self._quantizes(region)
         found = [
-            whole_numbers(x, truth, unit, quantized=last in QUANTIZING, alone=len(region.nodes) == 1, op=last)
+            whole_numbers(x, truth, unit, quantized=quantized, alone=len(region.nodes) == 1, op=last)
             for x, truth, unit in zip(tensors, truths, units, strict=True)
         ]
         why = next((each for each in found if isinstance(each, str)), "")
         numbers = [None if isinstance(each, str) else each for each in found]
-        return Truth(numbers[0], numbers[1], None, "int8" if last in QUANTIZING else "", why)
+        return Truth(numbers[0], numbers[1], None, "int8" if quantized else "", why)
 
-    def _accumulated(self, name: str, region: Region, unit: float, difference: float | None) -> float | None:
-        """The difference over the root of the sum of squares of the units along the worst way to here.
+    def _explain(self, name: str, region: Region, unit: float) -> float:
+        """Note what rounding explains of the sides' difference at a tensor, and return it, as a relative L2 error.
 
-        unit: relative L2 error that the region explains.
+        It is the root of the sum of squares of the units along the worst way to here; unit: that of the region alone.
         """
         before = max((self._explained.get(self._sides[1].common(own), 0.0) for own in region.feeds), default=0.0)
         self._explained[name] = before + unit**2
-        return None if difference is None else difference / self._explained[name] ** 0.5
+        return math.sqrt(self._explained[name])
 
     def _release(self, name: str) -> None:
         with self._lock:

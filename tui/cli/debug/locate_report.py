@@ -102,7 +102,7 @@ def _next(spec: LocateSpec, suspects: list[SuspectRow]) -> Iterator[str]:
     model = spec.compare.model
     if not suspects or not model:
         return
-    sides = command_line(msgspec.structs.replace(spec.compare, observe="auto", statistics=True))[2:]
+    sides = command_line(msgspec.structs.replace(spec.compare, observe="auto", statistics=True, truth=False))[2:]
     yield f"next         {_line('debug', 'reduce', *sides, '-o', 'reduced.onnx')}"
     if suspects[0].op in _CONTROL_FLOW and not spec.bodies:
         yield f"             {_line('debug', 'locate', *sides, '--bodies')}"

@@ -135,9 +135,9 @@ def _next(spec: CompareSpec, totals: Totals, job: object) -> Iterator[str]:
 def _closer(spec: CompareSpec, row: LayerRow) -> CompareSpec:
     """The comparison of one tensor alone (or of all marked, where they decide what is computed), with all statistics.
 
-    Nothing is saved.
+    Nothing is saved; the truth is not looked for again.
     """
-    spec = unsaved(spec)
+    spec = msgspec.structs.replace(unsaved(spec), truth=False)
     if row.mode == "marked":
         return msgspec.structs.replace(spec, observe="marked", statistics=True)
     return msgspec.structs.replace(spec, marks=MarkSpec(names=[row.tensor], only=True), statistics=False)
