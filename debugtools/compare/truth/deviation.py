@@ -66,7 +66,7 @@ class Deviation(Struct, frozen=True):
     """A tensor against the truth. scatter: relative L2 error; common: the part of it that is a common factor.
 
     size: elements that count; floor: what spacing explains, as a relative L2 error. broken: values that are not finite
-    where the truth is, or the other way round.
+    on one side, or not alike.
     """
 
     scatter: float = 0.0
@@ -97,7 +97,7 @@ def deviation(x: Array, truth: Array, kind: str) -> Deviation:
         most = min(_LARGEST.get(name, 1e308) for name in (kind, dtype_name(x)))
         kept = ~_masks(wide, truth, most / 2)
         a, b = wide[kept], truth[kept]
-        broken = int(np.count_nonzero(np.isfinite(a) != np.isfinite(b)) + np.count_nonzero(np.isnan(a) != np.isnan(b)))
+        broken = int(np.count_nonzero(~(np.isfinite(a) & np.isfinite(b))))
         if broken or not a.size:
             return Deviation(size=a.size, broken=broken)
         scale = float(np.abs(b).max())

@@ -189,6 +189,8 @@ class Truths:
         dequantizes = any(self._cut.nodes[i].op_type == "DequantizeLinear" for i in region.nodes)
         kinds, weights = self._kinds[side].of(name, dtype_name(tensor), dequantizes=dequantizes)
         kinds += [dtype_name(array) for array in feed.values()]
+        if self._quantizes(region):  # the steps are part of the truth, what rounds before them is not
+            kinds = [kind for kind in kinds if kind != "int8"]
         steps = roundings(self._cut.nodes[i] for i in region.nodes)
         return Unit(coarsest(kinds), steps + weights, self._double.longest)
 
