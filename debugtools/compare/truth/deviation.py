@@ -89,8 +89,8 @@ class Deviation(Struct, frozen=True):
 def deviation(x: Array, truth: Array, kind: str) -> Deviation:
     """Return how far `x` is from `truth` (FP64, of the same shape). kind: the coarsest type behind x.
 
-    Masks are left out: what is infinite, NaN or enormous (from 1e30 on) in the truth, where x is as large as its type
-    allows, with the same sign, or NaN too.
+    Masks are left out: what is enormous (from 1e30 on, or infinite in the truth) on one side, where the other is as
+    large as its type allows, with the same sign; and NaN on both.
     """
     with np.errstate(all="ignore"):
         wide, truth = x.astype(np.float64).ravel(), truth.ravel()
@@ -111,8 +111,9 @@ def deviation(x: Array, truth: Array, kind: str) -> Deviation:
 
 
 def _masks(x: Array, truth: Array, large: float) -> Array:
-    alike = (np.sign(x) == np.sign(truth)) & ~(np.abs(x) < large)
-    found: Array = (~(np.abs(truth) < _MASK) & alike) | (np.isnan(x) & np.isnan(truth))
+    size, other = np.abs(x), np.abs(truth)
+    enormous = (~(other < _MASK) & ~(size < large)) | (np.isfinite(x) & ~(size < _MASK) & ~(other < large))
+    found: Array = (enormous & (np.sign(x) == np.sign(truth))) | (np.isnan(x) & np.isnan(truth))
     return found
 
 

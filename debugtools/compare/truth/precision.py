@@ -61,13 +61,13 @@ class Kinds:
         cuda = any(name.lower() in ("cuda", "gpu") for name in side.spec.providers) or side.spec.kind == "trt"
         self._tf32 = cuda and side.spec.tf32 is not False
 
-    def of(self, name: str, dtype: str, *, dequantizes: bool) -> tuple[list[str], int]:
-        """The types that are rounded to in a tensor's region, its own `dtype` first; and the weights among them.
+    def of(self, name: str, dtype: str, *, dequantizes: bool) -> tuple[list[str], list[str]]:
+        """The types that are rounded to in a tensor's region, its own `dtype` first; and those of the weights there.
 
         dequantizes: so does the reference's graph there, so that quantised weights are no rounding.
         """
         if self._cut is None or name not in self._of:
-            return [dtype], 0
+            return [dtype], []
         nodes = [self._cut.nodes[i] for i in self._regions.of(self._of[name]).nodes]
         found = [dtype, *self._asked, *(kind for node in nodes for kind in _rounded_to(node))]
         weights = [kind for node in nodes for kind in self._weights(node)]
@@ -75,7 +75,7 @@ class Kinds:
             found.append("int8")
         if self._tf32 and any(node.op_type in _PRODUCTS for node in nodes):
             found.append("tf32")
-        return [*found, *weights], len(weights)
+        return found, weights
 
     def _has_quantized_weights(self, nodes: Sequence[onnx.NodeProto]) -> bool:
         assert self._cut is not None

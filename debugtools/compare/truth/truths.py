@@ -184,15 +184,19 @@ class Truths:
             raise NoTruth(shown(str(error), 160)) from None
 
     def _unit(self, side: int, name: str, tensor: Array, feed: Feed, region: Region) -> Unit:
-        """What rounding explains. The types of its inputs count: onnxruntime may keep them wider than it gives them."""
+        """What rounding explains, the truth's weights among it, which were rounded to the reference's type.
+
+        The types of the inputs count: onnxruntime may have kept them wider than it gives them.
+        """
         assert self._cut is not None
         dequantizes = any(self._cut.nodes[i].op_type == "DequantizeLinear" for i in region.nodes)
         kinds, weights = self._kinds[side].of(name, dtype_name(tensor), dequantizes=dequantizes)
-        kinds += [dtype_name(array) for array in feed.values()]
+        _, truths = self._kinds[1].of(name, "", dequantizes=True)
+        kinds += [*weights, *truths, *(dtype_name(array) for array in feed.values())]
         if self._quantizes(region):  # the steps are part of the truth, what rounds before them is not
             kinds = [kind for kind in kinds if kind != "int8"]
         steps = roundings(self._cut.nodes[i] for i in region.nodes)
-        return Unit(coarsest(kinds), steps + weights, self._double.longest)
+        return Unit(coarsest(kinds), steps + len(weights), self._double.longest)
 
     def _times(self, region: Region, own: str, found: Deviation, truth: Array, feed: Feed, unit: Unit) -> float:
         """How many times what rounding explains a tensor is off; the condition is asked where it is in question."""
