@@ -18,7 +18,7 @@ the type's smallest numbers is added to each element.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from msgspec import Struct
@@ -28,6 +28,7 @@ from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import UNIT_ROUNDOFF
 
 _MASK = 1e30
+_PART = 1 << 20  # elements that are looked at together
 _SPACING = {"float64": 2.0**-1074, "float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
 _LARGEST = {"float64": 1.797e308, "float32": 3.402e38, "float16": 65504.0, "bfloat16": 3.389e38}
 _FLOAT = UNIT_ROUNDOFF["float32"]
@@ -92,22 +93,34 @@ def deviation(x: Array, truth: Array, kind: str) -> Deviation:
     Masks are left out: what is enormous (from 1e30 on, or infinite in the truth) on one side, where the other is as
     large as its type allows, with the same sign; and NaN on both.
     """
+    most = min(_LARGEST.get(name, 1e308) for name in (kind, dtype_name(x)))
+    size, broken, scale = 0, 0, 0.0
     with np.errstate(all="ignore"):
-        wide, truth = x.astype(np.float64).ravel(), truth.ravel()
-        most = min(_LARGEST.get(name, 1e308) for name in (kind, dtype_name(x)))
-        kept = ~_masks(wide, truth, most / 2)
-        a, b = wide[kept], truth[kept]
-        broken = int(np.count_nonzero(~(np.isfinite(a) & np.isfinite(b))))
-        if broken or not a.size:
-            return Deviation(size=a.size, broken=broken)
-        scale = float(np.abs(b).max())
-        error = a - b
+        for a, b in _kept(x, truth, most / 2):
+            size += a.size
+            broken += int(np.count_nonzero(~(np.isfinite(a) & np.isfinite(b))))
+            scale = max(scale, float(np.abs(b).max(initial=0.0)))
+        if broken or not size:
+            return Deviation(size=size, broken=broken)
         if scale == 0:
-            return Deviation(math.inf if error.any() else 0.0, 0.0, a.size)
-        a, b = error / scale, b / scale
-        squares = float(b @ b)
-        spacing = _SPACING.get(kind, 0.0) / scale * math.sqrt(a.size / squares)
-        return Deviation(math.sqrt(float(a @ a) / squares), float(a @ b) / squares, a.size, spacing)
+            off = any((a != b).any() for a, b in _kept(x, truth, most / 2))
+            return Deviation(math.inf if off else 0.0, size=size)
+        squares = errors = along = 0.0
+        for a, b in _kept(x, truth, most / 2):
+            error, right = (a - b) / scale, b / scale
+            squares, errors = squares + float(right @ right), errors + float(error @ error)
+            along += float(error @ right)
+    spacing = _SPACING.get(kind, 0.0) / scale * math.sqrt(size / squares)
+    return Deviation(math.sqrt(errors / squares), along / squares, size, spacing)
+
+
+def _kept(x: Array, truth: Array, large: float) -> Iterator[tuple[Array, Array]]:
+    """What is no mask of both, in FP64, a part at a time."""
+    flat, right = np.ascontiguousarray(x).reshape(-1), np.ascontiguousarray(truth).reshape(-1)
+    for start in range(0, flat.size, _PART):
+        a, b = flat[start : start + _PART].astype(np.float64), right[start : start + _PART]
+        masks = _masks(a, b, large)
+        yield (a[~masks], b[~masks]) if masks.any() else (a, b)
 
 
 def _masks(x: Array, truth: Array, large: float) -> Array:

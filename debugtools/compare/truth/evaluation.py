@@ -9,7 +9,7 @@ import onnx
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.model.reads import reads, subgraphs
+from layerwise._tool.backends.model.reads import every_node, reads
 from layerwise._tool.backends.reference.double_ops import DOUBLE_OPS
 from layerwise._tool.backends.reference.evaluate import Evaluation, tensor_array
 from layerwise._tool.backends.text import shown
@@ -79,13 +79,29 @@ class DoubleGraph:
         weights = {name: tensor_array(self._cut.initializers[name], self._folder) for name in named}
         return weights if node.op_type == "Gather" else {name: double(array) for name, array in weights.items()}
 
+    def _called(self, node: onnx.NodeProto) -> list[onnx.FunctionProto]:
+        """The model's functions that a node needs, in the model's order."""
+        functions = self._functions
+        if not functions:
+            return []
+        known = {(function.domain, function.name): function for function in functions}
+        wanted: set[tuple[str, str]] = set()
+        waiting = list(every_node([node]))
+        while waiting:
+            each = waiting.pop()
+            key = each.domain, each.op_type
+            if key in known and key not in wanted:
+                wanted.add(key)
+                waiting += every_node(known[key].node)
+        return [function for function in functions if (function.domain, function.name) in wanted]
+
     def _alone(self, node: onnx.NodeProto) -> onnx.ModelProto:
         """A model of one node."""
         outer = self._cut.model
         if self._functions is None:
             self._functions = double_functions(outer.functions)
         part = onnx.ModelProto(ir_version=outer.ir_version, opset_import=outer.opset_import)
-        part.functions.extend(self._functions)
+        part.functions.extend(self._called(node))
         part.graph.name = "part"
         part.graph.node.append(double_node(node))
         part.graph.input.extend(onnx.ValueInfoProto(name=name) for name in reads(node))
@@ -94,8 +110,7 @@ class DoubleGraph:
 
 
 def _check_size(node: onnx.NodeProto, feed: Values) -> None:
-    inner = {each.op_type for body in subgraphs(node) for each in body.node}
-    slow = _SLOW & {node.op_type, *inner}
+    slow = _SLOW & {each.op_type for each in every_node([node])}
     size = max((array.size for array in feed.values() if isinstance(array, np.ndarray)), default=0)
     if slow and size > _MOST:
         raise NoTruth(f"{min(slow)} of {size} elements takes too long in FP64")

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import onnx
 
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating, is_integral
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
@@ -49,17 +51,18 @@ class Kinds:
     def __init__(self, side: Side, names: Iterable[str]) -> None:
         self._side = side
         self._cut: GraphCut | None = None
-        if isinstance(side, ModelSide) and side.spec.kind != "saved":
-            self._read(side, names)
+        if isinstance(side, ModelSide):
+            with suppress(LayerwiseError):  # an engine has no graph
+                self._read(side, names)
 
     def _read(self, side: ModelSide, names: Iterable[str]) -> None:
-        made = side.made
+        cut, made = side.observed.cut, side.made
         self._of = {name: made[side.own(name)] for name in names if side.own(name) in made}
-        self._cut = side.observed.cut
-        self._regions = Regions(self._cut, list(self._of.values()))
+        self._regions = Regions(cut, list(self._of.values()))
         self._asked = asked_types(side.spec)
         cuda = any(name.lower() in ("cuda", "gpu") for name in side.spec.providers) or side.spec.kind == "trt"
         self._tf32 = cuda and side.spec.tf32 is not False
+        self._cut = cut
 
     def of(self, name: str, dtype: str, *, dequantizes: bool) -> tuple[list[str], list[str]]:
         """The types that are rounded to in a tensor's region, its own `dtype` first; and those of the weights there.

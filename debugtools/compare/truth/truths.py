@@ -67,6 +67,7 @@ class Truths:
     def begin(self, iteration: int, feeds: tuple[Feed, Feed]) -> None:
         """Start an iteration. feeds: inputs of the suspect and of the reference, by their own names."""
         self._iteration, self._feeds = iteration, feeds
+        self._store.close()  # of what an iteration left that was not compared to its end
         self._explained.clear()
         if self._cut is not None:
             self._uses = Counter({(side, name): count for name, count in self._readers.items() for side in (0, 1)})
