@@ -25,10 +25,11 @@ from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.debugtools.compare.arithmetic.kernel import dot
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import UNIT_ROUNDOFF
 
 _MASK = 1e30
-_PART = 1 << 20  # elements that are looked at together
+_PART = 1 << 15  # elements that are looked at together
 _SPACING = {"float64": 2.0**-1074, "float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
 _LARGEST = {"float64": 1.797e308, "float32": 3.402e38, "float16": 65504.0, "bfloat16": 3.389e38}
 _FLOAT = UNIT_ROUNDOFF["float32"]
@@ -108,8 +109,8 @@ def deviation(x: Array, truth: Array, kind: str) -> Deviation:
         squares = errors = along = 0.0
         for a, b in _kept(x, truth, most / 2):
             error, right = (a - b) / scale, b / scale
-            squares, errors = squares + float(right @ right), errors + float(error @ error)
-            along += float(error @ right)
+            squares, errors = squares + dot(right, right), errors + dot(error, error)
+            along += dot(error, right)
     spacing = _SPACING.get(kind, 0.0) / scale * math.sqrt(size / squares)
     return Deviation(math.sqrt(errors / squares), along / squares, size, spacing)
 
@@ -119,8 +120,11 @@ def _kept(x: Array, truth: Array, large: float) -> Iterator[tuple[Array, Array]]
     flat, right = np.ascontiguousarray(x).reshape(-1), np.ascontiguousarray(truth).reshape(-1)
     for start in range(0, flat.size, _PART):
         a, b = flat[start : start + _PART].astype(np.float64), right[start : start + _PART]
-        masks = _masks(a, b, large)
-        yield (a[~masks], b[~masks]) if masks.any() else (a, b)
+        if np.abs(a).max() < _MASK and np.abs(b).max() < _MASK:  # which NaN is not
+            yield a, b
+        else:
+            kept = ~_masks(a, b, large)
+            yield a[kept], b[kept]
 
 
 def _masks(x: Array, truth: Array, large: float) -> Array:
