@@ -44,6 +44,20 @@ class Required(Struct, frozen=True):
     rel: int | float | None = None
 
 
+class Truth(Struct, frozen=True):
+    """How far each side is from what the reference's graph gives in FP64 on that side's own inputs of a layer.
+
+    suspect, reference: times what rounding explains (of `kind`, the coarsest type that the suspect rounds to), inf if
+    nothing does; None: no number, and `why`. accumulated: the sides' difference over what all layers so far explain.
+    """
+
+    suspect: float | None = None
+    reference: float | None = None
+    accumulated: float | None = None
+    kind: str = ""
+    why: str = ""
+
+
 class LayerRow(Struct, frozen=True, kw_only=True):
     """A row of table `layers`: a tensor of an iteration (from 0) and pair of runners (by place, the reference second).
 
@@ -118,6 +132,12 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     local: Number | None = UNSET
     local_abs: Number | None = UNSET
     diagnosis: str | UnsetType = UNSET
+    truth: Truth | UnsetType = UNSET
+
+    @property
+    def times(self) -> float | None:
+        """How many times what rounding explains the suspect is off the truth, if that is known."""
+        return None if self.truth is UNSET else self.truth.suspect
 
     @property
     def key(self) -> tuple[int, Pair, str]:
@@ -217,6 +237,19 @@ class CanaryReport(Struct, frozen=True):
     text: str = ""
 
 
+class TruthResult(Struct, frozen=True):
+    """What all truths come to: a sentence; how many layers have a number and how many none; the first one that is not
+    acceptable; each side's largest number. acceptable: None where no layer has a number."""
+
+    acceptable: bool | None = None
+    text: str = ""
+    layers: int = 0
+    without: int = 0
+    first: RowSummary | None = None
+    worst: float | None = None
+    reference: float | None = None
+
+
 class MetricSummary(Struct, frozen=True):
     """In how many of `total` iterations a metric passed for a pair (the runners' names); compared: its rows."""
 
@@ -260,6 +293,7 @@ class CompareResult(Struct, kw_only=True):
     valid: bool | UnsetType = UNSET
     peak_memory: int = 0
     canary: CanaryReport | None = None
+    truth: TruthResult | None = None
     skipped: list[str] = []
     unmatched: list[str] = []
     nothing_compared: list[str] = []

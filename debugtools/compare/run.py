@@ -38,6 +38,7 @@ from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows, pl
 from layerwise._tool.debugtools.compare.table.pairs import Comparer, Listener
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.table.saving import Accuracy, Outcome, Savers, check_average
+from layerwise._tool.debugtools.compare.truth.pairs import PairTruths
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
@@ -78,7 +79,10 @@ class ComparisonRun:
         keep = spec.memory_budget is None and setup.count() != 1
         observer = Observer(self.sides, self.pairs, keep, context.artifacts / "waiting", device)
         stack.callback(observer.close)
-        self.observed = ObservedRows(self.shared, setup.marks, self.comparer, observer)
+        folder = context.artifacts / "truth"
+        truths = PairTruths(spec.truth, self.sides, self.pairs, folder, lambda array: self.comparer.arrays(array)[0])
+        self.truths = stack.enter_context(truths)
+        self.observed = ObservedRows(self.shared, setup.marks, self.comparer, observer, self.truths)
 
     def run(self) -> CompareResult:
         """Run all iterations and return the job's result."""
@@ -196,6 +200,7 @@ class ComparisonRun:
             self.context.warn(text)
 
     def _emit(self, row: LayerRow, result: Comparison, a: Array, b: Array) -> None:
+        row = self.truths.told(row)
         self.context.row("layers", self._pictured(row, a, b))
         self._count(row)
         first, second = (self.sides[i].name for i in row.pair)
@@ -235,6 +240,7 @@ class ComparisonRun:
         result.peak_memory = peak()
         if text := over_budget(self.spec.memory_budget, "the plain run or a single node"):
             self.context.warn(text)
+        result.truth = self.outcome.truth.result()
         result.canary = self.observed.canary.report()
         plan = self.observed.plan
         result.skipped = plan.skipped if plan else []

@@ -70,6 +70,7 @@ class CompareSpec(Spec, frozen=True):
     strict_names: inputs and outputs belong together by name alone, not by similar names or places too.
     figures: histograms of outputs that fail, and their values where they are few; quantiles of small tensors.
     statistics: exact median and quantiles for every row (several partial sorts a tensor).
+    truth: every layer is held against the reference's graph in FP64; all tensors are observed if none are marked.
     memory_budget: bytes the worker may use at its peak; None is no limit. 'marked' is refused where it cannot keep it.
     """
 
@@ -89,6 +90,7 @@ class CompareSpec(Spec, frozen=True):
     shape_check: bool = True
     check_average: bool = False
     statistics: bool = False
+    truth: bool = False
     postprocess: dict[str, str] = {}
     postprocess_script: str | None = None
     compare_script: str | None = None

@@ -200,7 +200,7 @@ def _alone(view: ViewSpec) -> tuple[int, CompareSpec]:
     skipped, feeds = feeds_from(view.compare.feeds, view.iteration)
     return skipped, msgspec.structs.replace(
         view.compare, runners=[view.compare.runners[first], view.compare.runners[second]], feeds=feeds,
-        **_observing(view), validate=False, fail_fast=False, check_average=False, **NO_FILES,
+        **_observing(view), truth=False, validate=False, fail_fast=False, check_average=False, **NO_FILES,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.memory import peak
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.truth.verdict import TruthOutcome
 from layerwise._tool.debugtools.engines.node_map.layers import Mapped
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
@@ -160,11 +161,13 @@ class Findings:
         self._outputs: dict[str, bool] = {}
         self._stopped = ""
         self._tensors = 0
+        self._truth = TruthOutcome()
         self.engine: list[Mapped] = []
 
     def add(self, row: LayerRow, suspect: Suspect | None) -> None:
         """Take in one tensor."""
         name = row.tensor
+        self._truth.add(row)
         if isinstance(row.local, float) and is_floating(row.dtype[0]):
             self._noise_floor.add(row.op, row.local, off=row.diagnosis == "kernel")
         if suspect is not None:
@@ -240,6 +243,7 @@ class Findings:
             passed=bool(rows), suspects=rows, n_suspects=len(self._chosen()), tensors=self._tensors,
             stopped=self._stopped, outputs_differ=not all(self._outputs.values()), summary=self._summary(rows),
             level=self._noise_floor.level, peak_memory=peak(), seconds=seconds, runners=runners,
+            truth=self._truth.result(),
         )  # fmt: skip
 
     def _chosen(self) -> list[tuple[Suspect, list[str]]]:

@@ -9,18 +9,19 @@ from msgspec import structs
 
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.sums import terms
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place, rounded_to
 from layerwise._tool.debugtools.compare.table.step import lost_below, step_bound
-from layerwise._tool.debugtools.compare.table.sums import terms
 from layerwise._tool.debugtools.locate.inside import enter
 from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.rows import Inside
 from layerwise._tool.debugtools.locate.suspects import Suspect, diagnose
 from layerwise._tool.debugtools.locate.tensor_error import Error, error_from, error_of
+from layerwise._tool.debugtools.locate.truth import LocalTruths
 from layerwise._tool.debugtools.locate.walk import Met, Walk
 
 if TYPE_CHECKING:
@@ -37,12 +38,21 @@ class Reader:
     """Reads the tensors of one iteration, as `walk` meets them.
 
     plan: of the walk. cut: the suspect's model. mode: how the suspect is observed, as the layer table has it.
-    bodies: whether bodies of suspects are looked into.
+    bodies: whether bodies of suspects are looked into. truths: where they are asked for.
     """
 
     def __init__(
-        self, iteration: int, comparer: Comparer, plan: LocatePlan, walk: Walk, cut: "GraphCut", mode: str, bodies: bool
+        self,
+        iteration: int,
+        comparer: Comparer,
+        plan: LocatePlan,
+        walk: Walk,
+        cut: "GraphCut",
+        mode: str,
+        bodies: bool,
+        truths: LocalTruths | None = None,
     ) -> None:
+        self._truths = truths
         self._iteration, self._comparer, self._plan, self._walk = iteration, comparer, plan, walk
         self._cut, self._mode, self._bodies = cut, mode, bodies
         runner = comparer.sides[0].spec
@@ -69,6 +79,8 @@ class Reader:
         row = self._row(met, place, result, judged)
         sizes = (local.rel, local.abs) if local else (None, None)
         row = structs.replace(row, local=sizes[0], local_abs=sizes[1], diagnosis=word)
+        if self._truths is not None:
+            row = structs.replace(row, truth=self._truths.of(met, accumulated.rel if accumulated else None))
         suspect = Suspect(
             place,
             met.name,
@@ -83,6 +95,7 @@ class Reader:
         )
         if accumulated is not None:
             self._errors[met.name] = accumulated.rel
+        suspect.truth = row.truth
         if not self._is_suspect(suspect):
             return row, None
         suspect.inside = self._inside(met, suspect)

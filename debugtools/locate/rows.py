@@ -5,6 +5,8 @@ Its layers are rows of table `layers` as `debugtools.compare.rows` has them.
 
 from msgspec import UNSET, Struct, UnsetType
 
+from layerwise._tool.debugtools.compare.rows import Truth, TruthResult
+
 
 class NodeRow(Struct, frozen=True):
     """A node: its position in the model's order, its name (or what stands for it), its operator."""
@@ -29,6 +31,7 @@ class SuspectRow(Struct, frozen=True, kw_only=True):
     outputs: its tensors that speak against it, tensor the worst of them. Relative L2 errors: local, of the node alone
     on the reference's inputs (None: it failed), and accumulated, of the whole run; local_abs: the largest |a - b|.
     amplification: error out over error in. region: the nodes that make the tensor from tensors that both sides have.
+    truth: of the tensor, where it was asked for.
     """
 
     i: int = -1
@@ -45,6 +48,7 @@ class SuspectRow(Struct, frozen=True, kw_only=True):
     evidence: str = ""
     region: list[NodeRow] = []
     inside: Inside | UnsetType = UNSET
+    truth: Truth | UnsetType = UNSET
 
 
 class LocateResult(Struct, frozen=True, kw_only=True):
@@ -65,3 +69,4 @@ class LocateResult(Struct, frozen=True, kw_only=True):
     peak_memory: int = 0
     seconds: float = 0.0
     runners: list[str] = []
+    truth: TruthResult | None = None

@@ -23,6 +23,7 @@ from layerwise._tool.debugtools.compare.memory import (
     resident,
 )
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
+from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
 from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
@@ -32,12 +33,14 @@ from layerwise._tool.debugtools.compare.sides.stream import SessionPool
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
+from layerwise._tool.debugtools.compare.truth.truths import Truths
 from layerwise._tool.debugtools.locate.findings import Findings
 from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.reading import Reader
 from layerwise._tool.debugtools.locate.rows import LocateResult
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.locate.tensor_error import error_of
+from layerwise._tool.debugtools.locate.truth import LocalTruths
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -173,8 +176,11 @@ class LocateRun(ExitStack):
         if self._plan is None:
             self._plan = LocatePlan(self.suspect, self.reference, feeds, self._limits())
         plan, mode = self._plan, self._mode()
-        with plan.walk(number, feeds, self._pools, self.context.artifacts / "waiting") as walk:
-            reader = Reader(number, self._comparer, plan, walk, self.suspect.model.cut, mode, self.spec.bodies)
+        with ExitStack() as stack:
+            walk = stack.enter_context(plan.walk(number, feeds, self._pools, self.context.artifacts / "waiting"))
+            truths = self._truths(number, feeds, stack) if self.spec.compare.truth else None
+            cut = self.suspect.model.cut
+            reader = Reader(number, self._comparer, plan, walk, cut, mode, self.spec.bodies, truths)
             for done, met in enumerate(walk, 1):
                 row, suspect = reader.read(met)
                 if row.key not in self._done:
@@ -184,6 +190,17 @@ class LocateRun(ExitStack):
         self.findings.walked(walk.stopped, len(plan.points))
         for pool in self._pools:
             pool.forget()
+
+    def _truths(self, number: int, feeds: tuple[Feed, Feed], stack: ExitStack) -> LocalTruths:
+        """The truths of one iteration."""
+        assert self._plan is not None
+        store = ArrayStore(self._limits().waiting // 2, self.context.artifacts / "truth")
+        stack.callback(store.close)
+        names = [point.name for point in self._plan.points.values()]
+        truths = Truths(self.suspect, self.reference, names, store, lambda array: array)
+        truths.begin(number, feeds)
+        given = {self.reference.own(self.suspect.common(own)): array for own, array in feeds[0].items()}
+        return LocalTruths(truths, given)
 
     def _limits(self) -> Limits:
         """A third of a comparison's segments under a budget: regions are run beside both sides."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.rows import Truth
 from layerwise._tool.debugtools.compare.table.layers import LEAP
 from layerwise._tool.debugtools.compare.table.places import Place
 from layerwise._tool.debugtools.locate.rows import Inside, NodeRow, SuspectRow
@@ -65,6 +66,7 @@ class Suspect:
     inputs: float = 0.0
     failure: str = ""
     inside: Inside | None = None
+    truth: Truth | UnsetType = UNSET
 
     @property
     def rank(self) -> tuple[int, float, int, int]:
@@ -112,7 +114,7 @@ def suspect_row(suspect: Suspect, outputs: list[str], cut: "GraphCut", evidence:
         i=place.i, node=label, op=place.op, outputs=outputs, tensor=suspect.tensor, iteration=suspect.iteration,
         local=local.rel if local else None, local_abs=local.abs if local else None,
         accumulated=accumulated.rel if accumulated else None, amplification=suspect.amplification,
-        diagnosis=suspect.word, evidence="; ".join(evidence), inside=suspect.inside or UNSET,
+        diagnosis=suspect.word, evidence="; ".join(evidence), inside=suspect.inside or UNSET, truth=suspect.truth,
         region=[NodeRow(i, node_label(cut.nodes[i]), cut.nodes[i].op_type) for i in suspect.region],
     )  # fmt: skip
 

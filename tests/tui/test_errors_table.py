@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.debugtools.compare.rows import CanaryReport, LayerRow, RowSummary
+from layerwise._tool.debugtools.compare.rows import CanaryReport, LayerRow, RowSummary, TruthResult
 from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.tui.presenters.error_detail import detail_lines, row_text
 from layerwise._tool.tui.presenters.errors_page import head_lines, heading, minimap_cell, row_line
@@ -135,10 +135,10 @@ def test_no_text_breaks_the_filter(text: str) -> None:
 def test_each_sort_puts_the_worst_first_and_reverses() -> None:
     state = state_of(*FIVE)
     first = {}
-    for _ in range(len(ErrorsState.SORTS) - 1):
+    for _ in range(len(ErrorsState.SORTS) - 2):
         first[state.sort] = state.place(0)
         state.cycle_sort()
-    assert state.sort == "graph" and "local" not in first  # not shown: not a column to sort by
+    assert state.sort == "graph" and first.keys().isdisjoint(("local", "times"))  # not shown: no columns to sort by
     assert first["graph"] == 0
     assert first["max_abs"] in (2, 3)
     assert first["verdict"] in (1, 2)
@@ -342,3 +342,26 @@ def test_an_empty_table_has_no_first_bad() -> None:
     assert table.first_bad() == -1
     assert len(table.in_graph_order()) == 0
     assert np.all(table.found() == np.zeros(0, bool))
+
+
+@pytest.mark.parametrize("cells", [80, 140])
+def test_how_far_a_layer_is_from_the_truth_is_a_column(cells: int) -> None:
+    far, none = {"suspect": 140.4, "reference": 0.8, "kind": "float16"}, {"why": "Foo cannot be evaluated in FP64"}
+    state = state_of(layer(0, truth=far), layer(1, truth=none), layer(2))
+    assert "×▾" in plain(heading(cells, "times", False, UNICODE, truth=True))
+    assert state.table.has_truth and "times" in state.sorts_shown()
+    column = plain(heading(cells, "graph", False, UNICODE, truth=True)).index("×")
+    lines = lines_of(state, cells)
+    assert [line[: column + 1].split()[-1] for line in lines[:2]] == ["140", "-"]
+    assert all(width(row_line(state.table, place, cells, UNICODE)) == cells for place in (0, 1))
+    assert shown(state, "times>4") == [0]
+    detail = row_text(state.table.row(0), ["a", "b"])
+    assert "truth ×140 float16  reference ×0.8" in detail
+    assert "truth none: Foo cannot be evaluated" in row_text(state.table.row(1), ["a", "b"])
+
+
+def test_the_head_says_whether_the_suspect_is_acceptable() -> None:
+    state = state_of(layer(0))
+    text = "Not acceptable: #0 Add is off by 140 times what FP16 rounding explains"
+    state.facts.result = RunResult(truth=TruthResult(acceptable=False, text=text))
+    assert text in [plain(line).rstrip() for line in head_lines(state, 120, UNICODE)]

@@ -98,7 +98,7 @@ class DebugStarter:
         spec = self._app.errors.spec or RunController(self._app).checked.spec
         if spec is None or len(spec.runners) < 2 or spec.runners[0].kind == "saved":
             raise UsageError("two sides are needed: set them up on the Run screen (R), the suspect first")
-        return replace(spec, marks=MarkSpec(), observe="auto", statistics=False, **_NOTHING_SAVED)
+        return replace(spec, marks=MarkSpec(), observe="auto", statistics=False, truth=False, **_NOTHING_SAVED)
 
     def on_builds(self) -> bool:
         """Whether a search would start on an engine that is built, which may come out another one each time."""

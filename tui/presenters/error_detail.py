@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
+from layerwise._tool.debugtools.compare.truth.figures import LIMIT, times
 from layerwise._tool.tui.presenters.numbers import index_text, shape_text, share_bar, sig
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, plain, wrap_runs
 from layerwise._tool.tui.state.error_table import FAULTS
@@ -38,6 +39,7 @@ def detail_lines(row: LayerRow, names: list[str], cells: int, evidence: str = ""
     lines.append([])
     lines += _error_lines(row)
     lines += _local_line(row)
+    lines += _truth_line(row, cells)
     lines += wrap_runs([(shown(evidence, 1000), "strong")], cells)[:2] if evidence else []
     return [*lines, [(shown(row.note, cells), "warn")]] if row.note else lines
 
@@ -103,6 +105,20 @@ def _local_line(row: LayerRow) -> list[Line]:
     ]  # fmt: skip
 
 
+def _truth_line(row: LayerRow, cells: int) -> list[Line]:
+    """How far both sides are from the truth, in what rounding explains."""
+    if row.truth is UNSET:
+        return []
+    found = row.truth
+    if found.suspect is None:
+        return [[("truth ", "dim"), (fit(f"none: {shown(found.why, 300)}", max(20, cells - 6)), "warn")]]
+    role = "bad" if found.suspect > LIMIT else "strong"
+    return [
+        [("truth ", "dim"), (f"\u00d7{times(found.suspect)}", role), (f" {found.kind}", ""), ("  reference ", "dim"),
+         (f"\u00d7{times(found.reference)}", ""), ("  accumulated ", "dim"), (f"\u00d7{times(found.accumulated)}", "")],
+    ]  # fmt: skip
+
+
 def _similarity(row: LayerRow) -> Line:
     line: Line = []
     for key, title in (("rel_l2", "rel-L2"), ("cosine", "cosine"), ("psnr", "psnr"), ("snr", "snr")):
@@ -123,6 +139,8 @@ COLUMN_HELP: tuple[tuple[str, str], ...] = (
     ("ampl", "error out / largest error in (rel-L2); above 1 the layer"),
     ("", "makes it worse, at 1 it only hands it on"),
     ("local", "rel-L2 of the layer alone, on the reference's inputs (L)"),
+    ("\u00d7", "times what rounding explains the layer is off by itself, against"),
+    ("", "the reference's graph in FP64 on the side's own inputs (--truth)"),
     ("accum", "rel-L2 of the whole run: the column rel-L2"),
     ("verdict", "ok or failed under the tolerance"),
     ("", "leap, overflow, nan: the trouble starts in this layer"),

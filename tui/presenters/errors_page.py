@@ -12,6 +12,7 @@ from layerwise._tool.tui.state.job_rows import RunFacts
 
 NUMBERS = (("max-abs", "max_abs"), ("max-rel", "max_rel"), ("rel-L2", "rel_l2"))
 LOCAL_NUMBERS = (("local", "local"), ("accum", "rel_l2"))
+TIMES = ("\u00d7", "times")
 NUMBER_CELLS = 7
 AMPL_CELLS = 7
 VERDICT_CELLS = 10
@@ -22,6 +23,7 @@ BUILDING = "build steps"
 HEADINGS = {
     "graph": "#", "max_abs": "max-abs", "max_rel": "max-rel", "rel_l2": "rel-L2", "ampl": "ampl",
     "verdict": "verdict", "op": "op", "tensor": "tensor", "local": "local",
+    "times": TIMES[0],
 }  # fmt: skip
 
 
@@ -36,21 +38,23 @@ class Columns:
     numbers: tuple[tuple[str, str], ...]
 
 
-def columns(cells: int, local: bool) -> Columns:
+def columns(cells: int, local: bool, truth: bool = False) -> Columns:
     """The columns of a list `cells` wide. local: local errors are known; where it is narrow they take the place of
-    the largest differences.
+    the largest differences. truth: so is how far layers are from the truth; where it is narrow in place of max-rel.
     """
     op, mode = (14, 9) if cells >= WIDE else (10, 0)
     numbers = NUMBERS if not local else (NUMBERS[0], *LOCAL_NUMBERS) if cells >= WIDE else LOCAL_NUMBERS
+    if truth:
+        numbers = (*(numbers if cells >= WIDE or local else (NUMBERS[0], NUMBERS[2])), TIMES)
     verdict = DIAGNOSIS_CELLS if local else VERDICT_CELLS
     fixed = 2 + PLACE_CELLS + 1 + op + 1 + (mode + 1 if mode else 0) + 1
     taken = len(numbers) * (NUMBER_CELLS + 1) + AMPL_CELLS + 1 + verdict
     return Columns(op, max(8, cells - fixed - taken), mode, verdict, numbers)
 
 
-def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs, local: bool = False) -> Line:
+def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs, local: bool = False, truth: bool = False) -> Line:
     """The column names; the sorted column carries an arrow."""
-    shape = columns(cells, local)
+    shape = columns(cells, local, truth)
     arrow = ("^" if reverse else "v") if glyphs.ellipsis == "~" else ("▴" if reverse else "▾")
     sorted_by = "accum" if local and sort == "rel_l2" else HEADINGS[sort]
 
@@ -65,7 +69,7 @@ def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs, local: bool = 
 
 def row_line(table: ErrorTable, place: int, cells: int, glyphs: Glyphs) -> Line:
     """One row of the table, `cells` wide: at most three runs, one when it passed."""
-    shape = columns(cells, table.has_local)
+    shape = columns(cells, table.has_local, table.has_truth)
     verdict = int(table.verdicts()[place])
     kind = fit(_label(table, "op", place), shape.op, glyphs.ellipsis)
     text = f"{table.numbers('i')[place]:>{PLACE_CELLS}.0f} {kind} "
@@ -80,7 +84,7 @@ def row_line(table: ErrorTable, place: int, cells: int, glyphs: Glyphs) -> Line:
 
 def _number(table: ErrorTable, key: str, place: int) -> str:
     value = float(table.numbers(key)[place])
-    return "-" if math.isnan(value) and key in ("ampl", "local") else sig(value)
+    return "-" if math.isnan(value) and key in ("ampl", "local", "times") else sig(value)
 
 
 def _word(table: ErrorTable, place: int, verdict: int) -> Run:
@@ -120,6 +124,7 @@ def head_lines(state: ErrorsState, cells: int, glyphs: Glyphs) -> list[Line]:
             [],
         ]
     lines = [_sides(facts, cells, glyphs), _standing(state, cells, glyphs)]
+    lines += _truth(facts, cells, glyphs)
     if facts.card is not None and len(state.table):
         text = f"{glyphs.bad} {facts.card.get('kind', '')}: {facts.card.get('summary', '')}"
         lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
@@ -129,6 +134,15 @@ def head_lines(state: ErrorsState, cells: int, glyphs: Glyphs) -> list[Line]:
     elif facts.warning:
         lines.append([(fit(f"warning: {facts.warning}", cells, glyphs.ellipsis, keep="start"), "warn")])
     return lines
+
+
+def _truth(facts: RunFacts, cells: int, glyphs: Glyphs) -> list[Line]:
+    """What the truths of all layers come to."""
+    found = facts.result.truth
+    if found is None:
+        return []
+    role = "warn" if found.acceptable is None else "good" if found.acceptable else "bad"
+    return [[(fit(shown(found.text, 1000), cells, glyphs.ellipsis, keep="start"), role)]]
 
 
 def _sides(facts: RunFacts, cells: int, glyphs: Glyphs) -> Line:

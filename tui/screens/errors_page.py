@@ -102,7 +102,8 @@ class ErrorRows(JobTable, scope="errors"):
 
     def heading(self, cells: int) -> Line:
         errors = self._errors
-        return heading(cells, errors.sort, errors.reverse, self._glyphs, errors.table.has_local)
+        table = errors.table
+        return heading(cells, errors.sort, errors.reverse, self._glyphs, table.has_local, table.has_truth)
 
     def detail(self, place: int, cells: int) -> list[Line]:
         row = self._errors.table.row(place)

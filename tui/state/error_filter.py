@@ -22,7 +22,7 @@ NUMBER_FIELDS = {
     "mean_abs": "mean_abs", "mean_rel": "mean_rel", "rel_l2": "rel_l2", "l2": "l2", "cosine": "cosine",
     "psnr": "psnr", "snr": "snr", "ampl": "ampl", "i": "i", "size": "size", "over": "over", "nan": "nan",
     "inf": "inf", "iteration": "iteration", "pair": "pair", "local": "local", "local_abs": "local_abs",
-    "accum": "rel_l2",
+    "accum": "rel_l2", "times": "times",
 }  # fmt: skip
 LABEL_FIELDS = {"op": "op", "mode": "mode", "dtype": "dtype", "finding": "finding",
                 "diagnosis": "diagnosis"}  # fmt: skip

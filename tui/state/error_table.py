@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int32]
 FAILED, PASSED, UNKNOWN = 0, 1, 2
 BATCH = 512
 NUMBERS = ("max_abs", "max_rel", "mean_abs", "mean_rel", "rel_l2", "l2", "cosine", "psnr", "snr", "ampl",
-           "local", "local_abs", "suspect")  # fmt: skip
+           "local", "local_abs", "times", "suspect")  # fmt: skip
 WHOLE: dict[str, Callable[[LayerRow], int | None]] = {
     "iteration": lambda row: row.iteration, "i": lambda row: row.i, "size": lambda row: row.size,
     "over": lambda row: row.over, "nan": lambda row: sum(row.nan), "inf": lambda row: sum(row.inf),
@@ -115,7 +115,7 @@ class ErrorTable:
     """Rows of the table "layers" (one per iteration, pair and tensor), the newest report of a row winning.
 
     has_local: some rows say what the layer does on the reference's inputs, and a diagnosis. imprecise: most layers are
-    off alike, so that only suspects are at fault.
+    off alike, so that only suspects are at fault. has_truth: some rows say how far the layer is from the truth.
     """
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class ErrorTable:
         self._labels = {name: Labels() for name in LABELS}
         self._verdict = Column(np.int8)
         self._new: list[tuple[int, int, LayerRow]] = []
-        self.has_local = False
+        self.has_local = self.has_truth = False
         self.imprecise = False
         self._local: dict[int, tuple[Any, Any, Any]] = {}
         self._suspects: dict[int, str] = {}
@@ -153,6 +153,7 @@ class ErrorTable:
             self.nodes.append(row.node)
         self.changes += 1
         self.has_local = self.has_local or row.diagnosis is not UNSET
+        self.has_truth = self.has_truth or row.truth is not UNSET
         if key in self._local or key in self._suspects:
             self._joined.append(place)
         self._new.append((place, self._rows.append(row), row))

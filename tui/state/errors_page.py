@@ -20,7 +20,7 @@ class ErrorsState(JobRows):
     against it.
     """
 
-    SORTS = ("graph", "max_abs", "max_rel", "local", "rel_l2", "ampl", "verdict", "op", "tensor")
+    SORTS = ("graph", "max_abs", "max_rel", "local", "rel_l2", "times", "ampl", "verdict", "op", "tensor")
     order: Ints
 
     def __init__(self) -> None:
@@ -51,7 +51,8 @@ class ErrorsState(JobRows):
         self.evidence |= dict.fromkeys(row.outputs, f"#{row.i} {row.op} {row.node}: {row.evidence}")
 
     def sorts_shown(self) -> list[str]:
-        return [name for name in self.SORTS if name != "local" or self.table.has_local]
+        unknown = {"local": not self.table.has_local, "times": not self.table.has_truth}
+        return [name for name in self.SORTS if not unknown.get(name)]
 
     def refresh(self, *, always: bool = False) -> None:
         if not always and self._seen == self.table.changes:

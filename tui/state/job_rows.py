@@ -10,7 +10,7 @@ from msgspec import Struct
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
-from layerwise._tool.debugtools.compare.rows import CanaryReport, NotCompared, RowSummary
+from layerwise._tool.debugtools.compare.rows import CanaryReport, NotCompared, RowSummary, TruthResult
 from layerwise._tool.tui.state.error_table import Ints
 from layerwise._tool.tui.state.signal import Signal
 
@@ -20,6 +20,7 @@ class RunResult(Struct, frozen=True):
 
     first_bad: RowSummary | None = None
     canary: CanaryReport | None = None
+    truth: TruthResult | None = None
     nothing_compared: list[str] = []
     not_compared: list[NotCompared] = []
     iterations: int = 0

@@ -27,7 +27,7 @@ class Setup:
         self.sides = make_sides(spec, self.model)
         self.model_sides = [side for side in self.sides if isinstance(side, ModelSide)]
         self.pairs = [(i, i + 1) for i in range(len(self.sides) - 1)]
-        asked = spec.observe != "auto"
+        asked = spec.observe != "auto" or spec.truth
         self.observing = self.model is not None and (any_marks(spec.marks) or asked)
         everything = asked and not any_marks(spec.marks)
         self.marks = msgspec.structs.replace(spec.marks, everything=True) if everything else spec.marks

@@ -25,7 +25,9 @@ from layerwise._tool.debugtools.compare.sides.marks import excluded, marked_tens
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from layerwise._tool.debugtools.compare.spec import MarkSpec
 from layerwise._tool.debugtools.compare.table.comparison import Feed, RowContext
+from layerwise._tool.debugtools.compare.table.missing import not_given, nothing_in_common
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
+from layerwise._tool.debugtools.compare.truth.pairs import PairTruths
 
 Outputs = Mapping[str, Array]
 
@@ -39,7 +41,7 @@ def plain_rows(shared: RowContext, comparer: Comparer, number: int, results: Seq
             second = _similar(shared, pair, first, second)
         found = paired(shared, pair, first, second)
         if first and second and not found.any():
-            raise UsageError(_nothing_in_common(shared.sides, pair, first, second))
+            raise UsageError(nothing_in_common(shared.sides, pair, first, second))
         comparer.begin_pair(pair, first, second)
         output_rows(shared, comparer, number, pair, (found, first, second), ready=True)
 
@@ -117,31 +119,19 @@ def _missing(shared: RowContext, number: int, pair: Pair, found: Counterparts, o
         left.add(NotCompared(name, "no value", NO_VALUE, pair, number))
 
 
-def not_given(side: Side) -> str:
-    """Why a tensor has no counterpart on a side."""
-    return f"{shown(side.name, 80)} does not give it"
-
-
 def _processed(comparer: Comparer, side: Side, result: IterationResult) -> Mapping[str, Array]:
     if not comparer.postprocess:
         return result.outputs
     return comparer.postprocess.outputs(result.outputs, side.name, result.runtime)
 
 
-def _nothing_in_common(
-    sides: Sequence[Side], pair: Pair, first: Mapping[str, Array], second: Mapping[str, Array]
-) -> str:
-    lists = [", ".join(shown(name, 60) for name in list(found)[:10]) or "none" for found in (first, second)]
-    return (
-        f"no outputs in common: {shown(sides[pair[0]].name, 80)} gives {lists[0]}; "
-        f"{shown(sides[pair[1]].name, 80)} gives {lists[1]}. Names must match exactly; map others with --rename"
-    )
-
-
 class ObservedRows:
     """Observes iterations. The plan is made with the first one's shapes and serves all."""
 
-    def __init__(self, shared: RowContext, marks: MarkSpec, comparer: Comparer, observer: Observer) -> None:
+    def __init__(
+        self, shared: RowContext, marks: MarkSpec, comparer: Comparer, observer: Observer, truths: PairTruths
+    ) -> None:
+        self._truths = truths
         self._shared, self._marks, self._comparer, self._observer = shared, marks, comparer, observer
         self.canary = Canary(shared.spec.metrics)
         self.plan: ObservationPlan | None = None
@@ -156,8 +146,10 @@ class ObservedRows:
             self.plan = self._make_plan(feed, feeds)
         plan, outputs = self.plan, [result.outputs for result in results]
         told: set[tuple[Pair, str]] = set()
+        self._truths.begin(number, feeds, [row for row in shared.done.values() if row.iteration == number])
 
         def tap(index: int, name: str, array: Array) -> None:
+            self._truths.keep(index, name, array)
             if name in plan.shown and (name not in outputs[index] or index in self._at_once):
                 shared.keep(number, shared.sides[index], name, array)
 
@@ -172,6 +164,7 @@ class ObservedRows:
                     told.add((pair, name))
                 elif (number, pair, name) not in shared.done:
                     self._comparer.row(number, pair, name, shared.layer_mode(pair), a, b)
+                self._truths.done(pair, name)
                 shared.context.progress(done, total, "tensors", name)
         self._rest(number, outputs, told)
 
@@ -250,10 +243,13 @@ class ObservedRows:
         if shared.spec.memory_budget is not None:
             give_back()
         shapes = {name: array.shape for name, array in feed.items()}
-        segment = limits(shared.spec.memory_budget, resident()).segment
+        allowed = limits(shared.spec.memory_budget, resident())
+        beside = 3 if shared.spec.truth and shared.spec.memory_budget is not None else 1  # a node in FP64
+        segment = max(1, allowed.segment // beside)
         made = [name for name in cut.outputs if name in cut.maker]
         self._outputs = frozenset(made)
         plan = make_plan(shared.sides, names, made, shapes, segment, self._at_once)
+        self._truths.plan(plan.wanted, allowed.waiting // beside)
         if self._at_once:
             self._tell_at_once(plan.at_once)
         return plan

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from layerwise._tool.debugtools.compare.arithmetic.kernel import Moments, SideStatistics
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
+from layerwise._tool.debugtools.compare.arithmetic.sums import terms
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required, SideStats
 from layerwise._tool.debugtools.compare.table.places import Place, Places, rounded_to
 from layerwise._tool.debugtools.compare.table.step import Scale, explained_error, scale_of, scale_of_row, step_bound
-from layerwise._tool.debugtools.compare.table.sums import terms
 
 if TYPE_CHECKING:
     import onnx

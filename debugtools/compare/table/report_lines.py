@@ -10,6 +10,7 @@ from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.compare.pairing.left_out import KINDS, why_not
 from layerwise._tool.debugtools.compare.rows import LayerRow, SideStats
 from layerwise._tool.debugtools.compare.spec import FIELDS, ToleranceSpec
+from layerwise._tool.debugtools.compare.truth.figures import times
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.results.accuracy import Metric
@@ -85,6 +86,8 @@ def metric_lines(row: LayerRow, metric: str, rules: ToleranceSpec) -> Iterator[R
     else:
         ok = passed(row, metric)
         yield ReportLine(FINISH if ok else ERROR, 2, f"{'PASSED' if ok else 'FAILED'} | Output: '{name(row.tensor)}'")
+    if row.truth is not UNSET:
+        yield ReportLine(INFO, 2, f"Truth: {truth(row).removeprefix(' | ')}")
     if row.note and row.dtype[0] not in KINDS:
         yield ReportLine(INFO, 2, f"Note: {shown(row.note, 500)}")
 
@@ -121,6 +124,15 @@ def _figure(row: LayerRow, place: int, depth: int) -> Iterator[ReportLine]:
         yield ReportLine(INFO, depth, shown_lines(row.figures[place]))
 
 
+def truth(row: LayerRow) -> str:
+    """` | ×14 (reference ×0.8)`: how far from the truth; or why that is not known. Nothing where nobody asked."""
+    if row.truth is UNSET:
+        return ""
+    if row.truth.suspect is None:
+        return f" | no truth: {shown(row.truth.why, 200)}"
+    return f" | \u00d7{times(row.truth.suspect)} (reference \u00d7{times(row.truth.reference)})"
+
+
 def compact(row: LayerRow) -> str:
     """One line for a tensor among many."""
     place = f"#{row.i} {name(row.op or '?')}"
@@ -133,7 +145,7 @@ def compact(row: LayerRow) -> str:
     return (
         f"Output: '{name(row.tensor)}' | {place} | {'/'.join(dict.fromkeys(row.dtype))} {shape(row.shape)} | "
         f"max abs {number(row.max_abs)} | max rel {number(row.max_rel)}"
-        f" | {row.over or 0} of {row.size} over tolerance{finding}"
+        f" | {row.over or 0} of {row.size} over tolerance{truth(row)}{finding}"
     )
 
 

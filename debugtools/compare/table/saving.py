@@ -31,6 +31,7 @@ from layerwise._tool.debugtools.compare.plots import file_name, merged_folder
 from layerwise._tool.debugtools.compare.rows import Average, CompareResult, LayerRow, MetricSummary, Pair, RowSummary
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.spec import FIELDS, CompareSpec
+from layerwise._tool.debugtools.compare.truth.verdict import TruthOutcome, summary
 
 
 class Outcome:
@@ -43,6 +44,7 @@ class Outcome:
         self._nothing = nothing
         self._runners, self._pairs, self._metrics = runners, pairs, metrics
         self.rows = self.failed = 0
+        self.truth = TruthOutcome()
         self._first: LayerRow | None = None
         self._worst: LayerRow | None = None
         self._failures: set[tuple[str, Pair, int]] = set()
@@ -56,6 +58,7 @@ class Outcome:
     def add(self, row: LayerRow) -> None:
         """Take in one row."""
         self.rows += 1
+        self.truth.add(row)
         self._iterations.add(row.iteration)
         self._compared[row.pair] += compared(row)
         if row.passed is not False:
@@ -101,7 +104,7 @@ def severity(row: LayerRow) -> float:
 
 
 def _summary(row: LayerRow | None) -> RowSummary | None:
-    return None if row is None else RowSummary(*(getattr(row, name) for name in RowSummary.__struct_fields__))
+    return None if row is None else summary(row)
 
 
 class Savers(ExitStack):

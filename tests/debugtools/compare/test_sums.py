@@ -1,12 +1,14 @@
 """What long sums explain."""
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from layerwise._tool.debugtools.compare.table.sums import sum_bound
+from layerwise._tool.debugtools.compare.arithmetic.sums import terms
+from layerwise._tool.debugtools.compare.table.step import step_bound
 
 FLOATS = ("float32", "float32")
 SHAPES = {"a": (4, 300), "b": (300, 8), "x": (2, 16, 30, 30), "w": (32, 16, 3, 3)}
@@ -20,12 +22,12 @@ def test_sums_one_after_the_other_stay_within_the_bound(seed: int, count: int, s
     naive = np.cumsum(values, axis=1, dtype=np.float32)[:, -1].astype(np.float64)
     exact = values.sum(axis=1, dtype=np.float64)
     node = helper.make_node("ReduceSum", ["v"], ["s"])
-    bound = sum_bound([node], {"v": values.shape}.get, 16, FLOATS)
+    bound = step_bound(FLOATS, terms(node, {"v": values.shape}.get, 16), 1, one_backend=False)
     assert np.linalg.norm(naive - exact) <= bound * np.linalg.norm(exact) + 1e-300
 
 
 @pytest.mark.parametrize(
-    ("node", "size", "terms"),
+    ("node", "size", "count"),
     [
         (helper.make_node("MatMul", ["a", "b"], ["y"]), 32, 300),
         (helper.make_node("Gemm", ["b", "a"], ["y"], transA=1), 32, 300),
@@ -38,5 +40,5 @@ def test_sums_one_after_the_other_stay_within_the_bound(seed: int, count: int, s
         (helper.make_node("MatMul", ["unknown", "b"], ["y"]), 1, 1),
     ],
 )
-def test_the_length_of_a_sum_is_read_from_shapes(node: object, size: int, terms: int) -> None:
-    assert sum_bound([node], SHAPES.get, size, FLOATS) == 2 * 2.0**-24 * np.sqrt(terms)  # type: ignore[list-item]
+def test_the_length_of_a_sum_is_read_from_shapes(node: onnx.NodeProto, size: int, count: int) -> None:
+    assert terms(node, SHAPES.get, size) == count

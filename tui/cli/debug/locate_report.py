@@ -4,16 +4,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.compare.table.report_lines import number
+from layerwise._tool.debugtools.compare.truth.figures import times
 from layerwise._tool.debugtools.locate.rows import Inside, LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.cli.run.report_summary import truth_line
 
 _HEAD = ("", "#", "op", "node", "tensor", "local", "accum", "ampl", "diagnosis")
 _WIDEST = 40
@@ -38,6 +41,8 @@ class LocateReport:
         self.log.say(ERROR if result.suspects else FINISH, _headline(result))
         for line in _table(result.suspects):
             self.log.continued(line)
+        if result.truth is not None:
+            self.log.say(*truth_line(result.truth))
         for line in _next(self.spec, result.suspects):
             self.log.info(line)
 
@@ -54,7 +59,10 @@ def _table(suspects: list[SuspectRow]) -> Iterator[str]:
     if not suspects:
         return
     rows = [_HEAD, *(_cells(rank, suspect) for rank, suspect in enumerate(suspects, 1))]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+    if any(suspect.truth is not UNSET for suspect in suspects):
+        found = ["" if suspect.truth is UNSET else times(suspect.truth.suspect) for suspect in suspects]
+        rows = [(*row[:-1], cell, row[-1]) for row, cell in zip(rows, ["\u00d7", *found], strict=True)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row, suspect in zip(rows, [None, *suspects], strict=True):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         if suspect and suspect.evidence:
@@ -94,7 +102,7 @@ def _next(spec: LocateSpec, suspects: list[SuspectRow]) -> Iterator[str]:
     model = spec.compare.model
     if not suspects or not model:
         return
-    sides = command_line(msgspec.structs.replace(spec.compare, observe="auto", statistics=True))[2:]
+    sides = command_line(msgspec.structs.replace(spec.compare, observe="auto", statistics=True, truth=False))[2:]
     yield f"next         {_line('debug', 'reduce', *sides, '-o', 'reduced.onnx')}"
     if suspects[0].op in _CONTROL_FLOW and not spec.bodies:
         yield f"             {_line('debug', 'locate', *sides, '--bodies')}"

@@ -9,6 +9,12 @@ from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.options.common import MARKING, compared
 from layerwise._tool.tui.cli.options.option import WRITTEN, Group, InForm, Joint, Option, flag, many
 
+TRUTH = Group(
+    "Truth",
+    flag("--truth", own=True, field="truth", script=WRITTEN, form=InForm("truth in FP64"),
+         help="hold every layer of both sides against the reference's graph in FP64; all tensors if none are marked"),
+    plain=compared,
+)  # fmt: skip
 _ALIASES: dict[str, list[MetricName]] = {
     "distance_metrics": ["l2", "cosine_similarity"],
     "quality_metrics": ["psnr", "snr"],

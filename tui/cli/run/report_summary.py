@@ -8,7 +8,7 @@ import msgspec
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, WARNING
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.rows import Average, CompareResult, LayerRow, Pair
+from layerwise._tool.debugtools.compare.rows import Average, CompareResult, LayerRow, Pair, TruthResult
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, unsaved
 from layerwise._tool.debugtools.compare.table import report_lines as lines
 from layerwise._tool.tui.cli.request.line import command_line
@@ -77,7 +77,19 @@ class Totals:
 def essence(result: CompareResult, spec: CompareSpec, totals: Totals, job: object) -> Iterator[tuple[int, str]]:
     """The last lines of a layer table: how many, the first bad one, the worst, what to do next."""
     yield from _left_out(result, spec, job)
-    many = bool(spec.marks.everything or spec.marks.names or spec.marks.op_types)
+    yield from _layers(result, spec, totals, job)
+    if result.truth is not None:
+        yield truth_line(result.truth)
+
+
+def truth_line(found: TruthResult) -> tuple[int, str]:
+    """Whether the suspect is acceptable: level and sentence."""
+    level = WARNING if found.acceptable is None else FINISH if found.acceptable else ERROR
+    return level, f"truth        {shown(found.text, 1000)}"
+
+
+def _layers(result: CompareResult, spec: CompareSpec, totals: Totals, job: object) -> Iterator[tuple[int, str]]:
+    many = bool(spec.truth or spec.marks.everything or spec.marks.names or spec.marks.op_types)
     if not many or not totals.rows:
         return
     canary = result.canary
@@ -123,9 +135,9 @@ def _next(spec: CompareSpec, totals: Totals, job: object) -> Iterator[str]:
 def _closer(spec: CompareSpec, row: LayerRow) -> CompareSpec:
     """The comparison of one tensor alone (or of all marked, where they decide what is computed), with all statistics.
 
-    Nothing is saved.
+    Nothing is saved; the truth is not looked for again.
     """
-    spec = unsaved(spec)
+    spec = msgspec.structs.replace(unsaved(spec), truth=False)
     if row.mode == "marked":
         return msgspec.structs.replace(spec, observe="marked", statistics=True)
     return msgspec.structs.replace(spec, marks=MarkSpec(names=[row.tensor], only=True), statistics=False)
@@ -135,6 +147,7 @@ def _row_text(row: LayerRow) -> str:
     node = f" {lines.name(row.node)}" if row.node else ""
     finding = f"   {row.finding}" if row.finding else ""
     errors = f"max abs {lines.number(row.max_abs)}   max rel {lines.number(row.max_rel)}"
+    errors += lines.truth(row).replace(" | ", "   ")
     place = f"#{row.i} {lines.name(row.op or 'output')}{node}"
     return f"{place}   {lines.name(row.tensor)}   {errors}{finding}"
 

@@ -1,32 +1,23 @@
-"""How long the sums are that an operator adds up: what tells correct evaluations in another order apart."""
+"""How long the sums are that a node computes: what tells correct evaluations in another order apart."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import onnx
-
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 
 Shape = tuple[int, ...]
 _PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInteger", "QLinearMatMul"})
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "FusedConv", "ConvInteger", "QLinearConv"})
 _POOLS = frozenset({"AveragePool", "GlobalAveragePool", "LpPool", "GlobalLpPool"})
+_LOSSES = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
 _ALONG_AXES = frozenset({"Softmax", "LogSoftmax", "CumSum", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
 
 
-def sum_bound(
-    nodes: Iterable[onnx.NodeProto], shape: Callable[[str], Shape | None], size: int, dtypes: Iterable[str]
-) -> float:
-    """Return the relative error that the longest sum among `nodes` explains.
-
-    shape: of a tensor, None if not known; size: elements of what the last node makes; dtypes: of both sides.
-    """
-    longest = max((terms(node, shape, size) for node in nodes), default=1)
-    return 2 * unit_roundoff(dtypes) * math.sqrt(longest)
-
-
 def terms(node: onnx.NodeProto, shape: Callable[[str], Shape | None], size: int) -> int:
-    """Return the number of terms of each sum of a node that makes `size` elements; 1 where it is not known."""
+    """Return how many terms the sums of a node have, 1 if it adds nothing up; where that is not known.
+
+    shape: of a tensor, None if not known; size: elements of what the node makes.
+    """
     known = [shape(name) or () for name in node.input[:2]]
     first = known[0] if known else ()
     if node.op_type in _PRODUCTS and first:
@@ -34,7 +25,7 @@ def terms(node: onnx.NodeProto, shape: Callable[[str], Shape | None], size: int)
         return first[0 if turned else -1]
     if node.op_type in _CONVOLUTIONS and len(known) > 1:
         return math.prod(known[1][1:])
-    if node.op_type in _POOLS or node.op_type.startswith("Reduce"):
+    if node.op_type in _POOLS | _LOSSES or node.op_type.startswith("Reduce"):
         return math.prod(first) // max(1, size)
     if node.op_type in _ALONG_AXES or "Normalization" in node.op_type:
         return max(math.prod(first[2:]), *first[-1:], 1)

@@ -1,0 +1,164 @@
+"""The truth of every layer: clean conversions are acceptable, faults of 10 ulp are not, what has none is said."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from support.comparing import OFF, ORT, Compared, run_compare
+from support.locating import between
+from support.models import conv_net, from_text, mlp, with_weights
+
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.rows import LayerRow
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.compare.truth.deviation import Unit, deviation
+from layerwise._tool.surgery.precision.conversion import in_half
+
+TEN_ULP = 20 * 2.0**-24
+Array = np.ndarray[Any, Any]
+
+
+def compared(folder: Path, suspect: onnx.ModelProto | Path, good: onnx.ModelProto, **more: Any) -> Compared:
+    """The suspect, not optimised, against another model, with the truth of every layer."""
+    (folder / "good.onnx").write_bytes(good.SerializeToString())
+    path = suspect if isinstance(suspect, Path) else folder / "suspect.onnx"
+    if not isinstance(suspect, Path):
+        path.write_bytes(suspect.SerializeToString())
+    reference = msgspec.structs.replace(OFF, model=str(folder / "good.onnx"))
+    return run_compare(CompareSpec(model=str(path), runners=[OFF, reference], truth=True, **more))
+
+
+def times(done: Compared, side: str = "suspect") -> dict[str, float | None]:
+    """By tensor: how many times what rounding explains a side is off."""
+    return {row["tensor"]: row["truth"][side] for row in done.table()}
+
+
+def scaled(model: onnx.ModelProto, tensor: str, factor: float) -> onnx.ModelProto:
+    """The model with one tensor multiplied."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    (place,) = [i for i, node in enumerate(made.graph.node) if tensor in node.output]
+    output = made.graph.node[place].output
+    output[list(output).index(tensor)] = f"{tensor}_before"
+    made.graph.initializer.append(numpy_helper.from_array(np.float32(factor), "factor"))
+    made.graph.node.insert(place + 1, helper.make_node("Mul", [f"{tensor}_before", "factor"], [tensor], name="planted"))
+    return made
+
+
+@pytest.mark.parametrize("make", [conv_net, mlp])
+def test_optimising_is_acceptable(tmp_path: Path, make: Callable[[], onnx.ModelProto]) -> None:
+    (tmp_path / "m.onnx").write_bytes(make().SerializeToString())
+    done = run_compare(CompareSpec(model=str(tmp_path / "m.onnx"), runners=[ORT, OFF], truth=True))
+    found = done.result["truth"]
+    assert found["acceptable"] and found["without"] == 0 and found["layers"] == len(done.table()) > 2
+    assert found["worst"] < 2 and found["reference"] < 2
+    assert found["text"].startswith("Acceptable: no layer is off by more than 0.")
+
+
+def test_a_conversion_to_fp16_is_counted_in_fp16s_rounding(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(conv_net().SerializeToString())
+    half = in_half(ModelFile(str(tmp_path / "m.onnx")), tmp_path)
+    done = compared(tmp_path, half, conv_net())
+    assert {row["truth"]["kind"] for row in done.table()} == {"float16"}
+    assert 0.01 < done.result["truth"]["worst"] < 2 and "FP16 rounding" in done.result["truth"]["text"]
+    accumulated = [row["truth"]["accumulated"] for row in done.table()]
+    assert all(0 < each < 2 for each in accumulated)
+
+
+@pytest.mark.parametrize("tensor", ["c1", "s", "scores"])
+def test_ten_ulp_in_one_layer_are_too_many_and_that_layer_is_the_first(tmp_path: Path, tensor: str) -> None:
+    done = compared(tmp_path, scaled(conv_net(), tensor, 1 + TEN_ULP), conv_net())
+    found = done.result["truth"]
+    assert not found["acceptable"] and found["first"]["tensor"] == tensor
+    off = times(done)
+    assert 4 < off[tensor] < 40 and all(value < 4 for name, value in off.items() if name != tensor)
+    assert f"is off by {off[tensor]:.2g} times what FP32 rounding explains, on its own inputs" in found["text"]
+    assert done.result["passed"]  # the tolerance is not met by the truth
+
+
+def test_scaled_weights_are_found_by_locating_too(tmp_path: Path) -> None:
+    bad = conv_net()
+    for tensor in bad.graph.initializer:
+        if tensor.name == "w1":
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(1 + TEN_ULP), "w1"))
+    done = between(bad, conv_net(), tmp_path, truth=True)
+    assert done.result["truth"]["first"]["tensor"] == "c1" and not done.result["truth"]["acceptable"]
+    assert done.row("c1")["truth"]["suspect"] > 4 > done.row("c1")["truth"]["reference"]
+    assert [suspect["truth"]["suspect"] for suspect in done.suspects if suspect["tensor"] == "c1"]
+
+
+def test_each_side_answers_for_its_own_inputs(tmp_path: Path) -> None:
+    done = compared(tmp_path, scaled(conv_net(), "c0", 1.5), conv_net())
+    off = times(done)
+    assert off["c0"] > 1000 and max(value for name, value in off.items() if name != "c0") < 2
+
+
+def test_what_has_no_truth_is_said_and_counted(tmp_path: Path) -> None:
+    model = with_weights(
+        from_text("""agraph (float[4,4] x) => (float[4,4] y) <float[4,4] w> {
+            h = Relu(x)
+            y = com.microsoft.FusedMatMul(h, w)
+        }"""),
+        w=np.eye(4, dtype=np.float32),
+    )
+    model.opset_import.add(domain="com.microsoft", version=1)
+    done = compared(tmp_path, model, model)
+    truth = {row["tensor"]: row["truth"] for row in done.table()}
+    assert truth["h"]["suspect"] == 0 and truth["y"]["suspect"] is None
+    assert "FusedMatMul cannot be evaluated in FP64" in truth["y"]["why"]
+    assert "no truth for 1 of 2 tensors" in done.result["truth"]["text"]
+
+
+def test_saved_outputs_have_no_graph(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(mlp().SerializeToString())
+    golden = str(tmp_path / "golden.json")
+    run_compare(CompareSpec(model=str(tmp_path / "m.onnx"), runners=[OFF], save_outputs=golden, observe="every"))
+    saved = RunnerSpec(kind="saved", results=golden)
+    reference = run_compare(CompareSpec(model=str(tmp_path / "m.onnx"), runners=[OFF, saved], truth=True))
+    assert reference.result["truth"]["acceptable"] is None
+    assert reference.result["truth"]["text"].startswith("No verdict: no layer has a truth")
+    suspect = run_compare(CompareSpec(model=str(tmp_path / "m.onnx"), runners=[saved, OFF], truth=True))
+    assert suspect.result["truth"]["acceptable"] and suspect.result["truth"]["without"] == 0
+
+
+def test_quantising_is_part_of_the_truth(tmp_path: Path) -> None:
+    model = with_weights(
+        from_text("""agraph (float[16,16] x) => (float[16,16] y) <float s, uint8 z> {
+            q = QuantizeLinear(x, s, z)
+            d = DequantizeLinear(q, s, z)
+            y = Sqrt(d)
+        }"""),
+        s=np.float32(0.01),
+        z=np.uint8(3),
+    )
+    done = compared(tmp_path, model, model)
+    assert set(times(done)) == {"q", "d", "y"} and done.result["truth"]["worst"] < 2
+    bad = onnx.ModelProto()
+    bad.CopyFrom(model)
+    bad.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.float32(0.011), "s"))
+    assert compared(tmp_path, bad, model).result["truth"]["first"]["tensor"] == "q"
+
+
+def test_masks_do_not_count_and_values_that_should_be_finite_do() -> None:
+    truth = np.array([1.0, -3.4e38, 2.0, -np.inf, np.nan])
+    half = np.array([1.0, -65504, 2.001, -np.inf, np.nan], np.float16)
+    found = deviation(half, truth, "float16")
+    assert found.size == 2 and not found.broken and found.times(Unit("float16")) < 4
+    assert deviation(np.array([np.inf, 1], np.float16), np.array([70000.0, 1.0]), "float16").broken == 1
+    assert deviation(np.array([np.nan, 1], np.float32), np.array([0.5, 1.0]), "float32").broken == 1
+
+
+def test_numbers_too_small_for_the_type_are_explained_by_it() -> None:
+    truth = np.array([3.0e-8, -5.0e-8, 4.4e-8])
+    assert deviation(truth.astype(np.float16), truth, "float16").times(Unit("float16")) < 1
+
+
+def test_a_row_of_an_earlier_version_has_no_truth() -> None:
+    row = msgspec.convert({"tensor": "t"}, LayerRow)
+    assert row.truth is msgspec.UNSET and row.times is None
