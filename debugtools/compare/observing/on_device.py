@@ -20,7 +20,6 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SegmentSession, on_host
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MetricName
-from layerwise._tool.debugtools.compare.table.places import Place
 
 
 class OnDevice:
@@ -52,12 +51,14 @@ class OnDevice:
         """What `session` gave, on the host."""
         return tensor if isinstance(tensor, np.ndarray) else fetch(self._metrics.stream, tensor)
 
-    def compare(self, a: Any, b: Any, rule: Rule, metrics: Sequence[MetricName], place: Place) -> Comparison:
+    def compare(
+        self, a: Any, b: Any, rule: Rule, metrics: Sequence[MetricName], depth: int, types: Sequence[str]
+    ) -> Comparison:
         """Compare two tensors where they are; on the host, if one is there or the sums do not decide."""
         there = not (isinstance(a, np.ndarray) or isinstance(b, np.ndarray))
         if there and comparable(a, b, rule, metrics):
-            return compare_tensors(self._metrics, [(a, b, rule)], metrics, place.depth, place.types)[0]
-        return compare_arrays(self.array(a), self.array(b), rule, metrics=metrics, depth=place.depth, types=place.types)
+            return compare_tensors(self._metrics, [(a, b, rule)], metrics, depth, types)[0]
+        return compare_arrays(self.array(a), self.array(b), rule, metrics=metrics, depth=depth, types=types)
 
 
 def on_device(

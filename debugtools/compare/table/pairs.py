@@ -144,7 +144,7 @@ class Comparer:
         """Compare two tensors by the rules of `name`, nothing emitted."""
         spec, rule, place = self.spec, self.tolerances.rule(name), self.places.place(name)
         if self.device is not None and self.device.holds(a, b):
-            return self.device.compare(a, b, rule, spec.metrics, place)
+            return self.device.compare(a, b, rule, spec.metrics, place.depth, place.types)
         return compare_arrays(
             a,
             b,

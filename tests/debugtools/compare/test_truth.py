@@ -79,7 +79,6 @@ def test_ten_ulp_in_one_layer_are_too_many_and_that_layer_is_the_first(tmp_path:
     off = times(done)
     assert 4 < off[tensor] < 40 and all(value < 4 for name, value in off.items() if name != tensor)
     assert f"is off by {off[tensor]:.2g} times what FP32 rounding explains, on its own inputs" in found["text"]
-    assert done.result["passed"]  # the tolerance is not met by the truth
 
 
 def test_scaled_weights_are_found_by_locating_too(tmp_path: Path) -> None:
