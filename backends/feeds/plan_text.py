@@ -62,6 +62,6 @@ def pinning(plans: Sequence[InputPlan]) -> str:
     """What to say where a model does not run with planned inputs."""
     told = " ".join(f"{shown(plan.name, 60)}:{shape_text(plan.shapes[0])}" for plan in plans[:6])
     return (
-        f"The inputs were chosen from the graph (--feeds auto): {told}{' …' * (len(plans) > 6)}. If they do not fit the "
-        "model, give others: --input-shapes NAME:[DIMS], --val-range NAME:[LOW,HIGH], or --load-inputs"
+        f"The inputs were chosen from the graph (--feeds auto): {told}{' …' * (len(plans) > 6)}. If they do not fit "
+        "the model, give others: --input-shapes NAME:[DIMS], --val-range NAME:[LOW,HIGH], or --load-inputs"
     )

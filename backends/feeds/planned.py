@@ -42,7 +42,9 @@ class Planned:
         for info in planned:
             if not info.fits(shapes[info.name]):
                 wanted = shown(str(list(info.shape or ())), 200)
-                raise UsageError(f"input {shown(info.name, 80)}: shape {shapes[info.name]} does not fit the model's {wanted}")
+                raise UsageError(
+                    f"input {shown(info.name, 80)}: shape {shapes[info.name]} does not fit the model's {wanted}"
+                )
         check_room((info, tuple(shapes[info.name])) for info in planned)
         rng = np.random.RandomState(self._spec.seed + iteration)
         made = {info.name: _drawn(rng, self._plans[info.name], info, shapes[info.name]) for info in planned}

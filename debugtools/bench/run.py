@@ -25,7 +25,7 @@ from layerwise._tool.debugtools.bench.profile_child import Origins, layer_inform
 from layerwise._tool.debugtools.bench.rows import BenchResult, ComparisonRow, ProfileRow, RunRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.debugtools.bench.statistics import compare, statistics
-from layerwise._tool.debugtools.bench.subjects import describe, feed_for, labels, open_bench
+from layerwise._tool.debugtools.bench.subjects import describe, feed_for, labels, open_bench, plan_feeds
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
@@ -58,6 +58,7 @@ class BenchRun:
 
     def run(self) -> BenchResult:
         """Run everything; return the result."""
+        self.spec = plan_feeds(self.spec, self.context)
         saved = Path(self.spec.against) if self.spec.against else None
         against = {batch: read_latencies(saved, batch) for batch in self._batches()} if saved else {}
         for batch in self._batches():

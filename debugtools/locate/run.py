@@ -123,7 +123,7 @@ class LocateRun(ExitStack):
         return self._result()
 
     def _feeds(self) -> Iterator[Feed]:
-        spec = self.spec.compare.feeds
+        spec = self.setup.plan_feeds(self.context, self.suspect)
         feeds = same_feeds(self.context, spec, iter(make_feeds(spec, self.suspect.model.inputs, self.context.warn)))
         return common_feeds(self.setup.sides, feeds, lambda _, text: self.context.warn(text))
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from layerwise._tool.surgery.feeds.graph import FeedGraph, Value, attribute
 from layerwise._tool.surgery.feeds.stem import Stem
@@ -9,25 +10,19 @@ from layerwise._tool.surgery.feeds.stem import Stem
 _SQUARES = (224, 256, 384, 512, 640, 32, 28, 299, 96, 1024)
 _LENGTHS = (32, 64, 128, 77, 256, 512)
 _COUNTED = frozenset({
-    "Range", "Add", "Sub", "Unsqueeze", "Squeeze", "Cast", "Expand", "Reshape", "CumSum", "Slice", "Shape", "Gather", "Mul",
-    "Identity", "Concat",
+    "Range", "Add", "Sub", "Unsqueeze", "Squeeze", "Cast", "Expand", "Reshape", "CumSum", "Slice", "Shape", "Gather",
+    "Mul", "Identity", "Concat",
 })  # fmt: skip
 _MOST_ATTEMPTS = 16
+Sizes = dict[str, int]
 
 
-def attempts(graph: FeedGraph, stems: Mapping[str, Stem], base: dict[str, int]) -> Iterator[tuple[dict[str, int], bool]]:
+def attempts(graph: FeedGraph, stems: Mapping[str, Stem], base: Sizes) -> Iterator[tuple[Sizes, bool]]:
     """Yield sizes of kinds of dimensions, and whether symbols of one kind get sizes of their own."""
-    count = 0
-    for found in _attempts(graph, stems, base):
-        yield found
-        count += 1
-        if count == _MOST_ATTEMPTS:
-            return
+    return islice(_attempts(graph, stems, base), _MOST_ATTEMPTS)
 
 
-def _attempts(
-    graph: FeedGraph, stems: Mapping[str, Stem], base: dict[str, int]
-) -> Iterator[tuple[dict[str, int], bool]]:
+def _attempts(graph: FeedGraph, stems: Mapping[str, Stem], base: Sizes) -> Iterator[tuple[Sizes, bool]]:
     yield base, True
     yield base, False
     kinds = {kind for found in stems.values() for kind in found.kinds.values()}

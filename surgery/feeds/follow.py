@@ -6,9 +6,10 @@ from typing import NamedTuple
 from layerwise._tool.surgery.feeds.graph import FeedGraph, Table, Use, Value, attribute
 
 _KEEP = frozenset({
-    "Identity", "Cast", "CastLike", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Expand", "Tile", "Slice",
-    "Split", "Dropout", "Clip", "Pad", "Gather", "GatherElements", "GatherND", "Mod", "Min", "Max", "SplitToSequence",
-    "ConcatFromSequence", "Concat", "ScatterND", "ScatterElements", "Compress", "DequantizeLinear", "Trilu",
+    "Identity", "Cast", "CastLike", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Expand", "Tile",
+    "Slice", "Split", "Dropout", "Clip", "Pad", "Gather", "GatherElements", "GatherND", "Mod", "Min", "Max",
+    "SplitToSequence", "ConcatFromSequence", "Concat", "ScatterND", "ScatterElements", "Compress", "DequantizeLinear",
+    "Trilu",
 })  # fmt: skip
 _DATA_SLOTS = {"Where": (1, 2), "ScatterND": (0, 2), "ScatterElements": (0, 2)}
 _ANY_SLOT = frozenset({"Concat", "Min", "Max"})

@@ -69,9 +69,8 @@ class FeedGraph:
             for slot, name in enumerate(node.input):
                 if name:
                     self.readers[self.value(scope, name)].append(Use(node, slot, scope))
-            for place, name in enumerate(node.output):
-                if name:
-                    self.makers[Value(scope, name)] = (node, scope)
+            for name in filter(None, node.output):
+                self.makers[Value(scope, name)] = (node, scope)
             for attribute in node.attribute:
                 if attribute.HasField("g"):
                     self._join(node, attribute.g, scope, self._read(attribute.g, scope))
@@ -127,7 +126,7 @@ class FeedGraph:
         return next((_constant(a) for a in made[0].attribute), None)
 
     def table(self, value: Value | None) -> Table | None:
-        """Name and dimensions of what is indexed: a weight, also one that is cast or dequantised; or an inner tensor."""
+        """Name and dimensions of what is indexed: a weight, cast or dequantised or not; or an inner tensor."""
         if value is None:
             return None
         at, swapped = value, False

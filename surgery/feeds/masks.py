@@ -10,8 +10,8 @@ from layerwise._tool.surgery.feeds.graph import FeedGraph, Use, Value
 
 _MOST = 5_000
 _PASS = frozenset({
-    "Identity", "Cast", "CastLike", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Expand", "Tile", "Slice",
-    "Gather", "GatherND", "GatherElements", "Concat", "Dropout", "Resize", "Pad", "Trilu",
+    "Identity", "Cast", "CastLike", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Expand", "Tile",
+    "Slice", "Gather", "GatherND", "GatherElements", "Concat", "Dropout", "Resize", "Pad", "Trilu",
 })  # fmt: skip
 _MEETS = frozenset({"And", "Or", "Mul", "Add", "Sub", "Min", "Max"})  # with what is no constant
 _OWN = {("Attention", 3), ("MultiHeadAttention", 4), ("EmbedLayerNormalization", 7), ("QAttention", 5)}
@@ -89,9 +89,9 @@ def _after(graph: FeedGraph, use: Use, low: float, high: float) -> tuple[float, 
 
 def _binary(op: str, slot: int, low: float, high: float, constant: float) -> tuple[float, float] | None:
     compute: dict[str, Any] = {
-        "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "Equal": np.equal, "Greater": np.greater,
-        "Less": np.less, "GreaterOrEqual": np.greater_equal, "LessOrEqual": np.less_equal, "And": np.logical_and,
-        "Or": np.logical_or, "Min": np.minimum, "Max": np.maximum, "Pow": np.power,
+        "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "Pow": np.power,
+        "Equal": np.equal, "Greater": np.greater, "Less": np.less, "GreaterOrEqual": np.greater_equal,
+        "LessOrEqual": np.less_equal, "And": np.logical_and, "Or": np.logical_or, "Min": np.minimum, "Max": np.maximum,
     }  # fmt: skip
     if op not in compute:
         return None

@@ -59,7 +59,7 @@ def _wider(side: int, stride: int) -> int:
 
 
 class Sizer:
-    """Gives each dynamic dimension of the inputs a size; equal symbols the same. bound: symbols that the user pinned."""
+    """Gives each dynamic dimension of the inputs a size; equal symbols the same. bound: symbols that the user gave."""
 
     def __init__(
         self, inputs: Sequence[TensorInfo], stems: Mapping[str, Stem], dims: Dims, bound: Mapping[str, int]

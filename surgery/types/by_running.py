@@ -13,6 +13,7 @@ from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo, dtype_name
 from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.feeds.planned import planned
 from layerwise._tool.surgery.model.structure import Structure
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def shapes_of_a_run(
     wanted = [name for name in cut.maker if names is None or name in set(names)]
     data = cut.with_outputs(wanted or cut.outputs)
     given = [value for value in model.inputs if value.name in cut.inputs]
+    feeds = planned(feeds, lambda: whole, warn)
     feed = next(iter(make_feeds(feeds, tensor_infos(given), warn)), None)
     if feed is None:
         raise UsageError("there is no feed dict to run the model with")

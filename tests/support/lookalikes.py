@@ -79,7 +79,8 @@ def bert() -> onnx.ModelProto:
 def llama() -> onnx.ModelProto:
     """A decoder with past; positions are indexed; a boolean mask of all positions goes through And into Where."""
     return model(
-        """llama (int64[batch, sequence_length] input_ids, int64[batch, past_sequence_length_PLUS_sequence_length] attention_mask,
+        """llama (int64[batch, sequence_length] input_ids, int64[batch,
+                past_sequence_length_PLUS_sequence_length] attention_mask,
                 int64[batch, sequence_length] position_ids,
                 float[batch, past_sequence_length, 8] past_key_values_DOT_0_DOT_key,
                 float[batch, past_sequence_length, 8] past_key_values_DOT_0_DOT_value) => (float[batch, s, 8] y) {
@@ -135,7 +136,8 @@ def yolo() -> onnx.ModelProto:
 def ssd() -> onnx.ModelProto:
     """A detector over uint8 images with the channels last, and TopK with k as an input."""
     return model(
-        """ssd (uint8[unk__1, unk__2, unk__3, 3] image_tensor, int64[1] k) => (float[unk__1, 4, n] best, int64[unk__1, 4, n] at) {
+        """ssd (uint8[unk__1, unk__2, unk__3, 3] image_tensor, int64[1] k)
+            => (float[unk__1, 4, n] best, int64[unk__1, 4, n] at) {
         f = Cast<to = 1>(image_tensor)
         g = Div(f, scale)
         c = Transpose<perm = [0, 3, 1, 2]>(g)
@@ -151,7 +153,8 @@ def ssd() -> onnx.ModelProto:
 def detr() -> onnx.ModelProto:
     """A transformer over image features with a mask of pixels, and the original sizes to scale the boxes with."""
     return model(
-        """detr (float[batch_size, num_channels, height, width] pixel_values, int64[batch_size, height, width] pixel_mask,
+        """detr (float[batch_size, num_channels, height, width] pixel_values,
+               int64[batch_size, height, width] pixel_mask,
                int64[batch_size, 2] orig_target_sizes) => (float[batch_size, q, 2] boxes) {
         f = Conv<strides = [8, 8], kernel_shape = [8, 8]>(pixel_values, stem)
         mf = Cast<to = 1>(pixel_mask)
@@ -179,7 +182,8 @@ def detr() -> onnx.ModelProto:
 def whisper_encoder() -> onnx.ModelProto:
     """Two convolutions over mel frames, and as many fixed positions as half of 96 frames."""
     return model(
-        """whisper (float[batch_size, feature_size, encoder_sequence_length] input_features) => (float[b, s, 8] last_hidden_state) {
+        """whisper (float[batch_size, feature_size, encoder_sequence_length] input_features)
+                => (float[b, s, 8] last_hidden_state) {
         a = Conv<pads = [1, 1]>(input_features, conv1)
         g = Relu(a)
         b2 = Conv<pads = [1, 1], strides = [2]>(g, conv2)
@@ -290,12 +294,11 @@ def ctc() -> onnx.ModelProto:
 
 def wav2vec() -> onnx.ModelProto:
     """Raw audio through convolutions of total stride 320."""
-    strides = (5, 2, 2, 2, 2, 2, 2)
+    strides, kernels = (5, 2, 2, 2, 2, 2, 2), (10, 3, 3, 3, 3, 2, 2)
     chain = "\n".join(
-        f"x{i + 1} = Conv<strides = [{s}], kernel_shape = [{2 * s if i == 0 else 3 if s == 2 and i < 5 else 2}]>(x{i}, w{i})"
-        for i, s in enumerate(strides)
+        f"x{i + 1} = Conv<strides = [{stride}], kernel_shape = [{kernel}]>(x{i}, w{i})"
+        for i, (stride, kernel) in enumerate(zip(strides, kernels, strict=True))
     )
-    kernels = [2 * s if i == 0 else 3 if s == 2 and i < 5 else 2 for i, s in enumerate(strides)]
     weights = {f"w{i}": (4, 1 if i == 0 else 4, k) for i, k in enumerate(kernels)}
     return model(
         f"""wav (float[batch, sequence] input_values) => (float[batch, frames, 4] logits) {{
@@ -352,7 +355,8 @@ def vit() -> onnx.ModelProto:
 def key_padding() -> onnx.ModelProto:
     """torch's mask, true where a position is left out; and a mask that is added to the scores as it is."""
     return model(
-        """padded (float[batch, seq, 8] src, bool[batch, seq] padding, float[batch, 1, seq] bias_mask) => (float[batch, seq, 8] y) {
+        """padded (float[batch, seq, 8] src, bool[batch, seq] padding, float[batch, 1, seq] bias_mask)
+               => (float[batch, seq, 8] y) {
         p3 = Unsqueeze(padding, axes1)
         low = Where(p3, lowest, zerof)
         h = MatMul(src, w)
@@ -371,6 +375,7 @@ def key_padding() -> onnx.ModelProto:
 LOOKALIKES: dict[str, Callable[[], onnx.ModelProto]] = {
     made.__name__: made
     for made in (
-        bert, llama, yolo, ssd, detr, whisper_encoder, whisper_decoder, t5_decoder, ctc, wav2vec, clip_text, vit, key_padding,
+        bert, llama, yolo, ssd, detr, whisper_encoder, whisper_decoder, t5_decoder, ctc, wav2vec, clip_text,
+        vit, key_padding,
     )
 }  # fmt: skip

@@ -16,6 +16,7 @@ from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.surgery.cut.pieces import Pieces, type_of
+from layerwise._tool.surgery.feeds.planned import planned
 
 NAME = "onnxruntime"
 _WARNINGS = 2  # onnxruntime's severity
@@ -141,6 +142,8 @@ def first_feed(spec: FeedSpec, pieces: Pieces, warn: Say, give_up: Say) -> Mappi
     """
     wanted = set(pieces.inputs)
     inputs = tensor_infos(value for value in pieces.graph.input if value.name in wanted)
+    if pieces.graph is pieces.model.graph:
+        spec = planned(spec, lambda: pieces.model, warn)
     try:
         return next(iter(make_feeds(spec, inputs, warn)), None)
     except UsageError as error:

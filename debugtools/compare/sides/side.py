@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from msgspec import Struct, field
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.fit import fit_feed, fit_input
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Runner, open_runner, runner_name
@@ -88,7 +88,10 @@ class Side:
 
 
 class ModelSide(Side):
-    """A backend that runs a model: the comparison's, or one of its own. session_owner: whose session it uses."""
+    """A backend that runs a model: the comparison's, or one of its own. session_owner: whose session it uses.
+
+    hint: what to say where it does not run.
+    """
 
     def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model) -> None:
         super().__init__(index, spec, name, rename)
@@ -97,6 +100,7 @@ class ModelSide(Side):
         self._runner: Runner | None = None
         self._opening: Future[Runner] | None = None
         self.session_owner: ModelSide | None = None
+        self.hint = ""
         self.graph: ObservedGraph | None = None
         self._made: dict[str, str] | None = None
 
@@ -151,7 +155,13 @@ class ModelSide(Side):
         return self._made
 
     def plain(self, iteration: int, feed: Feed) -> IterationResult:
-        result = self.runner.infer(feed)
+        runner = self.runner
+        try:
+            result = runner.infer(feed)
+        except LayerwiseError as error:
+            if not self.hint:
+                raise
+            raise LayerwiseError(f"{error}\n{self.hint}") from error
         self.declared = frozenset(map(self.common, self.runner.outputs))
         outputs = {self.common(own): array for own, array in result.outputs.items()}
         return IterationResult(outputs, result.runtime, self.name)
