@@ -50,6 +50,7 @@ class RunForm(msgspec.Struct, omit_defaults=True):
     preset: str = ""
     sides: list[SideForm] = msgspec.field(default_factory=lambda: [SideForm(), SideForm(level="disable")])
     source: str = "synthetic"
+    made: str = "auto"
     seed: str = "1"
     val_range: str = ""
     shapes: str = ""
