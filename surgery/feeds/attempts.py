@@ -23,20 +23,28 @@ def attempts(graph: FeedGraph, stems: Mapping[str, Stem], base: Sizes) -> Iterat
 
 
 def _attempts(graph: FeedGraph, stems: Mapping[str, Stem], base: Sizes) -> Iterator[tuple[Sizes, bool]]:
+    kinds = {kind for found in stems.values() for kind in found.kinds.values()}
+    rows, stride = _added_rows(graph), max((found.stride for found in stems.values()), default=1)
+    asked = list(_asked(rows, stride, base, images="height" in kinds))
+    yield from ((sizes, False) for sizes in asked)
     yield base, True
     yield base, False
-    kinds = {kind for found in stems.values() for kind in found.kinds.values()}
-    rows = _added_rows(graph)
-    stride = max((found.stride for found in stems.values()), default=1)
     if "height" in kinds:
-        sides = [stride * math.isqrt(n) for count in rows for n in (count, count - 1, count - 2) if _is_square(n)]
-        for side in dict.fromkeys([*sides, base["height"], *_SQUARES]):
+        for side in (base["height"], *_SQUARES):
             yield base | {"height": side, "width": side}, False
         return
-    for count in rows:
-        yield base | {"sequence": count, "encoder": count, "frames": count * stride}, False
     for length in _LENGTHS:
         yield base | {"sequence": length, "encoder": length, "frames": length * stride}, False
+
+
+def _asked(rows: list[int], stride: int, base: Sizes, *, images: bool) -> Iterator[Sizes]:
+    """Sizes for which as many positions are made as are added: with a class token or two, of an image."""
+    for count in rows:
+        if not images:
+            yield base | {"sequence": count, "encoder": count, "frames": count * stride}
+            continue
+        for side in [stride * math.isqrt(n) for n in (count, count - 1, count - 2) if _is_square(n)][:1]:
+            yield base | {"height": side, "width": side}
 
 
 def _is_square(count: int) -> bool:
@@ -51,9 +59,15 @@ def _added_rows(graph: FeedGraph) -> list[int]:
             continue
         for name in node.input:
             table = graph.table(Value(0, name))
-            if table is not None and table.weight and len(table.dims) >= 2 and (rows := table.dims[-2]) and rows > 1:
+            if table is not None and table.weight and _of_positions(table.dims) and (rows := table.dims[-2]):
                 found[rows] = None
     return list(found)[:6]
+
+
+def _of_positions(dims: tuple[int | None, ...]) -> bool:
+    """Whether these are [positions, width], or that in a batch of one."""
+    many = len(dims) in (2, 3) and all(dim is not None and dim > 1 for dim in dims[-2:])
+    return many and (len(dims) == 2 or dims[0] == 1)
 
 
 def position_rows(graph: FeedGraph) -> int | None:

@@ -23,8 +23,10 @@ _NAMED = (
     ("count", r"boxes|num_|queries|points|rois|objects|nodes|edges|labels"),
 )
 _MEANINGLESS = re.compile(r"dynamic_axes|^(unk|dim|axis|dyn|d|s|u|\?)?_*\d+$|^unk__|^\?$|^-1$", re.I)
+_ANONYMOUS = re.compile(r"dynamic_axes|^unk__|^\?$|^-1$", re.I)
 _PAST = re.compile(r"(^|[._/])(past|cache|mems?)|past_|_cache", re.I)
 _ENCODER = re.compile(r"(^|[._/])(encoder|source|src|memory|cross)", re.I)
+_STATES = re.compile(r"encoder_(hidden_states|outputs?)$|last_hidden_state$", re.I)
 _MASK = re.compile(r"mask", re.I)
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
@@ -66,12 +68,31 @@ class Sizer:
     ) -> None:
         self._stems, self._dims = stems, dims
         self.symbols: dict[str, int] = dict(bound)
+        self._images = any("height" in found.kinds.values() for found in stems.values())
+        self._given = frozenset(bound)
         self._count: dict[str, int] = {}
         self.cached = any(_PAST.search(info.name) and info.shape and len(info.shape) > 2 for info in inputs)
         for info in inputs:
             for axis, dim in enumerate(info.shape or ()):
-                if isinstance(dim, str) and not _MEANINGLESS.search(dim) and not _is_sum(dim):
+                if isinstance(dim, str) and not _ANONYMOUS.search(dim) and not _is_sum(dim):
                     self._name(info, axis, dim)
+
+        for atom in (atom for info in inputs for dim in info.shape or () for atom in _atoms(dim)):
+            kind = kind_of_name(atom) or "sequence"
+            self.symbols.setdefault(atom, self.of(kind) if kind == "total" else self._base(kind))
+        self._past_of_encoder(inputs)
+
+    def _past_of_encoder(self, inputs: Sequence[TensorInfo]) -> None:
+        """What is cached of the encoder is as long as its states, whatever its symbol is called."""
+        states = next((info for info in inputs if _STATES.search(info.name) and len(info.shape or ()) == 3), None)
+        if states is None:
+            return
+        cached = [info for info in inputs if _PAST.search(info.name) and _ENCODER.search(info.name)]
+        length = self._size(states, 1, (states.shape or ())[1])
+        for info in cached:
+            dim = (info.shape or (None,))[-2:][0]
+            if isinstance(dim, str) and dim not in (states.shape or ()) and dim not in self._given:
+                self.symbols[dim] = length
 
     def shape(self, info: TensorInfo) -> list[int]:
         """The shape that an input gets."""
@@ -82,7 +103,10 @@ class Sizer:
         if kind == "total":
             return self.of("past") + self.of("sequence") if self.cached else self.of("sequence")
         named = next((size for name, size in self.symbols.items() if kind_of_name(name) == kind), None)
-        return self._dims.base.get(kind, self._dims.base["other"]) if named is None else named
+        return self._base(kind) if named is None else named
+
+    def _base(self, kind: str) -> int:
+        return self._dims.base.get(kind, self._dims.base["other"])
 
     def kind(self, info: TensorInfo, axis: int) -> str:
         """What a dimension counts."""
@@ -118,7 +142,7 @@ class Sizer:
             return  # a total is known once its parts are
         again = self._count[kind] = self._count.get(kind, -1) + 1
         apart = self._dims.apart and kind in ("sequence", "encoder", "count", "other")
-        self.symbols[symbol] = self._dims.base.get(kind, self._dims.base["other"]) + (4 * again if apart else 0)
+        self.symbols[symbol] = self._base(kind) + (4 * again if apart else 0)
 
     def _kind_by_place(self, info: TensorInfo, axis: int) -> str:
         shape, asked = info.shape or (), self._stems.get(info.name, Stem({}, {})).kinds
@@ -131,6 +155,8 @@ class Sizer:
             return ("encoder" if encoder else "past") if axis == len(shape) - 2 else "other"
         if mask and self.cached and axis == len(shape) - 1 and not encoder:
             return "total"
+        if mask and len(shape) == 3 and self._images:
+            return ("height", "width")[axis - 1]
         is_text = is_integral(info.dtype) or mask
         if axis == 1 or is_text:
             return "one" if is_text and axis == 1 and len(shape) == 4 else "encoder" if encoder else "sequence"
@@ -159,6 +185,11 @@ class Sizer:
 def kind_of_name(symbol: str) -> str:
     """What a symbol says that it counts, "" where it says nothing."""
     return next((kind for kind, pattern in _NAMED if re.search(pattern, symbol, re.I)), "")
+
+
+def _atoms(dim: Dim) -> list[str]:
+    """The symbols of a sum."""
+    return re.findall(r"[A-Za-z_]\w*", dim) if isinstance(dim, str) and _is_sum(dim) else []
 
 
 def _is_sum(symbol: str) -> bool:
