@@ -1,8 +1,10 @@
 """A plan of inputs in words, and as the options that say the same."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.specs import InputPlan
 from layerwise._tool.backends.text import shown
@@ -58,8 +60,21 @@ def explicit_options(plans: Iterable[InputPlan]) -> list[str]:
     return lines
 
 
+@contextmanager
+def explained(hint: str) -> Iterator[None]:
+    """Add a hint, if there is one, to an error of running a model."""
+    try:
+        yield
+    except LayerwiseError as error:
+        if not hint or hint in str(error):
+            raise
+        raise LayerwiseError(f"{error}\n{hint}") from error
+
+
 def pinning(plans: Sequence[InputPlan]) -> str:
-    """What to say where a model does not run with planned inputs."""
+    """What to say where a model does not run with planned inputs; nothing where none are."""
+    if not plans:
+        return ""
     told = " ".join(f"{shown(plan.name, 60)}:{shape_text(plan.shapes[0])}" for plan in plans[:6])
     return (
         f"The inputs were chosen from the graph (--feeds auto): {told}{' …' * (len(plans) > 6)}. If they do not fit "

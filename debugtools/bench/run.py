@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from layerwise._tool.backends.bench.loop import BenchPlan, Measured, Tick, measure
 from layerwise._tool.backends.bench.timed import Timed, TimedSubject
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.feeds.plan_text import explained, pinning
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
@@ -101,7 +102,8 @@ class BenchRun:
             streams.append(subject.streams(feed, self.spec.plan.streams))
             for note in subject.notes():
                 self._warn(note)
-        measured = self._in_turns(streams, batch)
+        with explained(pinning(self.spec.feeds.plan)):
+            measured = self._in_turns(streams, batch)
         for number, found in enumerate(measured):
             self._take(number, batch, found, streams[number])
         if self.spec.exports.output:

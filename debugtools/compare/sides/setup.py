@@ -93,7 +93,7 @@ class Setup:
 
             self.feeds = planned(self.feeds, own.model.file.structure, context.warn, context.log, context.row)
             for side in self.model_sides:
-                side.hint = pinning(self.feeds.plan) if self.feeds.plan else ""
+                side.hint = pinning(self.feeds.plan)
         return self.feeds
 
     def close(self) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, get_args
 from msgspec import Struct, field
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.fit import fit_feed, fit_input
+from layerwise._tool.backends.feeds.plan_text import explained
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Runner, open_runner, runner_name
 from layerwise._tool.backends.saved import SavedRunner, every_saved, open_saved
@@ -156,12 +157,8 @@ class ModelSide(Side):
 
     def plain(self, iteration: int, feed: Feed) -> IterationResult:
         runner = self.runner
-        try:
+        with explained(self.hint):
             result = runner.infer(feed)
-        except LayerwiseError as error:
-            if not self.hint:
-                raise
-            raise LayerwiseError(f"{error}\n{self.hint}") from error
         self.declared = frozenset(map(self.common, self.runner.outputs))
         outputs = {self.common(own): array for own, array in result.outputs.items()}
         return IterationResult(outputs, result.runtime, self.name)
