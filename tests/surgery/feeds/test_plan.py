@@ -1,5 +1,6 @@
 """Inputs read from the graph: small look-alikes of exports get plausible ones and run in onnxruntime."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 from msgspec.structs import replace
+from support.feed_table import table_rows
 from support.lookalikes import LOOKALIKES, model
 
 from layerwise._tool.backends.errors import LayerwiseError
@@ -103,6 +105,8 @@ def test_an_export_gets_plausible_inputs_and_runs(name: str) -> None:
     for tensor, wanted in WANTED[name].items():
         assert lines[tensor].startswith(f"{tensor}: {wanted}"), lines[tensor]
     assert len(fed(made, replace(AUTO, iterations=2))) == 2
+    page = (Path(__file__).parents[3] / "docs" / "feeds.md").read_text("utf-8").splitlines()
+    assert set(table_rows(name.replace("_", " "), plans_of(made).values())) <= set(page)
 
 
 def test_ids_come_from_the_whole_of_every_table() -> None:
