@@ -20,7 +20,6 @@ from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
 from layerwise._tool.debugtools.bench.spec import BenchSpec
-from layerwise._tool.surgery.feeds.planned import planned
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
@@ -101,6 +100,8 @@ def plan_feeds(spec: BenchSpec, context: "JobContext") -> BenchSpec:
     """Return the spec with a plan of the inputs, where that is asked for and the model is one with a graph."""
     if spec.feeds.made != "auto" or Path(spec.model).suffix.lower() in ENGINE_SUFFIXES:
         return spec
+    from layerwise._tool.surgery.feeds.planned import planned  # with onnx
+
     options = spec.model_options
     with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:
         feeds = planned(spec.feeds, file.structure, context.warn, context.log, context.row)

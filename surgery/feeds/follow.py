@@ -13,6 +13,20 @@ _KEEP = frozenset({
 })  # fmt: skip
 _DATA_SLOTS = {"Where": (1, 2), "ScatterND": (0, 2), "ScatterElements": (0, 2)}
 _ANY_SLOT = frozenset({"Concat", "Min", "Max"})
+_INDICES = {
+    (op, 1)
+    for op in (
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "ScatterND",
+        "ScatterElements",
+        "Scatter",
+        "NegativeLogLikelihoodLoss",
+        "SoftmaxCrossEntropyLoss",
+        "ArrayFeatureExtractor",
+    )
+}
 _MOST = 20_000  # tensors looked at for one input
 
 
@@ -94,6 +108,8 @@ def _index(graph: FeedGraph, use: Use, least: int, most: int) -> Index | None:
     """What a use indexes, for values to which least…most was added."""
     for table, rows in _rows(graph, use):
         return Index(table.name, rows, max(0, -least), max(0, rows - 1 - most), table.weight, use.node.op_type)
+    if (use.node.op_type, use.slot) in _INDICES:  # of what is not known: the first two, as Polygraphy's
+        return Index("", 2, max(0, -least), max(0, 1 - most), False, use.node.op_type)
     return None
 
 
@@ -111,6 +127,8 @@ def _rows(graph: FeedGraph, use: Use) -> Iterator[tuple[Table, int]]:
             yield Table(node.name or "OneHot", (), False), int(depth.reshape(-1)[0])
     elif node.op_type in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss") and slot == 1:
         yield from _along(data, 1)
+    elif node.op_type == "ArrayFeatureExtractor" and slot == 1:
+        yield from _along(data, -1)
     elif node.op_type == "EmbedLayerNormalization" and slot in (0, 1, 8):
         table = graph.table(graph.read_by(use, {0: 2, 1: 4, 8: 3}[slot]))
         yield from _along(table, 0)

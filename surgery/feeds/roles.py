@@ -57,7 +57,7 @@ class Roles:
         low, high = max(index.low for index in indices), min(index.high for index in indices)
         least = min(indices, key=lambda index: (index.high, not index.weight))
         high = max(low, high)
-        what = f"{shown(repr(least.table), 80)} of {least.rows} rows" if least.table else f"{least.rows} rows"
+        what = f"{shown(repr(least.table), 80)} of {least.rows} rows" if least.table else "what has no known size"
         verb = {"OneHot": "is one-hot encoded by", "SoftmaxCrossEntropyLoss": "chooses from"}
         more = len({index.table for index in indices}) - 1
         reason = f"{verb.get(least.op, 'gathers from')} {what}" + (f" and {more} more" if more else "")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from layerwise._tool.backends.tensors import TensorInfo, is_floating
 from layerwise._tool.surgery.feeds.follow import Traced
-from layerwise._tool.surgery.feeds.graph import FeedGraph, Use
+from layerwise._tool.surgery.feeds.graph import FeedGraph, Use, attribute
 from layerwise._tool.surgery.feeds.sizes import Sizer
 
 
@@ -85,6 +85,26 @@ def _end(graph: FeedGraph, sizer: Sizer, use: Use, count: int) -> Setting:
     return Setting((float(max(dims, default=1)),), "the end of a Slice: everything")
 
 
+def _axes(graph: FeedGraph, sizer: Sizer, use: Use, count: int) -> Setting:
+    """The first axes; for Squeeze those of one element."""
+    dims = graph.dims(graph.read_by(use, 0)) or ()
+    ones = [axis for axis, size in enumerate(dims) if size == 1]
+    axes = ones if use.node.op_type == "Squeeze" and len(ones) >= count else range(count)
+    return Setting(tuple(float(axis) for axis in axes)[:count], f"axes of {use.node.op_type}")
+
+
+def _split(graph: FeedGraph, sizer: Sizer, use: Use, count: int) -> Setting:
+    """Parts as equal as can be; one number is the size of every part."""
+    dims = graph.dims(graph.read_by(use, 0)) or ()
+    axis = attribute(use.node, "axis", 0)
+    size = dims[axis] if -len(dims) <= axis < len(dims) else None
+    shape = graph.dims(graph.read_by(use, use.slot))
+    if size is None or shape == ():
+        return Setting((1.0,), f"the size of a part of {use.node.op_type}")
+    parts = [float(size // count + (place < size % count)) for place in range(count)]
+    return Setting(tuple(parts), f"parts of {size} for {use.node.op_type}")
+
+
 def _total(graph: FeedGraph, sizer: Sizer, use: Use, count: int) -> Setting:
     total = sizer.of("total")
     return Setting((float(total - (use.slot == 5)),), f"{use.node.op_type} over {total} positions, past and new")
@@ -92,6 +112,12 @@ def _total(graph: FeedGraph, sizer: Sizer, use: Use, count: int) -> Setting:
 
 _AT: dict[tuple[str, int], Callable[[FeedGraph, Sizer, Use, int], Setting]] = {
     ("If", 0): _always(1, "chooses the branch of If: 0 is the other one"),
+    **{(op, 1): _axes for op in ("Squeeze", "Unsqueeze", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin",
+                                 "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp",
+                                 "ReduceSumSquare")},
+    ("TensorScatter", 2): _always(0, "where TensorScatter writes: at the beginning"),
+    ("Slice", 3): _axes, ("Pad", 3): _axes, ("CumProd", 1): _always(0, "the axis of CumProd"),
+    ("Split", 1): _split, ("SplitToSequence", 1): _split,
     ("Loop", 0): _always(4, "the trips of Loop"),
     ("Loop", 1): _always(1, "the condition of Loop"),
     ("TopK", 1): _k,

@@ -9,7 +9,8 @@ import onnxruntime as ort
 import pytest
 from msgspec.structs import replace
 from support.feed_table import table_rows
-from support.lookalikes import LOOKALIKES, model
+from support.lookalikes import LOOKALIKES
+from support.onnx_text import model
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.feeds.plan_text import explicit_options, plan_line

@@ -9,7 +9,8 @@ import onnx
 import onnx.numpy_helper
 import pytest
 from support.cli import layerwise
-from support.lookalikes import LOOKALIKES, model
+from support.lookalikes import LOOKALIKES
+from support.onnx_text import model
 
 from layerwise._tool.backends.feeds.sources import load_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import rows_of
@@ -79,4 +80,4 @@ def test_other_commands_take_it(folder: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         assert "30522 rows" in done.stdout + done.stderr
     layers = json.loads(layerwise("run", "good.onnx", "--onnxrt", "--feeds", "auto", "--json", cwd=folder).stdout)
-    assert layers["passed"] is True
+    assert layers["passed"] is True and [row["kind"] for row in layers["plan"]] == ["integers", "mask", "integers"]
