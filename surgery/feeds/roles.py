@@ -10,7 +10,7 @@ from layerwise._tool.surgery.feeds.follow import Index, Traced, traced
 from layerwise._tool.surgery.feeds.graph import FeedGraph
 from layerwise._tool.surgery.feeds.masks import added_to_scores, mask_by_use
 from layerwise._tool.surgery.feeds.settings import setting
-from layerwise._tool.surgery.feeds.sizes import Sizer
+from layerwise._tool.surgery.feeds.sizes import Sizer, is_cache
 from layerwise._tool.surgery.feeds.stem import Stem
 
 _MASK = re.compile(r"(^|[._/:])(\w+_)?masks?(_?\d*)($|[._/:])", re.I)
@@ -62,14 +62,15 @@ class Roles:
         more = len({index.table for index in indices}) - 1
         reason = f"{verb.get(least.op, 'gathers from')} {what}" + (f" and {more} more" if more else "")
         if _POSITIONS.search(info.name):
-            return self._positions(info, f"counts up, {reason}", high)
+            return self._positions(info, f"; {reason}", high)
         return Chosen("integers", low, high, reason)
 
     def _positions(self, info: TensorInfo, reason: str, most: float) -> Chosen:
         shape = self._shapes[info.name]
         start = self._past if shape and shape[-1] == self._sizer.of("sequence") else 0
         last = start + (shape[-1] if shape else 1) - 1
-        return Chosen("positions", min(start, most), min(last, most), reason + (" after the past" if start else ""))
+        told = f"counts up{' after the past' if start else ''}{reason}"
+        return Chosen("positions", min(start, most), min(last, most), told)
 
     def _mask(self, info: TensorInfo) -> Chosen | None:
         shape = self._shapes[info.name]
@@ -100,7 +101,7 @@ class Roles:
             size = dims[axis] if axis < len(dims) else None
             return self._lengths(size or self._sizer.of("sequence"), f"the lengths that {recurrent.node.op_type} takes")
         if is_integral(info.dtype) and _POSITIONS.search(name):
-            return self._positions(info, "positions by its name: counts up", float("inf"))
+            return self._positions(info, ": positions by its name", float("inf"))
         if _LENGTHS.search(name) and len(shape) == 1:
             size, of = self._counted_axis(info)
             return self._lengths(size, f"lengths by its name: {of}")
@@ -141,6 +142,8 @@ class Roles:
             count = self._shapes[info.name][channels]
             if count in (1, 3, 4):
                 return Chosen("uniform", 0, 1, f"an image of {count} channels: {stem.by} takes it")
+        if is_cache(info):
+            return Chosen("normal", 0, 1, "a cache of earlier positions, by its name")
         if found.by("Log", "Sqrt", "Pow") is not None:
             return Chosen("uniform", 0, 1, "its logarithm or root is taken")
         return Chosen("normal", 0, 1, f"numbers that {stem.by} takes" if stem.by else "numbers")

@@ -71,7 +71,7 @@ class Sizer:
         self._images = any("height" in found.kinds.values() for found in stems.values())
         self._given = frozenset(bound)
         self._count: dict[str, int] = {}
-        self.cached = any(_PAST.search(info.name) and info.shape and len(info.shape) > 2 for info in inputs)
+        self.cached = any(map(is_cache, inputs))
         for info in inputs:
             for axis, dim in enumerate(info.shape or ()):
                 if isinstance(dim, str) and not _ANONYMOUS.search(dim) and not _is_sum(dim):
@@ -151,7 +151,7 @@ class Sizer:
             return "sequence" if asked[axis] == "sequence" and not encoder else asked[axis]
         if axis == 0:
             return "batch"
-        if _PAST.search(info.name) and len(shape) > 2:
+        if is_cache(info):
             return ("encoder" if encoder else "past") if axis == len(shape) - 2 else "other"
         if mask and self.cached and axis == len(shape) - 1 and not encoder:
             return "total"
@@ -180,6 +180,11 @@ class Sizer:
             if abs(left) < _MOST and abs(right) < _MOST:
                 return _OPERATORS[type(node.op)](left, right)
         raise ValueError("no sum of symbols")
+
+
+def is_cache(info: TensorInfo) -> bool:
+    """Whether an input holds keys and values of earlier positions, by its name."""
+    return bool(_PAST.search(info.name)) and len(info.shape or ()) > 2
 
 
 def kind_of_name(symbol: str) -> str:

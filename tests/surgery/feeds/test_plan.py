@@ -53,8 +53,8 @@ WANTED: dict[str, dict[str, str]] = {
     "llama": {
         "input_ids": "int64 [2,16], 0…31999: ",
         "attention_mask": "int64 [2,24], 1, then a tail of 0: ",
-        "position_ids": "int64 [2,16], 8, 9, … 23: counts up, gathers from 'cos_cache' of 64 rows",
-        "past_key_values.0.key": "float32 [2,8,8], standard normal: ",
+        "position_ids": "int64 [2,16], 8, 9, … 23: counts up after the past; gathers from 'cos_cache' of 64 rows",
+        "past_key_values.0.key": "float32 [2,8,8], standard normal: a cache of earlier positions",
     },
     "yolo": {
         "images": "float32 [2,3,64,128], [0,1): an image of 3 channels",
