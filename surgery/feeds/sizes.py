@@ -71,6 +71,7 @@ class Sizer:
         self._images = any("height" in found.kinds.values() for found in stems.values())
         self._given = frozenset(bound)
         self._count: dict[str, int] = {}
+        self._fixed = _fixed_sizes(inputs)
         self.cached = any(map(is_cache, inputs))
         for info in inputs:
             for axis, dim in enumerate(info.shape or ()):
@@ -102,7 +103,7 @@ class Sizer:
         """The size of a kind of dimension, as the user's shapes have it where they do."""
         if kind == "total":
             return self.of("past") + self.of("sequence") if self.cached else self.of("sequence")
-        named = next((size for name, size in self.symbols.items() if kind_of_name(name) == kind), None)
+        named = next((size for name, size in self.symbols.items() if kind_of_name(name) == kind), self._fixed.get(kind))
         return self._base(kind) if named is None else named
 
     def _base(self, kind: str) -> int:
@@ -129,7 +130,7 @@ class Sizer:
 
     def _unnamed(self, info: TensorInfo, axis: int) -> int:
         asked = self._stems.get(info.name, Stem({}, {})).sizes.get(axis)
-        return asked or self.of(self._kind_by_place(info, axis))
+        return asked or self.of(self.kind(info, axis))
 
     def _name(self, info: TensorInfo, axis: int, symbol: str) -> None:
         if symbol in self.symbols:
@@ -180,6 +181,19 @@ class Sizer:
             if abs(left) < _MOST and abs(right) < _MOST:
                 return _OPERATORS[type(node.op)](left, right)
         raise ValueError("no sum of symbols")
+
+
+def _fixed_sizes(inputs: Sequence[TensorInfo]) -> dict[str, int]:
+    """Lengths of ids and of caches that the model fixes; no others: the rest has to agree with them."""
+    found: dict[str, int] = {}
+    for info in inputs:
+        shape = info.shape or ()
+        ids = len(shape) == 2 and is_integral(info.dtype) and not _MASK.search(info.name)
+        kind = "past" if is_cache(info) else "sequence" if ids else ""
+        dim = shape[-2] if kind == "past" else shape[-1] if kind else None
+        if isinstance(dim, int) and dim > 0 and not _ENCODER.search(info.name):
+            found.setdefault(kind, dim)
+    return found
 
 
 def is_cache(info: TensorInfo) -> bool:

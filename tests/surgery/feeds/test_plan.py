@@ -170,6 +170,19 @@ def test_offsets_casts_and_dequantised_tables_are_seen_through() -> None:
     assert set(np.rint(fed(made)[0]["ids"])) <= set(range(5, 25))
 
 
+def test_a_total_is_what_the_model_fixes_of_its_parts() -> None:
+    made = model(
+        """m (int64[batch, 1] ids, int64[batch, total_sequence_length] attention_mask,
+              float[batch, 5, 4] past_key) => (float[batch, n, 4] y, int64[batch, m] z) {
+        h = Gather(table, ids)
+        y = Concat<axis = 1>(past_key, h)
+        z = Identity(attention_mask)
+    }""",
+        {"table": (9, 4)},
+    )
+    assert plans_of(made)["attention_mask"].shapes == [[2, 6]]
+
+
 def test_indices_into_inner_tensors_stay_inside() -> None:
     made = model(
         """m (float[batch, n] x, int64[batch, 3] at, int64[2, 2] places) => (float[batch, 3] y, float[2] z) {
