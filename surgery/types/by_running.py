@@ -54,7 +54,9 @@ def run_shapes(context: "JobContext") -> dict[str, Any]:
     params = context.params
     feeds = msgspec.convert(params["feeds"], FeedSpec)
     with ModelFile(params["path"], params.get("external_data_dir")) as file:
-        found = shapes_of_a_run(Structure.open(file), feeds, params["names"], context.warn)
+        model = Structure.open(file)
+        feeds = planned(feeds, model.proto, context.warn, context.log, context.row)
+        found = shapes_of_a_run(model, feeds, params["names"], context.warn)
     for name, info in found.items():
         context.row("tensors", {"name": name, "dtype": info.dtype, "shape": list(info.shape or ())})
     return {"tensors": len(found)}
