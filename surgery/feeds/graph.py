@@ -150,10 +150,11 @@ class FeedGraph:
 
 
 def attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
-    """An attribute's value."""
+    """An attribute's value, a number or numbers; the default where it is missing or of another type."""
     for item in node.attribute:
-        if item.name == name:
-            return onnx.helper.get_attribute_value(item)
+        if item.name == name and item.type in (onnx.AttributeProto.INT, onnx.AttributeProto.INTS):
+            value = item.i if item.type == onnx.AttributeProto.INT else list(item.ints)
+            return value if default is None or isinstance(value, type(default)) else default
     return default
 
 

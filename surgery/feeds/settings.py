@@ -44,7 +44,7 @@ def setting(graph: FeedGraph, sizer: Sizer, info: TensorInfo, shape: list[int], 
                 return Setting((chosen if is_floating(info.dtype) else max(1.0, chosen),), "a setting by its name")
     if info.name == "scales" and count == 3:
         return Setting((0.667, 1.0, 0.8), "noise, length and noise width of a speech model by its name")
-    if _IMAGE_SIZE.search(info.name) and count and shape[-1] in (2, 3):
+    if _IMAGE_SIZE.search(info.name) and count and shape and shape[-1] in (2, 3):
         size = [float(sizer.of("height")), float(sizer.of("width")), 1.0][: shape[-1]]
         return Setting(tuple(size) * (count // shape[-1]), "the size of the images by its name")
     return None

@@ -67,8 +67,8 @@ def _moved(graph: FeedGraph, use: Use, axes: Axes) -> Axes | None:
 
 def _ints(graph: FeedGraph, use: Use, name: str) -> list[int] | None:
     given = attribute(use.node, name, None)
-    if given is not None:
-        return list(given)
+    if isinstance(given, list):
+        return given
     constant = graph.constant(graph.read_by(use, 1))
     return None if constant is None else [int(i) for i in constant.reshape(-1)]
 

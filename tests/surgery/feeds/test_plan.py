@@ -197,15 +197,30 @@ def test_indices_into_inner_tensors_stay_inside() -> None:
     fed(made, replace(AUTO, shapes={"x": [[3, 7]]}))
 
 
-def test_a_graph_that_holds_anything_is_an_error_in_words() -> None:
+def test_attributes_of_other_types_and_odd_names_are_no_error() -> None:
     made = LOOKALIKES["bert"]()
     for node in made.graph.node:
         for item in node.attribute:
             if item.name == "axis":
                 item.Clear()
                 item.name, item.type, item.s = "axis", onnx.AttributeProto.STRING, b"\x1b[31m"
-    with pytest.raises(LayerwiseError, match="--input-shapes"):
-        planned(AUTO, lambda: made, lambda text: None)
+    made.graph.input.append(onnx.helper.make_tensor_value_info("image_sizes", onnx.TensorProto.INT64, []))
+    odd = onnx.helper.make_tensor_value_info("\x1b[2J", onnx.TensorProto.FLOAT, ["a / 0", "9**9**9 * past", "((("])
+    made.graph.input.append(odd)
+    told: list[str] = []
+    found = planned(AUTO, lambda: made, told.append)
+    assert [plan.name for plan in found.plan][-2:] == ["image_sizes", "\x1b[2J"]
+    assert not any("\x1b" in line for line in told)
+
+
+def test_what_cannot_be_read_is_an_error_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: object) -> list[InputPlan]:
+        raise IndexError("\x1b[31m")
+
+    monkeypatch.setattr("layerwise._tool.surgery.feeds.planned.input_plans", fails)
+    with pytest.raises(LayerwiseError, match=r"--input-shapes") as error:
+        planned(AUTO, LOOKALIKES["bert"], lambda text: None)
+    assert "\x1b" not in str(error.value)
 
 
 def test_given_inputs_and_polygraphys_need_no_plan() -> None:
