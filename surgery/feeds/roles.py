@@ -18,6 +18,7 @@ _NO_MASK = re.compile(r"masked|mask_(token|index|position|input|time|feature)|us
 _POSITIONS = re.compile(r"(^|[._/])(\w+_)?(position_?ids?|pos_?ids?|positions?|cache_position)$", re.I)
 _LENGTHS = re.compile(r"(^|[._/])(\w+_)?(len|lens|lengths?|seq_?lens?|sizes_of)$", re.I)
 _STEPS = re.compile(r"^(time_?steps?|t)$", re.I)
+_TYPES_OF_TOKENS = re.compile(r"token_type|segment_ids?$", re.I)
 _ADDED_LOW = -1e4  # finite in FP16
 _TYPES = {"uint8": (0, 255), "int8": (-128, 127)}
 
@@ -87,6 +88,8 @@ class Roles:
             return None
         if is_floating(info.dtype) and added_to_scores(self._graph, info.name):
             return Chosen("mask", _ADDED_LOW, 0.0, "is added to the scores that Softmax takes")
+        if info.dtype == "bool" and re.search("pad", info.name, re.I):
+            return Chosen("mask", 1.0, 0.0, "a mask of padding by its name; 1 is masked")
         return Chosen("mask", 1.0 if ones else 0.0, 1.0, "a mask by its name")
 
     def _counted(self, info: TensorInfo, found: Traced) -> Chosen | None:
@@ -105,6 +108,8 @@ class Roles:
         if _LENGTHS.search(name) and len(shape) == 1:
             size, of = self._counted_axis(info)
             return self._lengths(size, f"lengths by its name: {of}")
+        if _TYPES_OF_TOKENS.search(name):
+            return Chosen("integers", 0, 1, "token types by its name")
         if _STEPS.search(name):
             return Chosen("integers", 0, 999, "a time step by its name")
         return None

@@ -116,6 +116,8 @@ class Sizer:
         asked = self._stems.get(info.name, Stem({}, {})).kinds.get(axis, "")
         if asked in ("frames", "height", "width") and named in ("sequence", "encoder"):
             return asked  # of a convolution, whatever it is called
+        if named == "batch" and axis and "batch" not in str(dim).lower():
+            return self._kind_by_place(info, axis)  # n of n elements
         return named or self._kind_by_place(info, axis)
 
     def _size(self, info: TensorInfo, axis: int, dim: Dim) -> int:

@@ -183,6 +183,34 @@ def test_a_total_is_what_the_model_fixes_of_its_parts() -> None:
     assert plans_of(made)["attention_mask"].shapes == [[2, 6]]
 
 
+def test_names_tell_where_the_graph_does_not() -> None:
+    made = model(
+        """m (bool[b, n] key_padding_mask, int64[b, n] token_type_ids, int64[b] x_lengths, float[b, n, 3] x,
+              int64[1] past_sequence_length, int64 timestep, bool[b, n] bool_masked_pos) => (float[k] y) {
+        p = Cast<to = 1>(key_padding_mask)
+        t = Cast<to = 1>(token_type_ids)
+        l = Cast<to = 1>(x_lengths)
+        a = Cast<to = 1>(past_sequence_length)
+        s = Cast<to = 1>(timestep)
+        q = Cast<to = 1>(bool_masked_pos)
+        l2 = Unsqueeze(l, one)
+        sum = Sum(p, t, l2, a, s, q)
+        y0 = ReduceMax<keepdims = 0>(x)
+        y = Add(sum, y0)
+    }""",
+        {},
+        {"one": np.array([1])},
+    )
+    lines = {plan.name: plan_line(plan).partition(": ")[2] for plan in plans_of(made).values()}
+    assert lines["key_padding_mask"].startswith("bool [2,16], 0, then a tail of 1: ")
+    assert lines["token_type_ids"].startswith("int64 [2,16], 0…1: ")
+    assert lines["x_lengths"] == "int64 [2], lengths 8…16: lengths by its name: of dimension 1 of 'x', at most 16"
+    assert lines["past_sequence_length"].startswith("int64 [1], 8: ")
+    assert lines["timestep"].startswith("int64 [], 0…999: ")
+    assert lines["bool_masked_pos"].startswith("bool [2,16], 0…1: ")
+    fed(made)
+
+
 def test_indices_into_inner_tensors_stay_inside() -> None:
     made = model(
         """m (float[batch, n] x, int64[batch, 3] at, int64[2, 2] places) => (float[batch, 3] y, float[2] z) {
