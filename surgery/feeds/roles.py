@@ -120,7 +120,7 @@ class Roles:
 
     def _counted_axis(self, info: TensorInfo) -> tuple[int, str]:
         """The size of the dimension that lengths are of, and which one that is."""
-        stem = _LENGTHS.sub("", info.name)
+        stem = re.sub(r"[._/]?(len|lens|lengths?)$", "", info.name, flags=re.I)
         best: tuple[int, int, str] = (-1, self._sizer.of("sequence"), "of a sequence")
         kinds = ("sequence", "frames", "encoder", "total")
         for other in self._graph.inputs:
