@@ -98,7 +98,7 @@ def _planned_batch(plan: InputPlan, batch: int) -> InputPlan:
 
 def plan_feeds(spec: BenchSpec, context: "JobContext") -> BenchSpec:
     """Return the spec with a plan of the inputs, where that is asked for and the model is one with a graph."""
-    if spec.feeds.made != "auto" or Path(spec.model).suffix.lower() in ENGINE_SUFFIXES:
+    if spec.feeds.made != "auto" or Path(spec.model).suffix.lower() in (*ENGINE_SUFFIXES, ".py"):
         return spec
     from layerwise._tool.surgery.feeds.planned import planned  # with onnx
 

@@ -22,6 +22,7 @@ from layerwise._tool.surgery.feeds.stem import Stem, stem
 
 Say = Callable[[str], None]
 _NODES, _SECONDS = 30_000, 20.0  # beyond these shapes are chosen without being tried
+_ROUNDS = 64  # of shapes in turn, whatever the number of iterations: they decide what fits all of them
 _FREE = ("integers", "uniform", "normal")
 
 
@@ -93,7 +94,8 @@ def _pins(spec: FeedSpec, inputs: Sequence[TensorInfo]) -> list[dict[str, list[i
     given = {info.name: given[info.name] for info in inputs if info.name in given and _as_values(spec, info) is None}
     count = math.lcm(*(len(found) for found in given.values())) if given else 1
     most = spec.iterations or max((len(found) for found in given.values()), default=1)
-    return [{name: found[i % len(found)] for name, found in given.items()} for i in range(max(1, min(count, most)))]
+    rounds = count if count <= _ROUNDS else min(count, most)
+    return [{name: found[i % len(found)] for name, found in given.items()} for i in range(max(1, rounds))]
 
 
 def _fitted(graph: FeedGraph, stems: Mapping[str, Stem], pins: Mapping[str, list[int]]) -> Fitted:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 import onnx.numpy_helper
@@ -13,8 +14,13 @@ from support.lookalikes import LOOKALIKES
 from support.onnx_text import model
 
 from layerwise._tool.backends.feeds.sources import load_feeds
+from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.journal.earlier_attempts import rows_of
+from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools import ACTIONS
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +87,19 @@ def test_other_commands_take_it(folder: Path) -> None:
         assert "30522 rows" in done.stdout + done.stderr
     layers = json.loads(layerwise("run", "good.onnx", "--onnxrt", "--feeds", "auto", "--json", cwd=folder).stdout)
     assert layers["passed"] is True and [row["kind"] for row in layers["plan"]] == ["integers", "mask", "integers"]
+
+
+def test_a_tensor_is_looked_at_with_the_inputs_that_were_planned(folder: Path) -> None:
+    shapes = {"input_ids": [[2, 4], [1, 6]]}
+    spec = CompareSpec(
+        model=str(folder / "bad.onnx"), feeds=FeedSpec(made="auto", shapes=shapes, iterations=2),
+        runners=[RunnerSpec(kind="onnxrt"), RunnerSpec(kind="onnxrt", model=str(folder / "good.onnx"))],
+    )  # fmt: skip
+    workspace = Workspace()
+    compared = run_inline(
+        JobSpec(action="compare", params=msgspec.to_builtins(spec)), lambda event: None, workspace, ACTIONS
+    )
+    row = next(row for row in rows_of(compared.folder, "layers") if row["iteration"] == 1)
+    params = {"compare": msgspec.to_builtins(spec), "tensor": "y", "iteration": 1}
+    seen = run_inline(JobSpec(action="tensor_view", params=params), lambda event: None, workspace, ACTIONS)
+    assert seen.result is not None and seen.result["row"]["max_abs"] == row["max_abs"] > 0
