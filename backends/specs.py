@@ -60,13 +60,39 @@ class RunnerSpec(Spec, frozen=True):
     options: dict[str, Any] = {}
 
 
+InputKind = Literal["integers", "uniform", "normal", "mask", "positions", "lengths", "values"]
+
+
+class InputPlan(Spec, frozen=True):
+    """What one input is fed with, read from the graph; a row of table `plan`.
+
+    declared: its shape in the model (None: no rank). shapes: those that are fed, one an iteration in turn.
+    kind and range: integers spread over low…high, both included; uniform floats from low up to high; normal floats of
+    mean 0 and deviation 1; mask: `high` and, behind it, a tail of `low` along the last axis, another one for each row;
+    positions: low, low + 1, … along the last axis, at most high; lengths: high for the first row, others from low;
+    values: `values`, or low everywhere. pinned: shape or range is the user's.
+    """
+
+    name: str
+    dtype: str
+    declared: list[int | str | None] | None
+    shapes: list[list[int]]
+    kind: InputKind
+    low: float = 0.0
+    high: float = 1.0
+    values: list[float] = []
+    reason: str = ""
+    pinned: bool = False
+
+
 class FeedSpec(Spec, frozen=True):
     """Where the feed dicts come from.
 
     files (JSON, safetensors, npz, or a folder of per-iteration JSON) take precedence over script, script over synthetic
     data. val_range: input name ("" for all others) -> (low, high). shapes: input name -> one shape per iteration in
     turn (dimensions as integers). iterations: None is 1 for synthetic data, otherwise all that the source has. script:
-    path of a Python file; function: the name in it.
+    path of a Python file; function: the name in it. made: how synthetic data are made, as Polygraphy does or by what
+    the graph does with its inputs; plan: that, once the graph was read.
     """
 
     seed: int = 1
@@ -77,6 +103,8 @@ class FeedSpec(Spec, frozen=True):
     script: str | None = None
     function: str = "load_data"
     backend_module: Literal["numpy", "torch"] = "numpy"
+    made: Literal["polygraphy", "auto"] = "polygraphy"
+    plan: list[InputPlan] = []
 
 
 class ModelOptions(Spec, frozen=True):

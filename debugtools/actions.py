@@ -43,6 +43,7 @@ ACTIONS = {
 }
 REQUESTS = {
     "weight_statistics": "layerwise._tool.surgery.weights.statistics:answer_weights",
+    "input_plan": "layerwise._tool.surgery.feeds.requests:answer_plan",
     "edit_types": "layerwise._tool.surgery.history.requests:answer_types",
     "edit_result": "layerwise._tool.surgery.history.requests:answer_result",
     "edit_write": "layerwise._tool.surgery.history.requests:answer_write",

@@ -12,6 +12,7 @@ from msgspec import Struct
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.fit import fit_feed
+from layerwise._tool.backends.feeds.planned import Planned
 from layerwise._tool.backends.feeds.synthetic import Synthetic
 from layerwise._tool.backends.filesystem.files import WholeOrNothing, atomic_writer
 from layerwise._tool.backends.filesystem.folders import whole_folder
@@ -116,7 +117,9 @@ def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn, *, simi
         return _file_feeds(spec, inputs, warn_once, similar)
     if spec.script:
         return _script_feeds(spec, inputs, warn_once, similar)
-    synthetic = Synthetic(spec, inputs, warn_once)
+    if spec.made == "auto" and not spec.plan and inputs:
+        warn_once("no graph was read for these inputs (--feeds auto): they are made as Polygraphy does")
+    synthetic = Planned(spec, inputs, warn_once) if spec.plan else Synthetic(spec, inputs, warn_once)
     return Feeds(synthetic.count, lambda: map(synthetic.feed, range(synthetic.count)))
 
 

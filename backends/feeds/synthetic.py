@@ -54,7 +54,7 @@ class Synthetic:
         """Return the inputs of one iteration, by name in the model's order."""
         seed = self.spec.seed + iteration
         plans = [(info, *self._plan(info, iteration)) for info in self.inputs]
-        _check_room((info, shape) for info, shape, values in plans if values is None)
+        check_room((info, shape) for info, shape, values in plans if values is None)
         sampler = _TorchSampler(seed) if self.spec.backend_module == "torch" else _NumpySampler(seed)
         return {info.name: self._input(sampler, info, shape, values) for info, shape, values in plans}
 
@@ -107,7 +107,7 @@ class Synthetic:
         return sampler.floats(shape, info.dtype, float(low), float(high))
 
 
-def _check_room(inputs: Iterable[tuple[TensorInfo, tuple[int, ...]]]) -> None:
+def check_room(inputs: Iterable[tuple[TensorInfo, tuple[int, ...]]]) -> None:
     """Raise UsageError unless inputs of these shapes, and the temporaries for the largest, fit the memory limit."""
     most, total, drawn, last = limit(), 0, 0, ""
     for info, shape in inputs:

@@ -6,9 +6,12 @@ from contextlib import closing
 from pathlib import Path
 from statistics import median
 
+import onnx
+
 from layerwise._tool.backends.bench.loop import BenchPlan, measure
 from layerwise._tool.backends.bench.timed import Setup
 from layerwise._tool.backends.bench.trt import open_subject
+from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.scripts import load_script
 from layerwise._tool.backends.specs import RunnerSpec
@@ -18,8 +21,15 @@ from layerwise._tool.debugtools.autotune.spec import AutotuneSpec
 from layerwise._tool.debugtools.autotune.strategies import Times
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.debugtools.bench.subjects import feed_for
+from layerwise._tool.surgery.feeds.planned import planned
 
 _PLAN = BenchPlan(warm_up=0.0, warm_up_runs=2, duration=0.0, iterations=10)  # as Polygraphy runs them
+
+
+def _structure(spec: AutotuneSpec) -> onnx.ModelProto:
+    options = spec.model_options
+    with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:
+        return file.structure()
 
 
 class EngineTimer:
@@ -33,7 +43,7 @@ class EngineTimer:
         tensorrt(), cudart()
         for script in spec.python_plugins:
             load_script(Path(script).absolute())
-        self._bench = BenchSpec(model=spec.model, feeds=spec.feeds)
+        self._bench = BenchSpec(model=spec.model, feeds=planned(spec.feeds, lambda: _structure(spec), warn))
         file = (spec.timing_cache or str(cache)) if spec.use_timing_cache else None
         network = NetworkOptions(plugins=spec.plugin_libraries)
         options = TrtOptions(network=network, fresh=True, load_timing_cache=file, save_timing_cache=file)

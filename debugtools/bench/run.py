@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from layerwise._tool.backends.bench.loop import BenchPlan, Measured, Tick, measure
 from layerwise._tool.backends.bench.timed import Timed, TimedSubject
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.feeds.plan_text import explained, pinning
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
@@ -25,7 +26,7 @@ from layerwise._tool.debugtools.bench.profile_child import Origins, layer_inform
 from layerwise._tool.debugtools.bench.rows import BenchResult, ComparisonRow, ProfileRow, RunRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.debugtools.bench.statistics import compare, statistics
-from layerwise._tool.debugtools.bench.subjects import describe, feed_for, labels, open_bench
+from layerwise._tool.debugtools.bench.subjects import describe, feed_for, labels, open_bench, plan_feeds
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
@@ -58,6 +59,7 @@ class BenchRun:
 
     def run(self) -> BenchResult:
         """Run everything; return the result."""
+        self.spec = plan_feeds(self.spec, self.context)
         saved = Path(self.spec.against) if self.spec.against else None
         against = {batch: read_latencies(saved, batch) for batch in self._batches()} if saved else {}
         for batch in self._batches():
@@ -100,7 +102,8 @@ class BenchRun:
             streams.append(subject.streams(feed, self.spec.plan.streams))
             for note in subject.notes():
                 self._warn(note)
-        measured = self._in_turns(streams, batch)
+        with explained(pinning(self.spec.feeds.plan)):
+            measured = self._in_turns(streams, batch)
         for number, found in enumerate(measured):
             self._take(number, batch, found, streams[number])
         if self.spec.exports.output:

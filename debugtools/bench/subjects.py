@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -15,10 +15,14 @@ from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.runner import Loadable
-from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.specs import FeedSpec, InputPlan, RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
 from layerwise._tool.debugtools.bench.spec import BenchSpec
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.context import JobContext
 
 Warn = Callable[[str], None]
 
@@ -71,6 +75,8 @@ def with_batch(feeds: FeedSpec, inputs: Sequence[TensorInfo], batch: int) -> Fee
 
     UsageError if none is, or if inputs are given rather than generated.
     """
+    if feeds.plan:
+        return msgspec.structs.replace(feeds, plan=[_planned_batch(plan, batch) for plan in feeds.plan])
     if feeds.files or feeds.script:
         raise UsageError("batch sizes need inputs that are made: leave out --load-inputs and --data-loader-script")
     dynamic = [info for info in inputs if info.shape and not _fixed(info.shape[0])]
@@ -82,6 +88,24 @@ def with_batch(feeds: FeedSpec, inputs: Sequence[TensorInfo], batch: int) -> Fee
         given = shapes.get(info.name, [[dim if _fixed(dim) else 1 for dim in info.shape or ()]])
         shapes[info.name] = [[batch, *given[0][1:]]]
     return msgspec.structs.replace(feeds, shapes=shapes)
+
+
+def _planned_batch(plan: InputPlan, batch: int) -> InputPlan:
+    if not plan.declared or _fixed(plan.declared[0]):
+        return plan
+    return msgspec.structs.replace(plan, shapes=[[batch, *shape[1:]] for shape in plan.shapes])
+
+
+def plan_feeds(spec: BenchSpec, context: "JobContext") -> BenchSpec:
+    """Return the spec with a plan of the inputs, where that is asked for and the model is one with a graph."""
+    if spec.feeds.made != "auto" or Path(spec.model).suffix.lower() in (*ENGINE_SUFFIXES, ".py"):
+        return spec
+    from layerwise._tool.surgery.feeds.planned import planned  # with onnx
+
+    options = spec.model_options
+    with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:
+        feeds = planned(spec.feeds, file.structure, context.warn, context.log, context.row)
+    return msgspec.structs.replace(spec, feeds=feeds)
 
 
 def _fixed(dim: object) -> bool:

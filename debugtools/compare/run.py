@@ -134,7 +134,8 @@ class ComparisonRun:
         feeds = None
         if own is not None:
             similar = not self.spec.strict_names
-            made = iter(make_feeds(self.spec.feeds, own.runner.inputs, self.context.warn, similar=similar))
+            spec = self.setup.plan_feeds(self.context, own)
+            made = iter(make_feeds(spec, own.runner.inputs, self.context.warn, similar=similar))
             feeds = same_feeds(self.context, self.spec.feeds, made)
         return common_feeds(self.sides, feeds, self._uneven)
 

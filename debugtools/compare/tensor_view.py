@@ -214,9 +214,10 @@ def _observing(view: ViewSpec) -> dict[str, Any]:
 def feeds_from(feeds: FeedSpec, iteration: int) -> tuple[int, FeedSpec]:
     """Feeds that begin at (or before) an iteration, and how many of their feed dicts come before it.
 
-    Synthetic data are seeded by iteration; files and scripts are read from their beginning.
+    Synthetic data are seeded by iteration; files and scripts are read from their beginning, and
+    what is planned is planned for all iterations.
     """
-    if feeds.files or feeds.script:
+    if feeds.files or feeds.script or feeds.made == "auto":
         return iteration, msgspec.structs.replace(feeds, iterations=iteration + 1)
     shapes = {name: [given[iteration % len(given)]] for name, given in feeds.shapes.items() if given}
     return 0, msgspec.structs.replace(feeds, seed=feeds.seed + iteration, shapes=shapes, iterations=1)

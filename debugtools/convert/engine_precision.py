@@ -24,6 +24,7 @@ from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.calibration import without_effect
 from layerwise._tool.backends.trt.options import ConfigOptions, TrtOptions
+from layerwise._tool.surgery.feeds.planned import planned
 from layerwise._tool.surgery.model.structure import Structure, changed, node_label
 from layerwise._tool.surgery.precision.conversion import labels, to_low_precision
 from layerwise._tool.surgery.precision.plan import LowType
@@ -52,7 +53,8 @@ def quantised(
     save(structure, model, external=model.with_name("float.data"), overwrite=True)
     fed = [value for value in structure.inputs if value.name not in structure.initializers]
     cached = spec.cache is not None and Path(spec.cache).is_file()
-    feeds = make_feeds(spec.feeds, tensor_infos(fed), (lambda text: None) if cached else context.warn)
+    wanted = spec.feeds if cached else planned(spec.feeds, structure.proto, context.warn, context.log, context.row)
+    feeds = make_feeds(wanted, tensor_infos(fed), (lambda text: None) if cached else context.warn)
     if cached:
         context.log(f"Quantising to int8 with the ranges of {shown(str(spec.cache))}")
     else:

@@ -124,8 +124,10 @@ def _steps(
 
 def _try(context: "JobContext", job: EditJob, before: Structure, after: Structure) -> None:
     from layerwise._tool.debugtools.edits.effect import effect_of
+    from layerwise._tool.surgery.feeds.planned import planned
 
-    effect = effect_of(before, after, job.feeds, warn=context.warn)
+    feeds = planned(job.feeds, before.proto, context.warn, context.log, context.row)
+    effect = effect_of(before, after, feeds, warn=context.warn)
     for moved in effect.outputs:
         context.row("outputs", msgspec.to_builtins(moved))
     for name in effect.gone:

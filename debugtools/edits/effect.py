@@ -20,6 +20,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
+from layerwise._tool.surgery.feeds.planned import planned
 from layerwise._tool.surgery.history.tree import History
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.types.incremental import settled
@@ -76,7 +77,8 @@ def effect_of(
     known = {value.name: value for value in before.inputs}
     changed = [value for value in after.inputs if known.get(value.name) != value]
     if changed:
-        new_names, rest = {value.name for value in changed}, _feed(after, FeedSpec(), warn)
+        made = FeedSpec() if feeds is None else FeedSpec(made=feeds.made)
+        new_names, rest = {value.name for value in changed}, _feed(after, made, warn)
         own = {name: (rest if name in new_names else feed)[name] for name in after.input_names}
     else:
         own = {name: feed[name] for name in after.input_names}
@@ -105,6 +107,7 @@ def answer_effect(context: "JobContext", params: dict[str, Any]) -> dict[str, An
 
 def _feed(structure: Structure, feeds: FeedSpec, warn: Warn) -> Mapping[str, Array]:
     given = [value for value in structure.inputs if value.name not in structure.initializers]
+    feeds = planned(feeds, structure.proto, warn)
     feed = next(iter(make_feeds(feeds, tensor_infos(given), warn)), None)
     if feed is None:
         raise UsageError("there is no feed dict to run the model with")

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.plan_text import explained
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.text import shown
@@ -119,14 +120,15 @@ class LocateRun(ExitStack):
             feeds = self._fitted(feed)
             if number == 0 and wanted(self.spec.compare, self.suspect, self.reference):
                 self._look_at_executed(feeds[0], "")
-            self._iteration(number, feeds)
+            with explained(self.suspect.hint):
+                self._iteration(number, feeds)
             if number == 0 and self._fused_only(feeds):
                 self._look_at_executed(feeds[0], "no node is at fault by itself, yet the outputs differ: ")
                 self._iteration(number, feeds)
         return self._result()
 
     def _feeds(self) -> Iterator[Feed]:
-        spec = self.spec.compare.feeds
+        spec = self.setup.plan_feeds(self.context, self.suspect)
         feeds = same_feeds(self.context, spec, iter(make_feeds(spec, self.suspect.model.inputs, self.context.warn)))
         return common_feeds(self.setup.sides, feeds, lambda _, text: self.context.warn(text))
 

@@ -70,7 +70,7 @@ def inputs(case: Case) -> Finding:
     """Other data: made-up data where the user gave real data, other seeds where the data was made up."""
     feeds = case.spec.compare.feeds
     if feeds.files or feeds.script:
-        done = _with_feeds(case, FeedSpec(shapes=feeds.shapes), "does made-up data fail too?")
+        done = _with_feeds(case, FeedSpec(shapes=feeds.shapes, made=feeds.made), "does made-up data fail too?")
         told = ["it fails with the data given", *outputs_told(done)]
         told.append("made-up data fails too" if failed(done) else "made-up data passes: keep to the data given")
         return Finding("no", told, [done.job])

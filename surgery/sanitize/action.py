@@ -135,8 +135,10 @@ def _reshaped(model: Structure, shapes: dict[str, list[int | str | None]]) -> St
 
 def _as_run(model: Structure, feeds: FeedSpec, say: Say) -> Structure:
     """Return the model with the types and shapes of one run."""
+    from layerwise._tool.surgery.feeds.planned import planned
     from layerwise._tool.surgery.types.by_running import shapes_of_a_run
 
+    feeds = planned(feeds, model.proto, lambda text: say("warning", text), lambda text: say("info", text))
     known = shapes_of_a_run(model, feeds, None, lambda text: say("warning", text))
     inner = [name for node in model.nodes for name in node.output if name in known]
     ends = {value.name for value in model.outputs}

@@ -13,6 +13,7 @@ from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo, dtype_name
 from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.feeds.planned import planned
 from layerwise._tool.surgery.model.structure import Structure
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def shapes_of_a_run(
     wanted = [name for name in cut.maker if names is None or name in set(names)]
     data = cut.with_outputs(wanted or cut.outputs)
     given = [value for value in model.inputs if value.name in cut.inputs]
+    feeds = planned(feeds, lambda: whole, warn)
     feed = next(iter(make_feeds(feeds, tensor_infos(given), warn)), None)
     if feed is None:
         raise UsageError("there is no feed dict to run the model with")
@@ -52,7 +54,9 @@ def run_shapes(context: "JobContext") -> dict[str, Any]:
     params = context.params
     feeds = msgspec.convert(params["feeds"], FeedSpec)
     with ModelFile(params["path"], params.get("external_data_dir")) as file:
-        found = shapes_of_a_run(Structure.open(file), feeds, params["names"], context.warn)
+        model = Structure.open(file)
+        feeds = planned(feeds, model.proto, context.warn, context.log, context.row)
+        found = shapes_of_a_run(model, feeds, params["names"], context.warn)
     for name, info in found.items():
         context.row("tensors", {"name": name, "dtype": info.dtype, "shape": list(info.shape or ())})
     return {"tensors": len(found)}

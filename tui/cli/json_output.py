@@ -61,6 +61,7 @@ class Collector:
             "rows": self.tables.get("layers", []),
             "runs": self.tables.get("runs", []),
             "inputs": self.tables.get("inputs", []),
+            **({"plan": self.tables["plan"]} if "plan" in self.tables else {}),
             "messages": self.messages,
             "error": self.card,
         }

@@ -4,25 +4,33 @@ import asyncio
 
 import msgspec
 
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
+from layerwise._tool.backends.specs import InputPlan
+from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.controllers.opening import WarmWorker, is_engine
 from layerwise._tool.tui.presenters.compare_text import compare_title
 from layerwise._tool.tui.state.mark_cost import Cost, mark_cost
 from layerwise._tool.tui.state.run_check import Checked, check
-from layerwise._tool.tui.state.run_fields import repaired
+from layerwise._tool.tui.state.run_fields import Field, fields, repaired
 from layerwise._tool.tui.state.run_form import RunForm, apply_preset, load_form, preset, save_form
+from layerwise._tool.tui.state.run_inputs import InputLine
 from layerwise._tool.tui.state.shared import AppState
 
 
 class RunController:
     """The form of the session, checked anew whenever it changes."""
 
-    def __init__(self, app: AppState) -> None:
-        self._app = app
+    def __init__(self, app: AppState, warm: WarmWorker | None = None) -> None:
+        self._app, self._warm = app, warm
+        self._planned: bytes | None = None
+        self.plans: dict[str, InputPlan] = {}
+        self.plan_problem = ""
         saved = app.session.forms.get("run")
         self.form = repaired(load_form(saved)) if saved is not None else RunForm(preset="layerwise")
         self.checked = Checked(None, {})
@@ -37,19 +45,59 @@ class RunController:
 
     def check(self) -> None:
         """Check against the model and marks as they are now."""
-        self.checked = check(self.form, self._app.session.model, sorted(self._app.session.marks))
+        session = self._app.session
+        self.checked = check(self.form, session.model, sorted(session.marks), self.inputs())
 
     def use_preset(self, name: str) -> None:
         """Fill the form from a preset."""
         self.change(apply_preset(preset(name), self.form, self._inputs()))
 
-    def _inputs(self) -> list[tuple[str, tuple[int | str | None, ...] | None]]:
+    def inputs(self) -> list[TensorInfo]:
+        """The open model's inputs; none before it is indexed."""
         index = self._app.session.index
         if index is None:
             return []
         names = [str(found["name"] if isinstance(found, dict) else found) for found in index.meta.get("inputs", [])]
         tensors = [(name, index.find_tensor(name)) for name in names]
-        return [(name, index.tensor_shape(tensor)) for name, tensor in tensors if tensor >= 0]
+        return [TensorInfo(name, index.tensor_dtype(at), index.tensor_shape(at)) for name, at in tensors if at >= 0]
+
+    def fields(self) -> list[Field]:
+        """The form's fields, with a line for each input of the open model."""
+        return fields(self.form, [InputLine(info, self.plans.get(info.name)) for info in self.inputs()])
+
+    def _inputs(self) -> list[tuple[str, tuple[int | str | None, ...] | None]]:
+        """Names and shapes of the inputs; dimensions but the first as they are planned."""
+        found: list[tuple[str, tuple[int | str | None, ...] | None]] = []
+        for info in self.inputs():
+            plan = self.plans.get(info.name)
+            shape = info.shape
+            if shape and plan is not None and self.form.made == "auto":
+                shape = (*shape[:1], *plan.shapes[0][1:])
+            found.append((info.name, shape))
+        return found
+
+    async def find_plan(self) -> bool:
+        """Ask the warm worker what the inputs get, unless that is known; returns whether it is known anew."""
+        spec, model = self.checked.spec, self._app.session.model
+        if spec is None or model is None or self._warm is None or self._app.session.index is None:
+            return False
+        if spec.feeds.made != "auto" or self.form.source != "synthetic" or is_engine(model):
+            return False
+        feeds = msgspec.structs.replace(spec.feeds, iterations=None, seed=1)
+        asked = msgspec.json.encode(feeds)
+        if asked == self._planned:
+            return False
+        self.plan_problem = ""
+        try:
+            params = {"path": str(model), "feeds": msgspec.to_builtins(feeds)}
+            answer = await self._warm.ask("input_plan", params)
+        except LayerwiseError as error:
+            self.plan_problem = str(error)
+            return True
+        self._planned = asked
+        self.plans = {plan.name: plan for plan in msgspec.convert(answer["plan"], list[InputPlan])}
+        self.plan_problem = " ".join(answer["warnings"])
+        return True
 
     async def find_cost(self) -> None:
         """Find what marking costs, off the screen's thread."""
@@ -57,7 +105,8 @@ class RunController:
         if index is None or spec is None:
             self.cost = None
         else:
-            self.cost = await asyncio.to_thread(mark_cost, index, spec.marks, spec.feeds.shapes)
+            planned = {name: plan.shapes for name, plan in self.plans.items()} if spec.feeds.made == "auto" else {}
+            self.cost = await asyncio.to_thread(mark_cost, index, spec.marks, {**planned, **spec.feeds.shapes})
 
     def command(self) -> list[str]:
         """The command line that does the same; empty while something is wrong."""

@@ -86,6 +86,11 @@ def command_lines(words: Sequence[str], cells: int) -> list[Line]:
     return [*lines, *wrap_runs([(shown(text), "")], cells, indent=4)]
 
 
+def input_lines(field: Field, cells: int) -> list[Line]:
+    """An input's type and shape, and why it gets what is planned, wrapped."""
+    return wrap_runs([(f"{field.label}: {field.hint}", "")], cells, indent=2)
+
+
 def problem_lines(problems: Mapping[str, str], labels: Mapping[str, str], glyphs: Glyphs) -> list[Line]:
     """What must be mended before a run, one line a problem."""
     return [

@@ -7,16 +7,25 @@ from textual.app import ComposeResult
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import absolute_path, user_path
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.run import RunController
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
-from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, field_line, preset_lines, problem_lines
+from layerwise._tool.tui.presenters.run_form import (
+    command_lines,
+    cost_line,
+    field_line,
+    input_lines,
+    preset_lines,
+    problem_lines,
+)
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.page import Choice, Page
-from layerwise._tool.tui.state.run_fields import Field, fields
+from layerwise._tool.tui.state.run_fields import Field
 from layerwise._tool.tui.state.run_form import PRESETS, RunForm, add_side, drop_side, put
+from layerwise._tool.tui.state.run_inputs import PREFIX
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import follow, run_latest
 from layerwise._tool.tui.widgets.line_input import LineInput
@@ -35,8 +44,8 @@ class RunScreen(Page, scope="run"):
 
     def __init__(self, state: AppState, controllers: Controllers) -> None:
         super().__init__(state, controllers)
-        self._control = RunController(state)
-        self._fields = fields(self._control.form)
+        self._control = RunController(state, controllers.warm)
+        self._fields = self._control.fields()
         rows = LiveRows(lambda: len(self._fields), self._line)
         self.main_list = VirtualList(rows, glyphs=state.glyphs, id="run-fields")
         self._before: RunForm | None = None
@@ -69,26 +78,41 @@ class RunScreen(Page, scope="run"):
     # ── drawing ──
 
     def _changed(self) -> None:
-        self._fields = fields(self._control.form)
+        self._show_fields()
+        run_latest(self, "cost", self._find_cost)
+
+    def _show_fields(self) -> None:
+        self._fields = self._control.fields()
         self.main_list.sync()
         self.paint()
-        run_latest(self, "cost", self._find_cost)
 
     async def _find_cost(self) -> None:
         await self._control.find_cost()
         self.paint()
+        if await self._control.find_plan():
+            await self._control.find_cost()
+            self._show_fields()
 
     def paint(self) -> None:
         control, cells = self._control, max(20, self.size.width - 2)
         sides = len(control.form.sides)
         lines: list[Line] = []
+        on_input = self._field.key.startswith(PREFIX)
         if control.checked.spec is not None:
             iterations = control.checked.spec.feeds.iterations or 1
             lines = [cost_line(control.cost, sides, iterations), *command_lines(control.command(), cells)]
         else:
             labels = {field.key: f"{field.section} {field.label}".strip() for field in self._fields}
             lines = problem_lines(control.checked.problems, labels, self.state.glyphs)
+        if on_input and self._field.hint:
+            lines = [*input_lines(self._field, cells), *lines]
+        if control.plan_problem:
+            lines.append([(f"inputs: {shown(control.plan_problem, 300)}", "warn")])
         self.query_one("#run-below", LinesView).set_lines([[(" ", ""), *line] for line in lines])
+
+    @on(VirtualList.Highlighted, "#run-fields")
+    def _moved(self) -> None:
+        self.paint()
 
     # ── changing a field ──
 

@@ -1,7 +1,7 @@
 """From the Run form's text to the comparison that it means, or to what is wrong with which field."""
 
 from argparse import ArgumentTypeError
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -10,11 +10,13 @@ import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, MetricName
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.options.option import Option, filled
 from layerwise._tool.tui.state.run_fields import choices, declared
 from layerwise._tool.tui.state.run_form import RunForm
+from layerwise._tool.tui.state.run_inputs import PREFIX, Pin, parse_pin, with_pins
 from layerwise._tool.tui.state.run_reader import Reader, count, file_path, trt_runner, whole, words
 
 
@@ -25,14 +27,16 @@ class Checked(msgspec.Struct):
     problems: dict[str, str]
 
 
-def check(form: RunForm, model: Path | None, marks: list[str]) -> Checked:
-    """Check every field. `model`: the open model; `marks`: tensors marked in the Graph screen."""
+def check(form: RunForm, model: Path | None, marks: list[str], inputs: Sequence[TensorInfo] = ()) -> Checked:
+    """Check every field. `model`: the open model; `inputs`: its own; `marks`: tensors marked in Graph."""
     reader = Reader(form)
     options = [option for section in ("feeds", "marks", "compare") for option in declared(form, section)]
     found = {option.field: _given(reader, option) for option in options if option.field}
     found |= _script(reader) if form.source == "script" else {}
     found["tolerance.auto"] = form.tolerance == "by dtype"
     spec = filled(CompareSpec(strict_names=True), {field: value for field, value in found.items() if value is not None})
+    if form.source == "synthetic":
+        spec = filled(spec, {"feeds": with_pins(spec.feeds, _pins(reader, inputs), inputs)})
     runners = [_runner(reader, form, number, spec.feeds) for number in range(len(form.sides))]
     chosen = _marks(reader, form, marks)
     needs_model = any(side.kind != "saved" and not side.model for side in form.sides)
@@ -43,6 +47,12 @@ def check(form: RunForm, model: Path | None, marks: list[str]) -> Checked:
     if reader.problems:
         return Checked(None, reader.problems)
     return Checked(filled(spec, {"model": str(model) if model else None, "runners": runners, "marks": chosen}), {})
+
+
+def _pins(reader: Reader, inputs: Sequence[TensorInfo]) -> dict[str, Pin]:
+    """What is given for single inputs."""
+    found = {info.name: reader.read(PREFIX + info.name, partial(parse_pin, info=info)) for info in inputs}
+    return {name: pin for name, pin in found.items() if pin is not None}
 
 
 def _given(reader: Reader, option: Option) -> Any:

@@ -1,8 +1,10 @@
 """Which fields the Run form shows, and what may stand in them."""
 
 import importlib.util
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.options.option import Option, options_of
 from layerwise._tool.tui.cli.request.parser import COMPARED
 from layerwise._tool.tui.state.run_form import (
@@ -22,6 +24,7 @@ from layerwise._tool.tui.state.run_form import (
     get,
     put,
 )  # fmt: skip
+from layerwise._tool.tui.state.run_inputs import MOST, PREFIX, InputLine
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ def _line(form: RunForm, option: Option) -> Field:
     assert line is not None
     hint = line.hint if isinstance(line.hint, str) else line.hint.get(get(form, line.key), "")
     empty = "all that are there" if line.key == "iterations" and form.source != "synthetic" else line.empty
+    if form.made == "auto" and line.key in ("val_range", "shapes"):
+        empty = "as chosen below"
     return Field(line.key, "", line.label, choices(option), empty, hint)
 
 
@@ -76,17 +81,29 @@ def choices(option: Option) -> tuple[str, ...]:
     return YES_NO if option.on is not None else option.settings.get("choices", ()) if option.single else ()
 
 
-def fields(form: RunForm) -> list[Field]:
-    """The fields that matter for what is chosen so far, in order."""
+def fields(form: RunForm, inputs: Sequence[InputLine] = ()) -> list[Field]:
+    """The fields that matter for what is chosen so far, in order. inputs: of the open model."""
     found = [Field("preset", "preset", "", hint="enter lists them")]
     for number in range(len(form.sides)):
         found += _side(form, number)
     return [
         *found,
         Field("source", "feeds", "from", SOURCES), *_lines(form, "feeds"),
+        *(_inputs(form, inputs) if form.source == "synthetic" else ()),
         Field("marks", "marks", "tensors", MARKS), *_lines(form, "marks"),
         Field("tolerance", "compare", "tolerance", TOLERANCES), *_lines(form, "compare"),
     ]  # fmt: skip
+
+
+def _inputs(form: RunForm, inputs: Sequence[InputLine]) -> Iterator[Field]:
+    auto = form.made == "auto"
+    for place, line in enumerate(inputs[:MOST]):
+        empty = (line.chosen or "being read") if auto else "dynamic dimensions 1, integers 0 or 1"
+        yield Field(PREFIX + line.info.name, "" if place else "inputs", shown(line.info.name, 80), empty=empty,
+                    hint=line.hint if auto else line.declared)  # fmt: skip
+    if len(inputs) > MOST:
+        yield Field(PREFIX, "", "more inputs", empty=f"{len(inputs) - MOST}, as planned",
+                    hint="input shapes and values above give them others")  # fmt: skip
 
 
 def repaired(form: RunForm) -> RunForm:

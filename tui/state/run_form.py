@@ -50,6 +50,7 @@ class RunForm(msgspec.Struct, omit_defaults=True):
     preset: str = ""
     sides: list[SideForm] = msgspec.field(default_factory=lambda: [SideForm(), SideForm(level="disable")])
     source: str = "synthetic"
+    made: str = "auto"
     seed: str = "1"
     val_range: str = ""
     shapes: str = ""
@@ -166,7 +167,7 @@ PRESETS = (
     Preset("batch", "a batch of 8 over ten iterations", batch=8,
            values={"marks": "outputs only", "iterations": "10"}),
     Preset("complex inputs", "shape and range of each input by name", batch=1,
-           values={"marks": "outputs only", "val_range": "[-1,1]"}),
+           values={"made": "polygraphy", "marks": "outputs only", "val_range": "[-1,1]"}),
 )  # fmt: skip
 
 

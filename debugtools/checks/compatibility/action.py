@@ -41,7 +41,8 @@ def compatibility(context: "JobContext") -> CompatibilityResult:
     with ModelFile(spec.model, options.external_data_dir, options.ignore_external_data) as file:
         operators = Operators(file.structure())
         left_out = options.ignore_external_data
-        feed = None if left_out else first_feed(spec.feeds, operators.pieces, context.warn, context.warn)
+        say = context.warn
+        feed = None if left_out else first_feed(spec.feeds, operators.pieces, say, say, context.log)
         subject = ProbedModel(file.structure_bytes(), file.folder, operators, feed)
         for number, runner in enumerate(spec.runners):
             rows.append(_backend(number, runner, subject, context))

@@ -16,6 +16,7 @@ from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.surgery.cut.pieces import Pieces, type_of
+from layerwise._tool.surgery.feeds.planned import planned
 
 NAME = "onnxruntime"
 _WARNINGS = 2  # onnxruntime's severity
@@ -134,13 +135,17 @@ def _value(outputs: Mapping[str, Any], name: str) -> Any:
 Say = Callable[[str], None]
 
 
-def first_feed(spec: FeedSpec, pieces: Pieces, warn: Say, give_up: Say) -> Mapping[str, Any] | None:
+def first_feed(
+    spec: FeedSpec, pieces: Pieces, warn: Say, give_up: Say, log: Say | None = None
+) -> Mapping[str, Any] | None:
     """Return one feed dict for a graph; None, and a reason to `give_up`, if none can be generated.
 
-    `warn` gets what was assumed. UsageError if the user's inputs do not match.
+    `warn` gets what was assumed, `log` (or `warn`) what was chosen. UsageError if the user's inputs do not match.
     """
     wanted = set(pieces.inputs)
     inputs = tensor_infos(value for value in pieces.graph.input if value.name in wanted)
+    if pieces.graph is pieces.model.graph:
+        spec = planned(spec, lambda: pieces.model, warn, log)
     try:
         return next(iter(make_feeds(spec, inputs, warn)), None)
     except UsageError as error:

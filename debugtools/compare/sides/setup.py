@@ -1,14 +1,21 @@
 """What a comparison needs first: models and sides. Their sessions begin to open before the rest is even imported."""
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.plan_text import pinning
 from layerwise._tool.backends.runner import load_backend
+from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.debugtools.compare.memory import keep_for_reuse, keep_nothing_back
 from layerwise._tool.debugtools.compare.sides.marks import any_marks
-from layerwise._tool.debugtools.compare.sides.models import make_model
+from layerwise._tool.debugtools.compare.sides.models import OpaqueModel, make_model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, make_sides
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 class Setup:
@@ -33,6 +40,7 @@ class Setup:
         self.marks = msgspec.structs.replace(spec.marks, everything=True) if everything else spec.marks
         self.whole_graph = self.observing or bool(spec.tolerance.auto)
         self._share_sessions()
+        self.feeds = spec.feeds
         self.one_at_a_time = spec.memory_budget is not None or (self.observing and self.count() == 1)
 
     def _share_sessions(self) -> None:
@@ -77,6 +85,16 @@ class Setup:
         """Begin to read the model in a thread."""
         if self.model and self.pairs:
             self.model.prepare(whole_graph=self.whole_graph)
+
+    def plan_feeds(self, context: "JobContext", own: ModelSide) -> FeedSpec:
+        """The feeds, planned by the graph of a side where that is asked for; what is chosen is said once."""
+        if self.feeds.made == "auto" and not isinstance(own.model, OpaqueModel):
+            from layerwise._tool.surgery.feeds.planned import planned
+
+            self.feeds = planned(self.feeds, own.model.file.structure, context.warn, context.log, context.row)
+            for side in self.model_sides:
+                side.hint = pinning(self.feeds.plan)
+        return self.feeds
 
     def close(self) -> None:
         """Close all sessions."""

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.fit import fit_feed, fit_input
+from layerwise._tool.backends.feeds.plan_text import explained
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Runner, open_runner, runner_name
 from layerwise._tool.backends.saved import SavedRunner, every_saved, open_saved
@@ -95,7 +96,10 @@ class Side:
 
 
 class ModelSide(Side):
-    """A backend that runs a model: the comparison's, or one of its own. session_owner: whose session it uses."""
+    """A backend that runs a model: the comparison's, or one of its own. session_owner: whose session it uses.
+
+    hint: what to say where it does not run.
+    """
 
     def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model) -> None:
         super().__init__(index, spec, name, rename)
@@ -104,6 +108,7 @@ class ModelSide(Side):
         self._runner: Runner | None = None
         self._opening: Future[Runner] | None = None
         self.session_owner: ModelSide | None = None
+        self.hint = ""
         self.graph: ObservedGraph | None = None
         self._made: dict[str, str] | None = None
 
@@ -158,7 +163,9 @@ class ModelSide(Side):
         return self._made
 
     def plain(self, iteration: int, feed: Feed) -> IterationResult:
-        result = self.runner.infer(feed)
+        runner = self.runner
+        with explained(self.hint):
+            result = runner.infer(feed)
         self.declared = frozenset(map(self.common, self.runner.outputs))
         outputs = {self.common(own): array for own, array in result.outputs.items()}
         return IterationResult(outputs, result.runtime, self.name)

@@ -57,7 +57,7 @@ class Original:
         """The inputs of each iteration, by the comparison's names."""
         own = self.suspect
         inputs = own.runner.inputs if isinstance(own.model, OpaqueModel) else own.model.inputs
-        spec = self.setup.spec.feeds
+        spec = self.setup.plan_feeds(self.context, own)
         feeds = same_feeds(self.context, spec, iter(make_feeds(spec, inputs, self.context.warn)))
         return enumerate(common_feeds(self.setup.sides, feeds, lambda _, text: self.context.warn(text)))
 

@@ -193,7 +193,7 @@ class PrecisionSetup:
     def _quantised(self) -> Quantised:
         if self.suspect.spec.kind != "trt":
             raise UsageError("INT8 is chosen on TensorRT alone: give --trt (`layerwise convert --int8` is for all)")
-        runner = calibrated(self.suspect.spec, self.compare.feeds, self.context.artifacts / "ranges.cache")
+        runner = calibrated(self.suspect.spec, self._setup.feeds, self.context.artifacts / "ranges.cache")
         return Quantised(runner, self.suspect.model)
 
     @cached_property

@@ -74,7 +74,7 @@ COMPARE = Group(
     ),
     Option("--tolerance", own=True, field="tolerance.auto", choices=("auto", "fixed"),
            parse=lambda word: word == "auto", show=lambda auto: "auto" if auto else "fixed",
-           help="auto: what rounding explains decides (the default where layers are compared and no tolerance is given); "
+           help="auto: what rounding explains decides (where layers are compared and no tolerance is given, it does); "
                 "fixed: --atol and --rtol do"),
     plain=compared,
 )  # fmt: skip

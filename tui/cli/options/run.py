@@ -82,8 +82,14 @@ def _script_words(spec: "CompareSpec") -> list[str]:
 
 
 _SYNTHETIC = "source=synthetic"
+_MADE = {"auto": "read from the graph", "polygraphy": "integers 0 or 1, dimensions 1"}
 DATA = Group(
     "Input data",
+    Option("--feeds", own=True, field="feeds.made", choices=("polygraphy", "auto"), default="polygraphy",
+           form=InForm("inputs", "feeds", hint=_MADE, when=_SYNTHETIC),
+           help="how inputs are made: auto reads the graph (ids over whole tables, masks, positions, lengths, dynamic "
+           "dimensions not 1) and says what it chose, --input-shapes and --val-range win; polygraphy (the default): "
+           "integers 0 or 1, dynamic dimensions 1"),
     Option("--seed", field="feeds.seed", type=int, default=1, script="DataLoader.seed",
            form=InForm("seed", "feeds", when=_SYNTHETIC), help="of the synthetic inputs; 1 by default"),
     many("--val-range", field="feeds.val_range", metavar="[NAME:][LOW,HIGH]", parse=values.parse_ranges,
