@@ -19,7 +19,7 @@ from layerwise._tool.surgery.precision.double import double, double_functions, d
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-Values = dict[str, Any]
+Values = dict[str, Array]
 _SLOW = frozenset({
     "Resize", "Upsample", "GridSample", "RoiAlign", "DeformConv", "NonMaxSuppression", "MaxUnpool", "Col2Im",
     "ConvTranspose", "LpPool", "TfIdfVectorizer", "STFT", "DFT", "MaxRoiPool",
