@@ -59,11 +59,11 @@ def check(
 def _steps(subject: Subject) -> Iterator[Callable[[], RelationRow]]:
     judge = Judge(subject)
     relations = Relations(judge)
+    yield relations.repeated
     for relation in ROW_RELATIONS:
         yield partial(relations.between_rows, relation)
     yield relations.another_shape
     yield partial(padding, judge)
-    yield relations.repeated
     yield relations.threads
 
 

@@ -79,29 +79,6 @@ class Locator:
             return Found(breaks=True, reason=str(error))
         return Found(breaks=True)
 
-    def repeated(self, spec: RunnerSpec, feeds: Sequence[Feed]) -> Located | None:
-        """The first node whose session, kept open, gives something else for the last of these feeds than for the first,
-        which is the same feed; None if there is none.
-        """
-        plan = self._plan(feeds[0])
-        pool, seen = SessionPool(keep=True), []
-        try:
-            for feed in feeds:
-                stream = GraphStream(
-                    self.cut, plan, spec, "layers", self._folder, copied(feed), pool, self._segment_session
-                )
-                made = {name: array for part in stream for name, array in part.items()}
-                seen.append(made if feed is feeds[0] else {})
-                pool.forget()
-        finally:
-            pool.close()
-        for name, i in self.cut.maker.items():
-            if name in seen[0] and name in seen[-1]:
-                error = whole_difference(seen[0][name], seen[-1][name])
-                if error > self._bound(seen[0][name], self.cut.depth[i]):
-                    return Located(self.cut.nodes[i].name, self.cut.nodes[i].op_type, name, i, {}, error)
-        return None
-
     def moved(self, output: str, axis: int) -> Located | None:
         """The node that moves the rows of an output from where they must be (`axis`) to another axis; None if there is
         none. Of the case that was looked at last.

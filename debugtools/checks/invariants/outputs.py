@@ -39,8 +39,8 @@ class Worst(Struct, frozen=True):
 
 
 class Judge:
-    """Judges runs of one model. cause: the node that broke a relation first; unsteady: the same feed gives other outputs
-    when it is run again.
+    """Judges runs of one model. cause: the node that broke a relation first; unsteady: the same feed gives other
+    outputs when it is run again.
     """
 
     def __init__(self, subject: Subject) -> None:

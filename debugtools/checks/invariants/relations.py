@@ -11,6 +11,7 @@ from layerwise._tool.debugtools.checks.invariants.locate import Case
 from layerwise._tool.debugtools.checks.invariants.outputs import OTHER_KERNELS, Judge, Worst, only, refusal
 from layerwise._tool.debugtools.checks.invariants.sameness import SameRows, Whole
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
+from layerwise._tool.debugtools.checks.invariants.state import State
 from layerwise._tool.debugtools.checks.invariants.subject import OutputAxis
 from layerwise._tool.debugtools.checks.invariants.views import Pairs
 
@@ -34,11 +35,11 @@ def probes(relation: str, rows: int) -> list[Probe]:
     """The batches that show a relation, of a feed with so many rows (two at least)."""
     every = list(range(rows))
     if relation == OTHERS:
-        one = [
-            [(row + 1) % rows if row == j else row for row in every] for j in dict.fromkeys((0, rows // 2, rows - 1))
-        ]
-        all_but = [[row if row == kept else 1 + row % (rows - 1) for row in every] for kept in (0,)]
-        return [Probe(every, other, [(row, row) for row in every if other[row] == row]) for other in (*one, *all_but)]
+        ends = dict.fromkeys((0, rows // 2, rows - 1))
+        one = [[(row + 1) % rows if row == changed else row for row in every] for changed in ends]
+        all_but_first = [0, *(1 + row % (rows - 1) for row in every[1:])]
+        others = (*one, all_but_first) if rows > 2 else one
+        return [Probe(every, other, [(row, row) for row in every if other[row] == row]) for other in others]
     if relation == PERMUTED:
         turned = [*every[1:], 0]
         return [Probe(every, turned, [(row, place) for place, row in enumerate(turned)])]
@@ -138,11 +139,9 @@ class Relations:
         return RelationRow(REPEATED, "obeyed", "", worst.output, worst.rel, worst.bound)
 
     def _stateful(self, worst: Worst, feeds: list[Feed]) -> RelationRow:
+        self.judge.unsteady = True
         text = "the session keeps something between runs"
-        try:
-            where = self.judge.locator.repeated(self.subject.spec.runner, feeds)
-        except LayerwiseError as error:
-            where, text = None, f"{text}; its layers could not be observed: {error}"
+        where = State(self.subject, feeds).keeper(worst.output)
         return RelationRow(REPEATED, "broken", text, worst.output, worst.rel, worst.bound, where=where)
 
     def _lost(self, output: OutputAxis) -> RelationRow:

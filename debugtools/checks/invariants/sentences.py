@@ -20,7 +20,7 @@ _BROKEN = {
     "other rows": "Row {row} of the batch changes when other rows change",
     "alone": "Row {first} of a batch is not what the same row gives alone",
     "equal rows": "Equal rows of the batch give different results: row {row} is not row 0",
-    "permuted rows": "Results do not move with their rows: in another order, row {row} of the batch gives something else",
+    "permuted rows": "In another order, row {row} of the batch gives something else",
     "padding": "What stands at masked positions changes the results at the others",
     "repeated runs": "The same inputs give other results when they are run again",
     "threads": "Another number of threads gives other results, by more than rounding",
@@ -35,9 +35,9 @@ def line(relation: str) -> str:
 
 def conclusion(batch: Batch, rows: Sequence[RelationRow]) -> str:
     """The sentence of all relations."""
-    broken = next((row for row in rows if row.status == "broken"), None)
-    if broken is not None:
-        return _sentence(broken)
+    broken = [row for row in rows if row.status == "broken"]
+    if broken:
+        return _sentence(min(broken, key=lambda row: (row.where is None, row.relation == "repeated runs")))
     obeyed = [row.relation for row in rows if row.status == "obeyed"]
     left = [row.relation for row in rows if row.status == "not checked"]
     if not obeyed:

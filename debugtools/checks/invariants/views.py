@@ -38,7 +38,8 @@ class View(Struct, frozen=True):
 
 class Difference(Struct, frozen=True):
     """How far rows are from what they must be. rel: relative L2 error of the worst one, inf where shapes differ or one
-    is not finite; row: the worst one's number in the second tensor; view: how rows were seen, None if the whole tensors are alike.
+    is not finite; row: the worst one's number in the second tensor; view: how rows were seen, None if the
+    whole tensors are alike.
     """
 
     rel: float
