@@ -20,6 +20,7 @@ Feed = Mapping[str, Array]
 ROWS, FEWER = 5, 3
 LENGTH, OTHER_LENGTH = 7, 11
 _MASK = re.compile(r"(?i)mask")
+_OF_ENCODER = re.compile(r"(?i)enc|src|source")
 _PAST = re.compile(r"(?i)past|cache")
 
 
@@ -38,15 +39,23 @@ ATTEMPTS = (
     Tried(64, 224, 64, ROWS),
     Tried(1, 1, 1, ROWS),
     Tried(128, 640, 128, ROWS),
+    Tried(1024, 224, 1024, ROWS),
 )
 OTHER = Tried(OTHER_LENGTH, 64, OTHER_LENGTH, FEWER)
 
 
 def shapes(
-    inputs: Sequence[TensorInfo], batch: Batch, given: Mapping[str, list[list[int]]], tried: Tried
+    inputs: Sequence[TensorInfo],
+    batch: Batch,
+    given: Mapping[str, list[list[int]]],
+    tried: Tried,
+    channels: Mapping[str, int],
 ) -> dict[str, list[int]]:
-    """The shape of each input. given: by the user, by name or pattern; only the batch may be longer than there."""
-    known: dict[str, int] = {}
+    """The shape of each input. given: by the user, by name or pattern; only the batch may be longer than there.
+
+    channels: lengths that weights ask for, by what the dimension is called.
+    """
+    known = dict(channels)
     for info in inputs:
         if (mine := given_shape(given, info.name)) is not None:
             known.update((dim_key(info, at), size) for at, size in enumerate(mine))
@@ -90,7 +99,7 @@ def _of_symbol(key: str, at: int, rank: int, known: Mapping[str, int], tried: Tr
     if _PAST.search(key):
         return 3
     if SEQUENCE.search(key):
-        return tried.sequence
+        return tried.sequence + 2 * bool(_OF_ENCODER.search(key) and tried.sequence > 1)
     return tried.image if rank >= 4 and at >= 2 else tried.other
 
 
@@ -101,7 +110,7 @@ def first_feed(spec: FeedSpec, inputs: Sequence[TensorInfo], batch: Batch, cut: 
         if feed is None:
             raise UsageError("there are no inputs to run the model with")
         return _with_rows(feed, batch, tried.rows)
-    wanted = shapes(inputs, batch, spec.shapes, tried)
+    wanted = shapes(inputs, batch, spec.shapes, tried, channels_of(cut, inputs))
     ranges = {**indices_in_range(cut, inputs), **spec.val_range}
     whole = {name: [dims] for name, dims in wanted.items()}
     made = msgspec.structs.replace(spec, shapes=whole, val_range=ranges, iterations=1)
@@ -142,6 +151,24 @@ def indices_in_range(cut: GraphCut, inputs: Sequence[TensorInfo]) -> dict[str, t
             if source in integers and -len(dims) <= axis < len(dims):
                 high = dims[axis] - 1
                 found[source] = (0.0, float(min(high, found.get(source, (0.0, high))[1])))
+    return found
+
+
+def channels_of(cut: GraphCut, inputs: Sequence[TensorInfo]) -> dict[str, int]:
+    """The lengths that convolutions and matrix products of inputs with weights ask for."""
+    known = {info.name: info for info in inputs}
+    found = {}
+    for node in cut.nodes:
+        info = known.get(node.input[0]) if len(node.input) > 1 else None
+        weight = cut.initializers.get(node.input[1]) if info is not None else None
+        if info is None or weight is None or len(weight.dims) < 2:
+            continue
+        rank = len(info.shape or ())
+        if node.op_type == "Conv" and rank > 2:
+            group = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
+            found[dim_key(info, 1)] = weight.dims[1] * group
+        elif node.op_type == "MatMul" and rank:
+            found[dim_key(info, rank - 1)] = weight.dims[-2]
     return found
 
 

@@ -8,6 +8,7 @@ up and not compared with anything: a model that looks for padding in the tokens 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -19,7 +20,7 @@ from layerwise._tool.debugtools.checks.invariants.axes import dim_key
 from layerwise._tool.debugtools.checks.invariants.feeds import Feed, is_mask, origin
 from layerwise._tool.debugtools.checks.invariants.locate import Case
 from layerwise._tool.debugtools.checks.invariants.outputs import Judge, Worst, refusal
-from layerwise._tool.debugtools.checks.invariants.sameness import KeptPositions
+from layerwise._tool.debugtools.checks.invariants.sameness import KeptPositions, Whole
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.surgery.cut.segments import GraphCut
 
@@ -45,9 +46,19 @@ def find_mask(inputs: Sequence[TensorInfo], feed: Feed) -> Masked | None:
             array = feed[info.name]
             ids = is_integral(info.dtype) and array.ndim == 2 and not _NO_TOKENS.search(info.name)
             embedded = is_floating(info.dtype) and array.ndim == 3
-            if (ids or embedded) and array.shape[:2] == feed[mask.name].shape:
+            if (ids or embedded) and array.shape[:2] == feed[mask.name].shape and _alike(mask, info):
                 return Masked(mask.name, info.name)
     return None
+
+
+def _alike(mask: TensorInfo, tokens: TensorInfo) -> bool:
+    """Whether both sequences are called the same, and are both or neither an encoder's."""
+    sides = {bool(re.search("(?i)enc", name)) for name in (mask.name, tokens.name)}
+    return dim_key(mask, 1).lstrip("?") == dim_key(tokens, 1).lstrip("?") if _called(mask, 1) else len(sides) == 1
+
+
+def _called(info: TensorInfo, at: int) -> bool:
+    return at < len(info.shape or ()) and isinstance((info.shape or ())[at], str)
 
 
 def _is_switch(dtype: str) -> bool:
@@ -85,12 +96,13 @@ def _ends(length: int) -> Iterator[tuple[bool, ...]]:
 
 
 class _End(Struct, frozen=True):
-    """One end padded: the runs' case, the worst output with a sequence axis, and the outputs without that differ."""
+    """One end padded: the runs, the worst output with an axis of positions, the outputs without one that differ, and
+    how many were compared.
+    """
 
     case: Case
     worst: Worst
     pooled: frozenset[str]
-    apart: float
     compared: int
 
 
@@ -102,22 +114,21 @@ def _one_end(judge: Judge, masked: Masked, kept: tuple[bool, ...]) -> _End:
     case = Case((first, second), (subject.spec.runner,) * 2, same, varied=(masked.tokens,))
     runs = subject.infer(first), subject.infer(second)
     along, pooled = _outputs(judge, runs[0], len(kept))
-    worst = judge.worst(runs, case, dict.fromkeys(along), 1.0)
-    whole = judge.worst(runs, case, dict.fromkeys(pooled), 1.0)
-    return _End(case, worst, frozenset(whole.failing), worst.rel, len(along) + len(pooled))
+    worst = judge.worst(runs, case, along, 1.0)
+    whole = judge.worst(runs, msgspec.structs.replace(case, same=Whole()), dict.fromkeys(pooled), 1.0)
+    return _End(case, worst, frozenset(whole.failing), len(along) + len(pooled))
 
 
-def _outputs(judge: Judge, outputs: Mapping[str, Array], length: int) -> tuple[list[str], list[str]]:
-    """The outputs with one axis of positions, and those with none."""
-    along, pooled = [], []
+def _outputs(judge: Judge, outputs: Mapping[str, Array], length: int) -> tuple[dict[str, int | None], list[str]]:
+    """The outputs with one axis of positions, and that axis; and those with none."""
+    along: dict[str, int | None] = {}
+    pooled = []
     for axis in judge.checked():
         shape = outputs[axis.name].shape
-        info = judge.subject.declared.get(axis.name)
-        places = [at for at, size in enumerate(shape) if at != axis.axis and size and size % length == 0]
-        named = info is not None and any("seq" in dim_key(info, at).lower() for at in range(len(info.shape or ())))
-        if len(places) == 1 and shape[places[0]] == length:
-            along.append(axis.name)
-        elif not places and not named:
+        places = [at for at, size in enumerate(shape) if at != axis.axis and size == length]
+        if len(places) == 1:
+            along[axis.name] = places[0]
+        elif not places and shape[axis.axis or 0] == judge.subject.rows:
             pooled.append(axis.name)
     return along, pooled
 

@@ -60,14 +60,17 @@ class Whole(Struct, frozen=True):
 class KeptPositions(Struct, frozen=True):
     """What stands at positions that a mask keeps. kept: of a sequence, whether a position is kept.
 
-    Every axis whose length is a multiple of the sequence's may be one of positions.
+    Every axis as long as the sequence is one of positions; where there is none, every axis whose length is a multiple.
     """
 
     kept: tuple[bool, ...]
 
     def test(self, first: Array, second: Array, axis: int | None = None) -> Difference:
-        found = self._best(first, second)[0]
-        return Difference(found)
+        """axis: of the positions; None: any."""
+        if axis is not None and first.shape == second.shape:
+            places = np.flatnonzero(np.array(self.kept))
+            return Difference(whole_difference(np.take(first, places, axis), np.take(second, places, axis)))
+        return Difference(self._best(first, second)[0])
 
     def mixed(self, first: Array, second: Array) -> Array:
         places = self._best(first, second)[1]
@@ -77,7 +80,7 @@ class KeptPositions(Struct, frozen=True):
         made[places] = first[places]
         return made
 
-    def _best(self, first: Array, second: Array) -> "tuple[float, tuple[Array, ...] | None]":
+    def _best(self, first: Array, second: Array) -> tuple[float, tuple[Array, ...] | None]:
         best, where = whole_difference(first, second), None
         if best == 0.0 or first.shape != second.shape:
             return best, where
@@ -87,17 +90,18 @@ class KeptPositions(Struct, frozen=True):
                 best, where = error, places
         return best, where
 
-    def _places(self, shape: Sequence[int]) -> "Iterator[tuple[Array, ...]]":
-        choices = [list(_along(length, np.array(self.kept))) for length in shape]
+    def _places(self, shape: Sequence[int]) -> Iterator[tuple[Array, ...]]:
+        exact = len(self.kept) in shape
+        choices = [list(self._along(length, exact)) for length in shape]
         return (np.ix_(*picked) for picked in product(*choices)) if shape else iter(())
 
-
-def _along(length: int, kept: Array) -> Iterator[Array]:
-    """The places of an axis that are kept."""
-    times, rest = divmod(length, len(kept))
-    if rest or not times:
-        yield np.arange(length)
-        return
-    yield np.flatnonzero(np.tile(kept, times))
-    if times > 1:
-        yield np.flatnonzero(np.repeat(kept, times))
+    def _along(self, length: int, exact: bool) -> Iterator[Array]:
+        """The places of an axis that are kept."""
+        kept = np.array(self.kept)
+        times, rest = divmod(length, len(kept))
+        if rest or not times or (exact and times > 1):
+            yield np.arange(length)
+            return
+        yield np.flatnonzero(np.tile(kept, times))
+        if times > 1:
+            yield np.flatnonzero(np.repeat(kept, times))

@@ -35,6 +35,9 @@ def opened(spec: RunnerSpec, model: Loadable) -> Runner:
     return open_runner(spec, model, name="model")
 
 
+_CHOOSING = frozenset({"NonMaxSuppression", "NonZero", "Unique", "Compress"})
+
+
 class OutputAxis(Struct, frozen=True):
     """Where the rows of an output lie. axis: None if it has none. lost: what is wrong if it should have some."""
 
@@ -139,6 +142,8 @@ class Subject:
                 return OutputAxis(name, at, "its dimension is called so, too")
             lost = f"its axis {at} is declared as the batch and has length {shape[at]} for {self.rows} rows"
             return OutputAxis(name, grown, lost, lost)
+        if self._chosen(name):
+            return OutputAxis(name, None, "its length depends on values")
         if grown is not None:
             return OutputAxis(name, grown, "it grows with the batch")
         if batch.fixed is None or self.rows < 2:
@@ -149,6 +154,11 @@ class Subject:
         if len(same) == 1:
             return OutputAxis(name, same[0], "it is as long as the batch")
         return OutputAxis(name, None, "no axis of it is as long as the batch")
+
+    def _chosen(self, name: str) -> bool:
+        """Whether an operator behind an output makes as many elements as it chooses."""
+        nodes = self.cut.needed([name]) if name in self.cut.maker else []
+        return any(self.cut.nodes[i].op_type in _CHOOSING for i in nodes)
 
     def _grown(self, shape: Sequence[int], fewer: Sequence[int]) -> int | None:
         """The axis whose length goes with the number of rows."""
