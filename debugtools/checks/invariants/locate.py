@@ -4,6 +4,7 @@ A node is named only if it breaks the relation by itself: run alone, with what m
 bit the same, its outputs differ by more than rounding explains.
 """
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from layerwise._tool.debugtools.checks.invariants.notes import note, nudged, sha
 from layerwise._tool.debugtools.checks.invariants.sameness import Sameness
 from layerwise._tool.debugtools.checks.invariants.spec import Located
 from layerwise._tool.debugtools.checks.invariants.views import Difference, whole_difference
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound, unit_roundoff
 from layerwise._tool.debugtools.compare.memory import SEGMENT
 from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool, observing
 from layerwise._tool.surgery.cut.segments import GraphCut, Segment
@@ -28,7 +29,7 @@ from layerwise._tool.surgery.cut.sizes import estimates
 
 Open = Callable[[RunnerSpec, Loadable], Runner]
 _TRIED = 40  # nodes that are run alone
-_ALONE_DEPTH = 64  # of rounded steps in one node, long sums among them
+_ALONE_DEPTH = 4  # of rounded steps in one node, long sums among them
 _CONDITIONED = 4.0  # times the answer to one rounding of the inputs
 
 
@@ -36,6 +37,7 @@ class Case(Struct, frozen=True):
     """Two runs, and what must be the same in them. specs: the runner of each. outputs: those that differ.
 
     varied: the inputs that the relation is about; what does not come from them is left as it is. None: all of them.
+    exact: the same kernels make it at the same places, so that it must be the same bit for bit.
     """
 
     feeds: tuple[Feed, Feed]
@@ -43,6 +45,7 @@ class Case(Struct, frozen=True):
     same: Sameness
     outputs: Sequence[str] = ()
     varied: Collection[str] | None = None
+    exact: bool = False
 
 
 class Found(Struct, frozen=True):
@@ -129,7 +132,7 @@ class Locator:
         if name not in self._judged or not isinstance(mine[name], np.ndarray):
             return False
         self._seen[name] = found = case.same.test(mine[name], theirs[name])
-        return found.rel > self._bound(mine[name], self.cut.depth[self.cut.maker[name]])
+        return found.rel > self._bound(mine[name], self.cut.depth[self.cut.maker[name]], case.exact)
 
     def _segment_session(self, spec: RunnerSpec, model: Loadable, name: str) -> Runner:
         return self._open(spec, model)
@@ -144,8 +147,10 @@ class Locator:
                 found.update(name for name in node.output if name and name not in self._of_shapes)
         return frozenset(found)
 
-    def _bound(self, array: Array, depth: int) -> float:
+    def _bound(self, array: Array, depth: int, exact: bool) -> float:
         name = dtype_name(array)
+        if exact:
+            return unit_roundoff([name])
         return rounding_bound((name, *self._low), depth) if is_floating(name) else 0.0
 
     def _candidates(self, bad: set[str], outputs: Sequence[str]) -> list[int]:
@@ -174,20 +179,27 @@ class Locator:
         mixed = {name: self._mixed(name, mine[name], theirs[name], case.same) for name in names}
         segment = Segment((i,), names, tuple(name for name in node.output if name in self._read))
         made, again = self._run(segment, mine, case.specs[0]), self._run(segment, mixed, case.specs[1])
-        moved = self._run(segment, {name: nudged(array) for name, array in mixed.items()}, case.specs[1])
+        nudge = {} if case.exact else {name: nudged(array) for name, array in mixed.items()}
+        moved = self._run(segment, nudge, case.specs[1]) if nudge else {}
         worst = None
         for name in segment.gives:
             if name not in made or name not in again or name not in self._judged:
                 continue
             found = case.same.test(made[name], again[name])
-            response = whole_difference(again[name], moved[name]) if name in moved else 0.0
-            limit = self._bound(made[name], _ALONE_DEPTH) + (_CONDITIONED * response if np.isfinite(response) else 0.0)
-            exact = not is_floating(dtype_name(made[name]))
-            if found.rel > (0.0 if exact else limit) and (worst is None or found.rel > worst.rel):
+            limit = self._limit(made[name], again[name], moved.get(name), case.exact)
+            if found.rel > limit and (worst is None or found.rel > worst.rel):
                 axes = self._axes(names, mine, theirs, case.same)
                 ranks = {each: mine[each].ndim for each in names}
                 worst = Located(node.name, node.op_type, name, i, axes, found.rel, note(node, self.cut, axes, ranks))
         return worst
+
+    def _limit(self, made: Array, again: Array, moved: Array | None, exact: bool) -> float:
+        """What rounding explains of a node that is run alone. moved: what it makes when its inputs are rounded once."""
+        bound = self._bound(made, _ALONE_DEPTH, exact)
+        if exact or not bound or moved is None:
+            return bound
+        response = whole_difference(again, moved)
+        return bound + (_CONDITIONED * response if math.isfinite(response) else 0.0)
 
     def _axes(self, names: Sequence[str], mine: Feed, theirs: Feed, same: Sameness) -> dict[str, int]:
         found = {name: same.test(mine[name], theirs[name]).view for name in names if name in self._judged}

@@ -13,10 +13,8 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.locate import Case, Found, Locator
 from layerwise._tool.debugtools.checks.invariants.spec import Located, RelationRow
 from layerwise._tool.debugtools.checks.invariants.subject import OutputAxis, Subject
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound, unit_roundoff
 
-OTHER_KERNELS = 8.0
-"""How much more a run with other kernels may differ than one with the same: another order of every sum."""
 _UNEXPLAINED = 32.0  # bounds; beyond, the optimised graph breaks a relation that its nodes obey one by one
 ON_PURPOSE = frozenset(
     {
@@ -40,14 +38,14 @@ class Worst(Struct, frozen=True):
 
 class Judge:
     """Judges runs of one model. cause: the node that broke a relation first; unsteady: the same feed gives other
-    outputs when it is run again.
+    outputs when it is run again; deterministic: it gives the same bits.
     """
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.locator = Locator(subject.cut, subject.folder, subject.floats, subject.open_session)
         self.cause: Located | None = None
-        self.unsteady = False
+        self.unsteady = self.deterministic = False
 
     def checked(self) -> list[OutputAxis]:
         """The outputs that have rows, and are not drawn."""
@@ -57,19 +55,20 @@ class Judge:
         """The outputs that are not drawn."""
         return [name for name in self.subject.outputs if name not in self.subject.random]
 
-    def allowed(self, output: str, array: Array, factor: float) -> float:
+    def allowed(self, output: str, array: Array, exact: bool) -> float:
         """What rounding explains of the relative L2 error of an output; 0 where nothing is rounded."""
         name = dtype_name(array)
         if not is_floating(name):
             return 0.0
-        return factor * rounding_bound((name, *self.subject.floats), self.subject.depth(output))
+        if exact:
+            return unit_roundoff([name])
+        return rounding_bound((name, *self.subject.floats), self.subject.depth(output))
 
     def worst(
         self,
         runs: tuple[Mapping[str, Array], Mapping[str, Array]],
         case: Case,
         axes: Mapping[str, int | None],
-        factor: float,
     ) -> Worst:
         """The worst of these outputs, with the axis of their rows."""
         found, failing = Worst(), []
@@ -77,7 +76,7 @@ class Judge:
             if name not in runs[0] or name not in runs[1]:
                 continue
             first, second = runs[0][name], runs[1][name]
-            seen, bound = case.same.test(first, second, axis), self.allowed(name, first, factor)
+            seen, bound = case.same.test(first, second, axis), self.allowed(name, first, case.exact)
             excess = seen.rel / bound if bound else math.inf if seen.rel else 0.0
             if excess > 1:
                 failing.append(name)

@@ -111,11 +111,11 @@ def _one_end(judge: Judge, masked: Masked, kept: tuple[bool, ...]) -> _End:
     first = {**subject.feed, masked.mask: _mask(subject.feed[masked.mask], kept)}
     second = {**first, masked.tokens: _other_contents(first[masked.tokens], kept)}
     same = KeptPositions(kept)
-    case = Case((first, second), (subject.spec.runner,) * 2, same, varied=(masked.tokens,))
+    case = Case((first, second), (subject.spec.runner,) * 2, same, (), (masked.tokens,), judge.deterministic)
     runs = subject.infer(first), subject.infer(second)
     along, pooled = _outputs(judge, runs[0], len(kept))
-    worst = judge.worst(runs, case, along, 1.0)
-    whole = judge.worst(runs, msgspec.structs.replace(case, same=Whole()), dict.fromkeys(pooled), 1.0)
+    worst = judge.worst(runs, case, along)
+    whole = judge.worst(runs, msgspec.structs.replace(case, same=Whole()), dict.fromkeys(pooled))
     return _End(case, worst, frozenset(whole.failing), len(along) + len(pooled))
 
 

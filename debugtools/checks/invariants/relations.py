@@ -8,7 +8,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.axes import dim_key
 from layerwise._tool.debugtools.checks.invariants.feeds import OTHER, Feed, copied, distinct, row_count, take
 from layerwise._tool.debugtools.checks.invariants.locate import Case
-from layerwise._tool.debugtools.checks.invariants.outputs import OTHER_KERNELS, Judge, Worst, only, refusal
+from layerwise._tool.debugtools.checks.invariants.outputs import Judge, Worst, only, refusal
 from layerwise._tool.debugtools.checks.invariants.sameness import SameRows, Whole
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.checks.invariants.state import State
@@ -21,14 +21,14 @@ ROW_RELATIONS = (OTHERS, PERMUTED, EQUAL, ALONE)
 
 
 class Probe(Struct, frozen=True):
-    """Two batches of the rows of a feed, and the places of both that must give the same. factor: on what rounding
-    explains.
+    """Two batches of the rows of a feed, and the places of both that must give the same. same_kernels: they stand
+    at the same places of batches of the same length.
     """
 
     first: list[int]
     second: list[int]
     pairs: Pairs
-    factor: float = 1.0
+    same_kernels: bool = False
 
 
 def probes(relation: str, rows: int) -> list[Probe]:
@@ -39,13 +39,13 @@ def probes(relation: str, rows: int) -> list[Probe]:
         one = [[(row + 1) % rows if row == changed else row for row in every] for changed in ends]
         all_but_first = [0, *(1 + row % (rows - 1) for row in every[1:])]
         others = (*one, all_but_first) if rows > 2 else one
-        return [Probe(every, other, [(row, row) for row in every if other[row] == row]) for other in others]
+        return [Probe(every, other, [(row, row) for row in every if other[row] == row], True) for other in others]
     if relation == PERMUTED:
         turned = [*every[1:], 0]
         return [Probe(every, turned, [(row, place) for place, row in enumerate(turned)])]
     if relation == EQUAL:
         return [Probe([0] * rows, [0] * rows, [(0, row) for row in every[1:]])]
-    return [Probe(every, [row], [(row, 0)], OTHER_KERNELS) for row in (0, rows - 1)]
+    return [Probe(every, [row], [(row, 0)]) for row in (0, rows - 1)]
 
 
 class Relations:
@@ -114,13 +114,14 @@ class Relations:
         except LayerwiseError as error:
             return refusal(relation, error, f"{len(probe.second)} rows" if relation != SHAPE else "other lengths")
         axes = {axis.name: axis.axis for axis in self.judge.checked()}
-        return self.judge.conclude(relation, self.judge.worst(runs, case, axes, probe.factor), case, text=text)
+        return self.judge.conclude(relation, self.judge.worst(runs, case, axes), case, text=text)
 
     def _case(self, feed: Feed, probe: Probe, outputs: tuple[str, ...] = ()) -> Case:
         subject, batch = self.subject, self.subject.batch
         feeds = take(feed, batch, probe.first), take(feed, batch, probe.second)
         same = SameRows((len(probe.first), len(probe.second)), probe.pairs, within=probe.first == probe.second)
-        return Case(feeds, (subject.spec.runner,) * 2, same, outputs, frozenset(batch.axes))
+        exact = probe.same_kernels and self.judge.deterministic
+        return Case(feeds, (subject.spec.runner,) * 2, same, outputs, frozenset(batch.axes), exact)
 
     def repeated(self) -> RelationRow:
         """Whether the same feed gives the same outputs again, other feeds in between."""
@@ -133,7 +134,8 @@ class Relations:
         subject.infer(between)
         runs = first, subject.infer(subject.feed)
         case = Case((subject.feed,) * 2, (subject.spec.runner,) * 2, Whole())
-        worst = self.judge.worst(runs, case, only(steady), 1.0)
+        worst = self.judge.worst(runs, case, only(steady))
+        self.judge.deterministic = worst.rel == 0.0
         if worst.failing:
             return self._stateful(worst, [subject.feed, between, subject.feed])
         return RelationRow(REPEATED, "obeyed", "", worst.output, worst.rel, worst.bound)
@@ -169,7 +171,7 @@ class Relations:
         one, several = (msgspec.structs.replace(runner, threads=count) for count in (1, max(2, runner.threads or 0)))
         runs = tuple(subject.session(spec).infer(copied(subject.feed)).outputs for spec in (several, one))
         case = Case((subject.feed,) * 2, (several, one), Whole())
-        worst = self.judge.worst((runs[0], runs[1]), case, only(steady), OTHER_KERNELS)
+        worst = self.judge.worst((runs[0], runs[1]), case, only(steady))
         return self.judge.conclude(THREADS, worst, case, text=f"1 and {several.threads} threads", rows=False)
 
     def _drawn(self) -> str:
