@@ -6,7 +6,16 @@ from msgspec import Struct
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.axes import dim_key
-from layerwise._tool.debugtools.checks.invariants.feeds import OTHER, Feed, copied, distinct, row_count, take
+from layerwise._tool.debugtools.checks.invariants.feeds import (
+    FEWER,
+    OTHER,
+    Feed,
+    Tried,
+    copied,
+    distinct,
+    row_count,
+    take,
+)
 from layerwise._tool.debugtools.checks.invariants.locate import Case
 from layerwise._tool.debugtools.checks.invariants.outputs import Judge, Worst, only, refusal
 from layerwise._tool.debugtools.checks.invariants.sameness import SameRows, Whole
@@ -73,13 +82,18 @@ class Relations:
             return RelationRow(SHAPE, "not checked", why)
         if self.subject.spec.feeds.files or self.subject.spec.feeds.script:
             return RelationRow(SHAPE, "not checked", "the inputs are given: their lengths are what is run")
-        feed = self.subject.feed_of(OTHER)
+        found = self._with_lengths(OTHER)
+        refused = found.status == "not checked" and found.where is None
+        return self._with_lengths(msgspec.structs.replace(self.subject.tried, rows=FEWER)) if refused else found
+
+    def _with_lengths(self, tried: Tried) -> RelationRow:
+        feed = self.subject.feed_of(tried)
         if all(feed[name].shape == array.shape for name, array in self.subject.feed.items()):
             return RelationRow(SHAPE, "not checked", "all lengths are fixed")
         lengths = ", ".join(f"{'x'.join(map(str, array.shape)) or 'scalar'}" for array in list(feed.values())[:4])
         rows = row_count(feed, self.subject.batch)
-        tried = [*probes(OTHERS, rows), *(probes(ALONE, rows) if self.subject.batch.fixed is None else ())]
-        return self._rows(SHAPE, feed, tried, f"with inputs of {lengths}")
+        tries = [*probes(OTHERS, rows), *(probes(ALONE, rows) if self.subject.batch.fixed is None else ())]
+        return self._rows(SHAPE, feed, tries, f"with inputs of {lengths}")
 
     def _no_rows(self) -> str:
         """Why relations between rows cannot be checked, "" if they can."""

@@ -45,6 +45,9 @@ def conclusion(batch: Batch, rows: Sequence[RelationRow]) -> str:
     text = f"No relation is broken: {', '.join(obeyed)} {'is' if len(obeyed) == 1 else 'are'} obeyed."
     if left:
         text += f" Not checked: {', '.join(left)}."
+    seen = next((row for row in rows if row.status == "not checked" and row.where is not None), None)
+    if seen is not None:
+        text += f" But look at {seen.relation!r}: {seen.text}"
     return text
 
 
