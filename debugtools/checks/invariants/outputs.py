@@ -111,7 +111,7 @@ class Judge:
         return found
 
     def _broken(self, relation: str, worst: Worst, found: Found, rows: bool) -> RelationRow:
-        where, batch = found.where, self.subject.batch
+        batch, where = self.subject.batch, found.where or (self.cause if rows else None)
         if where is not None and where.op in ON_PURPOSE:
             text = (
                 f"{where.op} {label(where)} works on all rows at once, as it is asked to: nothing behind it is judged"
@@ -125,7 +125,9 @@ class Judge:
                 f"If it is, say so: --batch-axis {names}"
             )
             return RelationRow(relation, "not checked", text, worst.output, worst.rel, worst.bound, worst.row, where)
-        text = "" if where else _no_place(found)
+        text = "" if found.where else _no_place(found)
+        if where is not None and found.where is None:
+            text = f"no other layer breaks it by itself than the one of the relation before, {where.op} {label(where)}"
         return RelationRow(relation, "broken", text, worst.output, worst.rel, worst.bound, worst.row, where)
 
 
