@@ -28,8 +28,10 @@ from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 from layerwise._tool.surgery.cut.sizes import estimates
 
 Open = Callable[[RunnerSpec, Loadable], Runner]
-_TRIED = 40  # nodes that are run alone
+_TRIED = 16  # nodes that are run alone
 _ALONE_DEPTH = 4  # of rounded steps in one node, long sums among them
+SAME = 4.0
+"""Units of rounding that the same kernels at the same places may differ by."""
 _CONDITIONED = 4.0  # times the answer to one rounding of the inputs
 
 
@@ -150,7 +152,7 @@ class Locator:
     def _bound(self, array: Array, depth: int, exact: bool) -> float:
         name = dtype_name(array)
         if exact:
-            return unit_roundoff([name])
+            return SAME * unit_roundoff([name])
         return rounding_bound((name, *self._low), depth) if is_floating(name) else 0.0
 
     def _candidates(self, bad: set[str], outputs: Sequence[str]) -> list[int]:

@@ -10,7 +10,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.checks.invariants.locate import Case, Found, Locator
+from layerwise._tool.debugtools.checks.invariants.locate import SAME, Case, Found, Locator
 from layerwise._tool.debugtools.checks.invariants.spec import Located, RelationRow
 from layerwise._tool.debugtools.checks.invariants.subject import OutputAxis, Subject
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound, unit_roundoff
@@ -61,7 +61,7 @@ class Judge:
         if not is_floating(name):
             return 0.0
         if exact:
-            return unit_roundoff([name])
+            return SAME * unit_roundoff([name])
         return rounding_bound((name, *self.subject.floats), self.subject.depth(output))
 
     def worst(

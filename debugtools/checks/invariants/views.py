@@ -10,6 +10,7 @@ from layerwise._tool.backends.arrays import Array
 
 Pairs = Sequence[tuple[int, int]]
 """Rows of a first tensor, and rows of a second that must be the same."""
+_MUCH = 100.0
 _SMALL = 1e-3  # of the mean size of rows: below, a row's own size is no measure of its error
 
 
@@ -106,7 +107,8 @@ def whole_difference(first: Array, second: Array) -> float:
 def row_errors(rows: Array, wanted: Array, among: Array) -> Array:
     """Relative L2 error of each row. among: rows whose mean size keeps very small rows from counting too much.
 
-    Rows of integers, booleans and strings have no size: their error is the share of elements that differ.
+    Elements that are the same and much larger than all that differ (what a mask adds) are left out of the sizes. Rows
+    of integers, booleans and strings have no size: their error is the share of elements that differ.
     """
     if rows.shape[1] == 0:
         return np.zeros(len(rows))
@@ -117,14 +119,19 @@ def row_errors(rows: Array, wanted: Array, among: Array) -> Array:
         x, y = rows.astype(kind), wanted.astype(kind)
         same = (x == y) | (np.isnan(x) & np.isnan(y))
         finite = np.isfinite(x) & np.isfinite(y)
-        gap = np.where(same | ~finite, 0, x - y)
-        sizes = _sizes(np.where(np.isfinite(y), y, 0))
-        all_rows = among.astype(kind)
-        least = _SMALL * float(np.sqrt(np.mean(_sizes(np.where(np.isfinite(all_rows), all_rows, 0)) ** 2)))
-        gaps = _sizes(gap)
+        differ = ~same & finite
+        gaps = _sizes(np.where(differ, x - y, 0))
+        top = np.abs(np.where(differ, y, 0)).max(axis=1, keepdims=True)
+        sizes = _sizes(_up_to(y, np.where(top > 0, top, np.inf)))
+        least = _SMALL * float(np.sqrt(np.mean(_sizes(_up_to(among.astype(kind), top.max(initial=0.0))) ** 2)))
         errors = np.where(gaps > 0, gaps / np.maximum(sizes, least), 0.0)
     errors[np.isnan(errors) | (~same & ~finite).any(axis=1)] = math.inf
     return np.asarray(errors)
+
+
+def _up_to(rows: Array, top: "Array | float") -> Array:
+    """The rows without what is not finite or much larger than `top`."""
+    return np.where(np.isfinite(rows) & (np.abs(rows) <= _MUCH * np.asarray(top)), rows, 0)
 
 
 def _sizes(rows: Array) -> Array:

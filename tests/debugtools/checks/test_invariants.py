@@ -55,9 +55,8 @@ def test_nothing_is_claimed_of_a_model_that_keeps_rows_apart(name: str, tmp_path
 
 def test_the_sentence_names_the_row_the_node_and_the_axis(tmp_path: Path) -> None:
     result, rows = checked(model(LEAKS["softmax over the batch"]), tmp_path)
-    assert result.sentence == (
-        "Row 3 of the batch changes when other rows change: it first breaks at Softmax 'bad', whose axis 0 is the batch."
-    )
+    told = "Row 3 of the batch changes when other rows change: it first breaks at Softmax 'bad', whose axis 0 is"
+    assert result.sentence == f"{told} the batch."
     assert rows["repeated runs"].status == rows["threads"].status == "obeyed"
 
 
