@@ -4,6 +4,7 @@ import msgspec
 from msgspec import Struct
 
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.axes import dim_key
 from layerwise._tool.debugtools.checks.invariants.feeds import (
@@ -22,10 +23,12 @@ from layerwise._tool.debugtools.checks.invariants.sameness import SameRows, Whol
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.checks.invariants.state import State
 from layerwise._tool.debugtools.checks.invariants.subject import OutputAxis
-from layerwise._tool.debugtools.checks.invariants.views import Pairs
+from layerwise._tool.debugtools.checks.invariants.views import Pairs, whole_difference
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 
 OTHERS, ALONE, EQUAL, PERMUTED = "other rows", "alone", "equal rows", "permuted rows"
 REPEATED, THREADS, SHAPE = "repeated runs", "threads", "another shape"
+_SEEN = 100.0  # units of rounding
 ROW_RELATIONS = (OTHERS, PERMUTED, EQUAL, ALONE)
 
 
@@ -62,6 +65,7 @@ class Relations:
 
     def __init__(self, judge: Judge) -> None:
         self.judge, self.subject = judge, judge.subject
+        self._alike: bool | None = None
 
     def between_rows(self, relation: str) -> RelationRow:
         """The row of one of ROW_RELATIONS."""
@@ -108,15 +112,30 @@ class Relations:
         if not self.judge.checked() and not any(axis.lost for axis in subject.axes):
             drawn = [f"{name!r} comes from {node}" for name, node in subject.random.items()]
             return f"random numbers: {drawn[0]}" if drawn else "no output has a batch axis"
+        if self._all_alike():
+            return "the outputs are the same for other inputs: nothing would be seen (--val-range, --load-inputs)"
         return ""
 
+    def _all_alike(self) -> bool:
+        """Whether two batches of different rows give the same."""
+        if self._alike is None:
+            subject = self.subject
+            feeds = (take(subject.feed, subject.batch, [row] * subject.rows) for row in (0, 1))
+            first, second = map(subject.infer, feeds)
+            errors = {name: whole_difference(first[name], second[name]) for name in self.judge.steady()}
+            self._alike = all(error <= _SEEN * unit_roundoff([dtype_name(first[n])]) for n, error in errors.items())
+        return self._alike
+
     def _rows(self, relation: str, feed: Feed, tried: list[Probe], text: str = "") -> RelationRow:
-        last = RelationRow(relation, "not checked", "nothing was run")
+        """The row of a relation: of the first probe that it does not stand, else of the one with the largest error."""
+        worst = RelationRow(relation, "not checked", "nothing was run")
         for probe in tried:
-            last = self._probe(relation, feed, probe, text)
-            if last.status != "obeyed":
-                break
-        return last
+            found = self._probe(relation, feed, probe, text)
+            if found.status != "obeyed":
+                return found
+            if worst.status != "obeyed" or found.rel > worst.rel:
+                worst = found
+        return worst
 
     def _probe(self, relation: str, feed: Feed, probe: Probe, text: str) -> RelationRow:
         subject = self.subject
