@@ -52,7 +52,7 @@ def check(
     counts = {status: sum(each.status == status for each in found) for status in ("obeyed", "broken", "not checked")}
     return InvariantsResult(
         bool(counts["obeyed"]) and not counts["broken"], counts["obeyed"], counts["broken"], counts["not checked"],
-        conclusion(subject.batch, found), time.perf_counter() - started,
+        conclusion(found), time.perf_counter() - started,
     )  # fmt: skip
 
 

@@ -218,5 +218,5 @@ def distinct(feed: Feed, batch: Batch) -> bool:
 
 def _row_bytes(feed: Feed, batch: Batch) -> Iterator[bytes]:
     for row in range(row_count(feed, batch)):
-        parts = (np.take(feed[name], row, axis=axis) for name, axis in batch.axes.items())
+        parts = (np.asarray(np.take(feed[name], row, axis=axis)) for name, axis in batch.axes.items())
         yield b"".join(repr(p.tolist()).encode() if p.dtype == object else p.tobytes() for p in parts)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.checks.invariants.axes import Batch
 from layerwise._tool.debugtools.checks.invariants.spec import Located, RelationRow
 
 _LINES = {
@@ -33,7 +32,7 @@ def line(relation: str) -> str:
     return _LINES.get(relation, "")
 
 
-def conclusion(batch: Batch, rows: Sequence[RelationRow]) -> str:
+def conclusion(rows: Sequence[RelationRow]) -> str:
     """The sentence of all relations."""
     broken = [row for row in rows if row.status == "broken"]
     if broken:
