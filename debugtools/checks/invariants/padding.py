@@ -2,9 +2,11 @@
 
 The mask is an input with `mask` in its name and the shape of the tokens, 1 for a position that counts. Both ends are
 padded in turn. A relation is called broken only if the mask is one of attention by its name, and the tokens are looked
-up and not compared with anything: a model that looks for padding in the tokens does not need the mask.
+up, and compared with single values at most, which are then left out: a model that looks for padding in the tokens
+does not need the mask.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,6 +21,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.axes import dim_key
 from layerwise._tool.debugtools.checks.invariants.feeds import Feed, is_mask, origin
 from layerwise._tool.debugtools.checks.invariants.locate import Case
+from layerwise._tool.debugtools.checks.invariants.notes import constant
 from layerwise._tool.debugtools.checks.invariants.outputs import Judge, Worst, refusal
 from layerwise._tool.debugtools.checks.invariants.sameness import KeptPositions, Whole
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
@@ -108,8 +111,9 @@ class _End(Struct, frozen=True):
 
 def _one_end(judge: Judge, masked: Masked, kept: tuple[bool, ...]) -> _End:
     subject = judge.subject
-    first = {**subject.feed, masked.mask: _mask(subject.feed[masked.mask], kept)}
-    second = {**first, masked.tokens: _other_contents(first[masked.tokens], kept)}
+    tokens = _without(subject.feed[masked.tokens], _compared(subject.cut, masked.tokens)[0])
+    first = {**subject.feed, masked.mask: _mask(subject.feed[masked.mask], kept), masked.tokens: tokens}
+    second = {**first, masked.tokens: _other_contents(tokens, kept)}
     same = KeptPositions(kept)
     case = Case((first, second), (subject.spec.runner,) * 2, same, (), (masked.tokens,), judge.deterministic)
     runs = subject.infer(first), subject.infer(second)
@@ -137,6 +141,14 @@ def _mask(mask: Array, kept: Sequence[bool]) -> Array:
     return np.broadcast_to(np.array(kept), mask.shape).astype(mask.dtype)
 
 
+def _without(tokens: Array, avoided: Sequence[int]) -> Array:
+    """The tokens with others, of those that there are, in the place of some."""
+    rest = np.setdiff1d(tokens, avoided)
+    if tokens.ndim == 3 or not len(rest):
+        return tokens
+    return np.where(np.isin(tokens, avoided), rest[0], tokens).astype(tokens.dtype)
+
+
 def _other_contents(tokens: Array, kept: Sequence[bool]) -> Array:
     """The tokens with others, of those that there are, where nothing is kept."""
     made, places = tokens.copy(), np.flatnonzero(~np.array(kept))
@@ -161,7 +173,9 @@ def _judged(judge: Judge, masked: Masked, ends: Sequence[_End]) -> RelationRow:
         return RelationRow(PADDING, "obeyed", text, worst.output, worst.rel, worst.bound)
     why = _uncertain(judge, masked)
     if why:
-        return _not(f"{tokens!r} at positions where {mask!r} is 0 changes the outputs at others, but {why}")
+        text = f"{tokens!r} at positions where {mask!r} is 0 changes the outputs at others, but {why}"
+        seen = broken.worst if broken is not None else Worst(sorted(pooled)[0], math.inf)
+        return RelationRow(PADDING, "not checked", text, seen.output, seen.rel, seen.bound)
     if broken is None:
         name = sorted(pooled)[0]
         worst = Worst(name, excess=float("inf"), failing=(name,))
@@ -177,14 +191,20 @@ def _uncertain(judge: Judge, masked: Masked) -> str:
     info = next(info for info in subject.inputs if info.name == masked.mask)
     if is_floating(info.dtype):
         return "a mask of floats may be added to scores, where 0 leaves a position in"
-    if reader := _compares(subject.cut, masked.tokens):
+    if reader := _compared(subject.cut, masked.tokens)[1]:
         return f"the model compares the tokens itself ({reader}), so that they may be a mask of their own"
     return ""
 
 
-def _compares(cut: GraphCut, tokens: str) -> str:
-    """An operator that compares the tokens, "" if there is none."""
+def _compared(cut: GraphCut, tokens: str) -> tuple[list[int], str]:
+    """The constants that the tokens are held against, and an operator that compares them otherwise, "" if none does."""
+    constants, other = list[int](), ""
     for node in cut.nodes:
-        if node.op_type in _COMPARES and any(origin(cut, name) == tokens for name in node.input):
-            return str(node.op_type)
-    return ""
+        if node.op_type not in _COMPARES or all(origin(cut, name) != tokens for name in node.input):
+            continue
+        values = [constant(cut, origin(cut, name)) for name in node.input if origin(cut, name) != tokens]
+        if node.op_type == "Equal" and len(values) == 1 and values[0] is not None and values[0].size == 1:
+            constants.append(int(values[0].reshape(-1)[0]))
+        else:
+            other = str(node.op_type)
+    return constants, other

@@ -117,14 +117,19 @@ class Relations:
         return ""
 
     def _all_alike(self) -> bool:
-        """Whether two batches of different rows give the same."""
+        """Whether batches of different rows give the same, however they differ."""
         if self._alike is None:
             subject = self.subject
-            feeds = (take(subject.feed, subject.batch, [row] * subject.rows) for row in (0, 1))
-            first, second = map(subject.infer, feeds)
-            errors = {name: whole_difference(first[name], second[name]) for name in self.judge.steady()}
-            self._alike = all(error <= _SEEN * unit_roundoff([dtype_name(first[n])]) for n, error in errors.items())
+            rows = list(range(subject.rows))
+            batches = ([0] * len(rows), [1] * len(rows)), (rows, [*rows[1:], 0])
+            self._alike = all(self._same_results(*pair) for pair in batches)
         return self._alike
+
+    def _same_results(self, rows: list[int], others: list[int]) -> bool:
+        feeds = (take(self.subject.feed, self.subject.batch, each) for each in (rows, others))
+        first, second = map(self.subject.infer, feeds)
+        allowed = {name: _SEEN * unit_roundoff([dtype_name(first[name])]) for name in self.judge.steady()}
+        return all(whole_difference(first[name], second[name]) <= bound for name, bound in allowed.items())
 
     def _rows(self, relation: str, feed: Feed, tried: list[Probe], text: str = "") -> RelationRow:
         """The row of a relation: of the first probe that it does not stand, else of the one with the largest error."""

@@ -44,7 +44,7 @@ def conclusion(rows: Sequence[RelationRow]) -> str:
     text = f"No relation is broken: {', '.join(obeyed)} {'is' if len(obeyed) == 1 else 'are'} obeyed."
     if left:
         text += f" Not checked: {', '.join(left)}."
-    seen = next((row for row in rows if row.status == "not checked" and row.where is not None), None)
+    seen = next((row for row in rows if row.status == "not checked" and row.rel > 0), None)
     if seen is not None:
         text += f" But look at {seen.relation!r}: {seen.text}"
     return text
