@@ -143,7 +143,7 @@ def _guessed(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> Bat
             continue
         key = dim_key(info, 0)
         fixed = int(key) if key.isdigit() else None
-        if key not in there or SEQUENCE.search(key) or (fixed is not None and fixed < 2):
+        if key not in there or SEQUENCE.search(key) or fixed == 0:
             continue
         axes = {each.name: 0 for each in inputs if each.shape and dim_key(each, 0) == key}
         return Batch(axes, fixed, key, f"a guess: the first dimension of {shown(info.name, 60)!r}")

@@ -127,13 +127,16 @@ def _outputs(judge: Judge, outputs: Mapping[str, Array], length: int) -> tuple[d
     """The outputs with one axis of positions, and that axis; and those with none."""
     along: dict[str, int | None] = {}
     pooled = []
-    for axis in judge.checked():
-        shape = outputs[axis.name].shape
-        places = [at for at, size in enumerate(shape) if at != axis.axis and size == length]
+    rows = {axis.name: axis.axis for axis in judge.subject.axes}
+    for name in judge.steady():
+        axis, shape = rows[name], outputs[name].shape
+        if axis is None and (judge.subject.rows != 1 or shape[:1] != (1,)):
+            continue
+        places = [at for at, size in enumerate(shape) if at != (axis or 0) and size == length]
         if len(places) == 1:
-            along[axis.name] = places[0]
-        elif not places and shape[axis.axis or 0] == judge.subject.rows:
-            pooled.append(axis.name)
+            along[name] = places[0]
+        elif not places and shape[axis or 0] == judge.subject.rows:
+            pooled.append(name)
     return along, pooled
 
 

@@ -100,6 +100,17 @@ def test_a_mask_that_lets_masked_positions_through_is_found(wrong: dict[str, str
     assert result.sentence.startswith("What stands at masked positions changes the results at the others")
 
 
+def test_masks_are_tried_where_there_is_one_row(tmp_path: Path) -> None:
+    for lowest, status in (("lowest", "obeyed"), ("mild", "broken")):
+        made = attention(lowest=lowest)
+        for value in (*made.graph.input, *made.graph.output):
+            for dim, length in zip(value.type.tensor_type.shape.dim, (1, 6), strict=False):
+                dim.dim_value = length
+        rows = checked(made, tmp_path)[1]
+        assert rows["padding"].status == status
+        assert "one row" in rows["other rows"].text
+
+
 def test_a_mask_that_may_mean_something_else_is_not_judged(tmp_path: Path) -> None:
     made = attention(lowest="mild")
     for node in made.graph.node:
