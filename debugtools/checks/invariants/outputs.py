@@ -91,10 +91,10 @@ class Judge:
         if not worst.failing:
             return RelationRow(relation, "obeyed", text, worst.output, worst.rel, worst.bound)
         found = self._located(worst, case)
-        if found.where is None and worst.excess <= _UNEXPLAINED and not found.reason:
+        if found.where is None and worst.excess <= _UNEXPLAINED and not found.reason and not case.exact:
             seen = "no layer breaks it by itself: the difference is rounding that later layers enlarge"
             return RelationRow(relation, "obeyed", seen, worst.output, worst.rel, worst.bound)
-        if found.where is None and found.breaks and not found.reason:
+        if found.where is None and not found.reason and (found.breaks or worst.excess <= _UNEXPLAINED):
             seen = "outputs differ, but no layer breaks it by itself: whether rounding is enlarged cannot be told"
             return RelationRow(relation, "not checked", seen, worst.output, worst.rel, worst.bound)
         if found.where is None and self.unsteady:

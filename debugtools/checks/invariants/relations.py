@@ -93,7 +93,8 @@ class Relations:
     def _with_lengths(self, tried: Tried) -> RelationRow:
         feed = self.subject.feed_of(tried)
         if all(feed[name].shape == array.shape for name, array in self.subject.feed.items()):
-            return RelationRow(SHAPE, "not checked", "all lengths are fixed")
+            why = "the lengths are given" if self.subject.spec.feeds.shapes else "all lengths are fixed"
+            return RelationRow(SHAPE, "not checked", why)
         lengths = ", ".join(f"{'x'.join(map(str, array.shape)) or 'scalar'}" for array in list(feed.values())[:4])
         rows = row_count(feed, self.subject.batch)
         tries = [*probes(OTHERS, rows), *(probes(ALONE, rows) if self.subject.batch.fixed is None else ())]

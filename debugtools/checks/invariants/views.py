@@ -11,6 +11,7 @@ from layerwise._tool.backends.arrays import Array
 Pairs = Sequence[tuple[int, int]]
 """Rows of a first tensor, and rows of a second that must be the same."""
 _MUCH = 100.0
+_LARGE = 1 << 20  # elements; beyond, rows are looked for as blocks and as single elements alone
 _SMALL = 1e-3  # of the mean size of rows: below, a row's own size is no measure of its error
 
 
@@ -59,7 +60,8 @@ def views(first: Array, second: Array, counts: tuple[int, int], axis: int | None
             continue
         times = {length // count for length, count in zip(lengths, counts, strict=True)}
         if len(times) == 1 and (each := times.pop()):
-            yield from (View(at, before) for before in _divisors(each))
+            befores = _divisors(each) if first.size <= _LARGE else list(dict.fromkeys((1, each)))
+            yield from (View(at, before) for before in befores)
 
 
 def _divisors(number: int) -> list[int]:
