@@ -22,6 +22,7 @@ ACTIONS = {
     "lint": "layerwise._tool.debugtools.checks.lint.linter:lint",
     "capability": "layerwise._tool.debugtools.engines.capability.action:capability",
     "compatibility": "layerwise._tool.debugtools.checks.compatibility.action:compatibility",
+    "invariants": "layerwise._tool.debugtools.checks.invariants.action:invariants",
     "convert": "layerwise._tool.debugtools.convert.action:convert",
     "build_engine": "layerwise._tool.debugtools.convert.engine:build",
     "autotune": "layerwise._tool.debugtools.autotune.action:autotune",

@@ -54,6 +54,12 @@ COMMANDS: dict[str, Leaf | Branch] = {
                 "which backends take a model, operator by operator",
                 timed=True,
             ),
+            "invariants": Leaf(
+                ".check.invariants",
+                "invariants",
+                "does a row depend on the others of its batch, on padding, on threads: no reference needed",
+                timed=True,
+            ),
             "install": Leaf(".check.install", "install", "what is installed, and which extra brings the rest"),
             "accuracy": Leaf(
                 ".check.accuracy",

@@ -28,6 +28,7 @@ bisect-check      debug bisect bad.onnx {_CHECK}
 precision         debug precision good.onnx --onnxrt --atol 1e-9 --rtol 1e-9 -o made.onnx
 repeat            debug repeat good.onnx --onnxrt --onnx --until 3
 lint              check lint bad.onnx
+invariants        check invariants good.onnx
 compatibility     check compatibility good.onnx --onnxrt --onnx
 fp16              convert good.onnx --fp-to-fp16 {_NEW}
 fp16-pair         convert good.onnx --fp-to-fp16 {_PAIR}

@@ -16,6 +16,7 @@ ALONE = pytest.mark.skipif(os.geteuid() != 0, reason="needs a user without other
 LINES = {
     "lint": "check lint good.onnx",
     "compatibility": "check compatibility good.onnx --onnxrt --onnx",
+    "invariants": "check invariants good.onnx",
     "run": "run good.onnx --onnxrt --onnx",
     "mark-all": "run bad.onnx --reference-model good.onnx --onnxrt --mark-all",
     "locate": "debug locate bad.onnx --reference-model good.onnx --onnxrt",
