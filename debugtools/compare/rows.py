@@ -276,7 +276,8 @@ class CompareResult(Struct, kw_only=True):
 
     n_compared: rows that compared something. seconds: it took. averages: where they decide.
     valid: whether all values were finite, where that was asked. peak_memory: bytes. skipped: marked values that are no
-    tensors; unmatched: marked tensors without a counterpart; nothing_compared: a sentence a pair without a verdict.
+    tensors; unmatched: marked tensors without a counterpart; nothing_compared: a sentence a pair without a verdict;
+    conclusion: what was found, in a sentence.
     """
 
     passed: bool = False
@@ -298,3 +299,4 @@ class CompareResult(Struct, kw_only=True):
     unmatched: list[str] = []
     nothing_compared: list[str] = []
     not_compared: list[NotCompared] = []
+    conclusion: str = ""

@@ -14,6 +14,7 @@ from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.conclusion import conclusion
 from layerwise._tool.debugtools.compare.figures import FIGURES, figures
 from layerwise._tool.debugtools.compare.memory import over_budget, peak
 from layerwise._tool.debugtools.compare.observing.iteration import Observer
@@ -247,6 +248,7 @@ class ComparisonRun:
         result.skipped = plan.skipped if plan else []
         result.unmatched = plan.unmatched if plan else []
         result.nothing_compared, result.not_compared = self._nothing_compared(), list(self.shared.left_out)
+        result.conclusion = conclusion(result, self.spec)
         return result
 
     def _nothing_compared(self) -> list[str]:

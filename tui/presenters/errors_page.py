@@ -131,6 +131,9 @@ def head_lines(state: ErrorsState, cells: int, glyphs: Glyphs) -> list[Line]:
     elif facts.result.nothing_compared:
         text = f"{glyphs.bad} {shown(facts.result.nothing_compared[0], 1000)}"
         lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
+    elif facts.result.conclusion and facts.result.truth is None:
+        role = "bad" if facts.result.n_failed else "good"
+        lines.append([(fit(facts.result.conclusion, cells, glyphs.ellipsis, keep="start"), role)])
     elif facts.warning:
         lines.append([(fit(f"warning: {facts.warning}", cells, glyphs.ellipsis, keep="start"), "warn")])
     return lines

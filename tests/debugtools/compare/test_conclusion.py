@@ -1,0 +1,53 @@
+"""The last sentence of a comparison names what was found, how sure that is and what to do next."""
+
+from pathlib import Path
+
+import pytest
+from support.comparing import ORT, REFERENCE, run_compare
+from support.layers import chain, overflowing
+
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+
+ALL = MarkSpec(everything=True)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    return chain(tmp_path / "model.onnx")
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> RunnerSpec:
+    return RunnerSpec(kind="onnxrt", threads=1, model=chain(tmp_path / "faulty.onnx", scale=2.002))
+
+
+def test_sides_that_agree_are_said_to(model: str) -> None:
+    done = run_compare(CompareSpec(model=model, runners=[ORT, REFERENCE], marks=ALL))
+    assert done.result["conclusion"] == "The sides agree: 5 tensors, no further apart than rounding explains."
+    assert run_compare(CompareSpec(model=model, runners=[ORT, REFERENCE])).result["conclusion"] == ""
+
+
+def test_what_was_not_compared_is_counted(model: str) -> None:
+    marks = MarkSpec(everything=True, exclude=["c"])
+    done = run_compare(CompareSpec(model=model, runners=[ORT, REFERENCE], marks=marks))
+    assert "tensors, no further apart" in done.result["conclusion"]
+
+
+def test_the_layer_where_inputs_still_agree_is_where_the_fault_is(model: str, faulty: RunnerSpec) -> None:
+    done = run_compare(CompareSpec(model=model, runners=[faulty, ORT], marks=ALL))
+    assert "the first is #1 Mul scale_it: its inputs agree, so the fault is there" in done.result["conclusion"]
+
+
+def test_an_overflow_is_called_one(tmp_path: Path) -> None:
+    good = overflowing(tmp_path / "good.onnx", half=False)
+    bad = RunnerSpec(kind="onnxrt", threads=1, model=overflowing(tmp_path / "bad.onnx", half=True))
+    feeds = FeedSpec(val_range={"": (0.5, 1.0)})
+    done = run_compare(CompareSpec(model=good, runners=[bad, ORT], marks=ALL, feeds=feeds))
+    assert "it overflows where the reference does not" in done.result["conclusion"]
+
+
+def test_of_outputs_alone_it_says_how_to_go_on(model: str, faulty: RunnerSpec) -> None:
+    done = run_compare(CompareSpec(model=model, runners=[faulty, ORT]))
+    assert "`--tolerance auto` asks whether rounding explains it" in done.result["conclusion"]
+    assert "`--mark-all` shows where it begins" in done.result["conclusion"]
