@@ -136,15 +136,13 @@ def _operator_axis(node: object, at: int) -> int | None:
 
 
 def _guessed(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> Batch | None:
-    """The first dimension of an input that an output has too."""
+    """The first dimension of an input that an output has too; one of length 1 only if there is no other."""
     there = {dim_key(info, at) for info in outputs for at in range(len(info.shape or ()))}
-    for info in inputs:
-        if not info.shape:
-            continue
-        key = dim_key(info, 0)
+    known = [info for info in inputs if info.shape]
+    keys = [(dim_key(info, 0), info) for info in known]
+    found = [(key, info) for key, info in keys if key in there and key != "0" and not SEQUENCE.search(key)]
+    for key, info in sorted(found, key=lambda item: item[0] == "1"):
+        axes = {each.name: 0 for each in known if dim_key(each, 0) == key}
         fixed = int(key) if key.isdigit() else None
-        if key not in there or SEQUENCE.search(key) or fixed == 0:
-            continue
-        axes = {each.name: 0 for each in inputs if each.shape and dim_key(each, 0) == key}
         return Batch(axes, fixed, key, f"a guess: the first dimension of {shown(info.name, 60)!r}")
     return None
