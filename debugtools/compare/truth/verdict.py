@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from layerwise._tool.backends.tensors import is_floating
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.rows import LayerRow, RowSummary, Truth, TruthResult
+from layerwise._tool.debugtools.compare.rows import LayerRow, Pair, RowSummary, Truth, TruthResult
 from layerwise._tool.debugtools.compare.truth.figures import LIMIT, times
 
 _WORDS = {"float32": "FP32", "float16": "FP16", "bfloat16": "BF16", "float64": "FP64", "tf32": "TF32", "int8": "INT8"}
@@ -22,6 +22,8 @@ class TruthOutcome:
         self._worst: LayerRow | None = None
         self._first: LayerRow | None = None
         self._reference: LayerRow | None = None
+        self._grown: LayerRow | None = None
+        self._pairs: set[Pair] = set()
         self._asked = False
 
     def add(self, row: LayerRow) -> None:
@@ -29,6 +31,7 @@ class TruthOutcome:
         if row.truth is UNSET:
             return
         self._asked = True
+        self._pairs.add(row.pair)
         if row.truth.suspect is None:
             if row.truth.why and is_floating(row.dtype[1]):
                 self._without += 1
@@ -39,6 +42,9 @@ class TruthOutcome:
             self._first = row
         if self._worst is None or row.truth.suspect > (_truth(self._worst).suspect or 0.0):
             self._worst = row
+        grown = row.truth.accumulated or 0.0
+        if grown > LIMIT and (self._grown is None or grown > (_truth(self._grown).accumulated or 0.0)):
+            self._grown = row
         theirs = row.truth.reference or 0.0
         if self._reference is None or theirs > (_truth(self._reference).reference or 0.0):
             self._reference = row
@@ -62,22 +68,33 @@ class TruthOutcome:
         else:
             head = f"Not acceptable: {self._told(self._first)}"
             if self._worst is not self._first:
-                head += f"; the worst is {_label(self._worst)}, by {times(_truth(self._worst).suspect)} times"
+                head += f"; the worst is {self._label(self._worst)}, by {times(_truth(self._worst).suspect)} times"
         return f"{head}{self._others()}{self._left()}."
 
     def _told(self, row: LayerRow) -> str:
         found = _truth(row)
         if found.suspect == math.inf:
-            return f"{_label(row)} gives values that its own inputs do not explain at all"
-        text = f"{_label(row)} is off by {times(found.suspect)} times what {_kind(found)} explains, on its own inputs"
+            return f"{self._label(row)} gives values that its own inputs do not explain at all"
+        text = (
+            f"{self._label(row)} is off by {times(found.suspect)} times what {_kind(found)} explains, on its own inputs"
+        )
         return text + (f"; the reference by {times(found.reference)} times" if found.reference is not None else "")
 
     def _others(self) -> str:
-        """What is to be known of the reference."""
-        row = self._reference
-        if row is None or row is self._first or (_truth(row).reference or 0.0) <= LIMIT:
-            return ""
-        return f"; the reference itself is off by {times(_truth(row).reference)} times at {_label(row)}"
+        """What is to be known of the reference, and of a suspect whose layers are all right."""
+        row, grown, text = self._reference, self._grown, ""
+        if row is not None and row is not self._first and (_truth(row).reference or 0.0) > LIMIT:
+            text = f"; the reference itself is off by {times(_truth(row).reference)} times at {self._label(row)}"
+        if grown is not None and self._first is None:
+            text += (
+                f"; yet the sides' difference grows to {times(_truth(grown).accumulated)} times what the rounding of "
+            )
+            text += f"all layers adds up to, at {self._label(grown)}"
+        return text
+
+    def _label(self, row: LayerRow) -> str:
+        pair = f" (runner {row.pair[0]} against {row.pair[1]})" if len(self._pairs) > 1 else ""
+        return f"#{row.i} {shown(row.op, 40)} {shown(row.node or row.tensor, 80)}{pair}"
 
     def _left(self) -> str:
         if not self._without:
@@ -93,10 +110,6 @@ def _truth(row: LayerRow) -> Truth:
 
 def _kind(found: Truth) -> str:
     return f"{_WORDS.get(found.kind, found.kind)} rounding" if found.kind else "rounding"
-
-
-def _label(row: LayerRow) -> str:
-    return f"#{row.i} {shown(row.op, 40)} {shown(row.node or row.tensor, 80)}"
 
 
 def _place(row: LayerRow) -> tuple[int, int]:

@@ -92,6 +92,22 @@ def test_scaled_weights_are_found_by_locating_too(tmp_path: Path) -> None:
     assert [suspect["truth"]["suspect"] for suspect in done.suspects if suspect["tensor"] == "c1"]
 
 
+def test_layers_that_only_make_errors_larger_are_acceptable_and_it_is_said(tmp_path: Path) -> None:
+    """The suspect's weights are rounded otherwise, by one unit in the last place; the exponential makes that large."""
+
+    def net(weight: float) -> onnx.ModelProto:
+        model = from_text("""agraph (float[8,8] x) => (float[8,8] y) <float[8,8] w, float k> {
+            h = MatMul(x, w)
+            s = Mul(h, k)
+            y = Exp(s)
+        }""")
+        return with_weights(model, w=np.eye(8, dtype=np.float32) * np.float32(weight), k=np.float32(80))
+
+    found = compared(tmp_path, net(1 + 2.0**-23), net(1)).result["truth"]
+    assert found["acceptable"] and found["worst"] < 4
+    assert "yet the sides' difference grows to" in found["text"] and "at #2 Exp" in found["text"]
+
+
 def test_each_side_answers_for_its_own_inputs(tmp_path: Path) -> None:
     done = compared(tmp_path, scaled(conv_net(), "c0", 1.5), conv_net())
     off = times(done)

@@ -11,7 +11,7 @@ from layerwise._tool.tui.cli.options.option import WRITTEN, Group, InForm, Joint
 
 TRUTH = Group(
     "Truth",
-    flag("--truth", own=True, field="truth", script=WRITTEN, form=InForm("truth in FP64"),
+    flag("--truth", own=True, field="truth", form=InForm("truth in FP64"),
          help="hold every layer of both sides against the reference's graph in FP64; all tensors if none are marked"),
     plain=compared,
 )  # fmt: skip
