@@ -108,13 +108,16 @@ _FP8 = (onnx.TensorProto.FLOAT8E4M3FN, onnx.TensorProto.FLOAT8E5M2)
 
 
 class _Quiet:
-    """What `quantised` needs of a job. Its progress is not shown."""
+    """What `quantised` needs of a job. Its progress and its rows are not shown."""
 
     def __init__(self, artifacts: Path, tell: Tell) -> None:
         self.artifacts, self.log, self.warn = artifacts, tell, tell
 
     def progress(self, *counts: Any) -> None:
         """Ignore progress: the build shows its own."""
+
+    def row(self, *row: Any) -> None:
+        """Ignore rows: what inputs are planned is in the log."""
 
 
 @contextmanager
