@@ -28,6 +28,8 @@ class Model:
         self._cut: Future[GraphCut] | None = None
         self._makers: Future[dict[str, Maker] | None] | None = None
 
+    has_graph = True
+
     def prepare(self, *, whole_graph: bool) -> None:
         """Start reading, in a thread: the whole graph (importing onnx takes longer than a session), or its nodes."""
         pool = ThreadPoolExecutor(1, "parse")
@@ -99,6 +101,8 @@ class Model:
 
 class OpaqueModel(Model):
     """An engine, or a script that makes a network: something to run, with no graph to look into."""
+
+    has_graph = False
 
     def __init__(self, path: str) -> None:
         self.path = path

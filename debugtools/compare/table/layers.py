@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
-from msgspec.structs import replace
 
 from layerwise._tool.debugtools.compare.arithmetic.kernel import Moments, SideStatistics
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
 from layerwise._tool.debugtools.compare.arithmetic.sums import terms
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required, SideStats
-from layerwise._tool.debugtools.compare.table.places import Place, Places, rounded_to
+from layerwise._tool.debugtools.compare.table.places import Place, Places
 from layerwise._tool.debugtools.compare.table.step import Scale, explained_error, scale_of, scale_of_row, step_bound
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ class Known(Struct, frozen=True):
     depth: int = 0
     scale: Scale = Scale(math.nan, math.nan)
     shape: tuple[int, ...] = ()
+    types: tuple[str, ...] = ()
 
 
 _EXACT = Known(0.0, (True, True), False)
@@ -64,14 +64,14 @@ class PairErrors:
         rel_l2 = result.rel_l2 if result.rel_l2 is not None else math.nan
         drawn = self._is_drawn(name, inputs, rel_l2)
         if not drawn and result.verdicts.get("simple"):
-            unfused = complete and mode == "every"
-            self._doubt(name, result, mode, replace(place, types=()) if unfused else place, inputs)
+            self._doubt(name, result, mode, place, inputs)
         finding = self._finding(result, inputs, error, rel_l2, complete)
         finding = self._explained(name, result, drawn, finding)
         bound = rounding_bound((*result.dtypes, *place.types), place.depth)
         bad = _is_bad(finding, result.passed, rel_l2, bound)
         scale, shape = scale_of(result), result.shapes[1]
-        self._known[name] = Known(rel_l2, finite_sides(result), bad, drawn, mode, place.depth, scale, shape)
+        known = Known(rel_l2, finite_sides(result), bad, drawn, mode, place.depth, scale, shape, result.dtypes)
+        self._known[name] = known
         amplification = rel_l2 / error if complete and error > 0 and math.isfinite(rel_l2) else None
         return amplification, finding
 
@@ -83,7 +83,7 @@ class PairErrors:
         bad = _is_bad(row.finding, row.passed, rel_l2, rounding_bound((*row.dtype, *place.types), place.depth))
         drawn = self._is_drawn(row.tensor, self._inputs(place)[0], rel_l2)
         scale, shape = scale_of_row(row), row.shape if row.shape2 is UNSET else row.shape2
-        self._known[row.tensor] = Known(rel_l2, finite, bad, drawn, row.mode, place.depth, scale, shape)
+        self._known[row.tensor] = Known(rel_l2, finite, bad, drawn, row.mode, place.depth, scale, shape, row.dtype)
 
     def _doubt(self, name: str, result: Comparison, mode: str, place: Place, inputs: Sequence[Known]) -> None:
         """Take a tensor's verdict back where its error is more than its inputs' errors and one step explain."""
@@ -94,7 +94,10 @@ class PairErrors:
         steps = max(1, place.depth - max(known.depth for known in inputs))
         scales = [known.scale for known in inputs if known.mode]
         node, weights = self._places.node(name)
-        types = (*place.types, *(rounded_to(node) if node is not None else ()))
+        types = place.types
+        if mode == "every":  # nothing is rounded but where the graphs say so
+            behind = self._places.rounded_between(name, self._known)
+            types = (*behind, *(kind for known in inputs for kind in known.types))
         longest = self._terms(node, weights, result)
         rounding = step_bound((*result.dtypes, *types), longest, steps, one_backend=self._one_backend)
         limit = explained_error(result, place.op, rounding, error, scales)

@@ -1,6 +1,6 @@
 """Where tensors are made: node, operator and what it reads, by the names of the comparison's model."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -143,11 +143,21 @@ class Places:
 
     @cached_property
     def _other_coarsest(self) -> dict[str, str]:
-        return coarsest_types(self._other.model.cut) if self._other else {}
+        return coarsest_types(self._other.model.cut) if self._other and self._other.model.has_graph else {}
 
     def _types(self, name: str) -> tuple[str, ...]:
         other = self._other.own(name) if self._other else ""
         return tuple(filter(None, (self._coarsest.get(name), self._other_coarsest.get(other))))
+
+    def rounded_between(self, name: str, known: Container[str]) -> set[str]:
+        """The dtypes that are rounded to in either graph between the tensors in `known` and tensor `name`."""
+        if self._cut is None:
+            return set()
+        found = _rounded_behind(self._cut, name, known.__contains__)
+        other = self._other
+        if other is not None and other.model.has_graph:
+            found |= _rounded_behind(other.model.cut, other.own(name), lambda own: other.common(own) in known)
+        return found
 
     def _place(self, name: str) -> Place:
         if self._model is None:
@@ -164,6 +174,26 @@ class Places:
         i = self._named.get((meant.node, meant.op), place.i) if meant.node else place.i
         reads = tuple(self._other.common(read) for read in meant.reads or ())
         return replace(meant, i=i, types=place.types, reads=reads)
+
+
+def _rounded_behind(cut: "GraphCut", name: str, stops: Callable[[str], bool]) -> set[str]:
+    found: set[str] = set()
+    seen, queue = {name}, [name]
+    while queue:
+        made = queue.pop()
+        node = cut.nodes[cut.maker[made]] if made in cut.maker else None
+        if node is None:
+            found |= _types_of_input(cut, made)
+            continue
+        found |= set(rounded_to(node))
+        fresh = [read for read in cut.reads[cut.maker[made]] if read not in seen and read not in cut.initializers]
+        seen.update(fresh)
+        queue += [read for read in fresh if not stops(read)]
+    return found
+
+
+def _types_of_input(cut: "GraphCut", name: str) -> set[str]:
+    return {dtype_name(each.type.tensor_type.elem_type) for each in cut.model.graph.input if each.name == name}
 
 
 def _made(cut: "GraphCut", name: str) -> Place:
