@@ -108,7 +108,7 @@ class CompareSpec(Spec, frozen=True):
 def compares_layers(spec: CompareSpec) -> bool:
     """Whether tensors besides the outputs of the runs are compared."""
     marks = spec.marks
-    return marks.everything or bool(marks.names or marks.op_types) or spec.observe != "auto"
+    return marks.everything or bool(marks.names or marks.op_types) or spec.observe != "auto" or spec.truth
 
 
 def resumed_tables(spec: CompareSpec) -> list[str]:

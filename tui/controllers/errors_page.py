@@ -1,6 +1,7 @@
 """Following a compare job, and a locate job of the same sides: the rows of the Errors screen, the errors of nodes."""
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -73,9 +74,18 @@ class ErrorsController(Follower):
             return attempt
         facts = self.state.facts
         facts.runners = side_names(compare.runners)
+        self._nodes.shown = self._is_of_open_model(compare, Path(view.spec.cwd or "."))
+        if not self._nodes.shown and (path := _first_model(compare)):
+            facts.runners[0] = f"{Path(path).name}: {facts.runners[0]}"
         facts.tolerance = rule_text(compare)
         facts.iterations = compare.feeds.iterations or 1
         return attempt
+
+    def _is_of_open_model(self, compare: CompareSpec, folder: Path) -> bool:
+        """Whether one of the job's models is the one that is open; True where none is. folder: the job was asked in."""
+        model = self._app.session.model
+        paths = [compare.model, *(runner.model for runner in compare.runners)]
+        return model is None or any(path and (folder / path).absolute() == model.absolute() for path in paths)
 
     def take(self, event: Event) -> None:
         self.state.facts.take(event)
@@ -94,7 +104,7 @@ class ErrorsController(Follower):
     def _on_dropped(self, event: Event, facts: RunFacts) -> None:
         if "layers" not in (event.get("kept") or []):
             self.state.drop()
-            self._nodes = NodeErrors(self._app.session, self.state.table)
+            self._nodes.forget()
             self._app.session.set_errors({})
             facts.iteration = 0
 
@@ -182,8 +192,17 @@ def _what(spec: CompareSpec) -> bytes:
 PUBLISH_EVERY = 2.0
 
 
+def _first_model(compare: CompareSpec) -> str | None:
+    return compare.model or next((runner.model for runner in compare.runners if runner.model), None)
+
+
 class NodeErrors:
-    """Collects rows as they come; publishes to the session every two seconds and at the end."""
+    """Collects rows as they come; publishes to the session every two seconds and at the end.
+
+    shown: they are of the model that is open; those of another are not published.
+    """
+
+    shown = True
 
     def __init__(self, session: Session, table: ErrorTable) -> None:
         self._session = session
@@ -192,6 +211,10 @@ class NodeErrors:
         self._worst: dict[int, NodeError] = {}
         self._published = 0.0
 
+    def forget(self) -> None:
+        """Begin anew."""
+        self._new, self._worst, self._published = [], {}, 0.0
+
     def note(self, place: int) -> None:
         """A row of the table came or changed."""
         self._new.append(place)
@@ -199,7 +222,8 @@ class NodeErrors:
     def publish(self, final: bool) -> None:
         """Give the session what is new, if it is time."""
         index = self._session.index
-        if index is None or not self._new or (not final and time.monotonic() - self._published < PUBLISH_EVERY):
+        early = not final and time.monotonic() - self._published < PUBLISH_EVERY
+        if index is None or not self.shown or not self._new or early:
             return
         for place in self._new:
             node = node_of_row(index, self._table, place)
