@@ -197,3 +197,16 @@ def test_a_page_that_was_hidden_shows_what_came_meanwhile(pair: tuple[Path, Path
             await bench.see("[2 Errors]", *seen)
 
     with_bench(pair[1], story)
+
+
+def test_rows_of_another_model_carry_its_name_and_colour_no_node(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    other = tmp_path / "other.onnx"
+    other.write_bytes(pair[0].read_bytes())
+
+    async def story(bench: Bench) -> None:
+        await bench.compare(compare_spec(pair[1], pair[0]))
+        await bench.press("2")
+        await bench.see(f"{pair[1].name}: onnxruntime cpu  against", "done: 40 rows")
+        assert not bench.app.state.session.errors
+
+    with_bench(other, story)

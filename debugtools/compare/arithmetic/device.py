@@ -8,7 +8,7 @@ import numpy as np
 
 from layerwise._tool.backends.cuda.metrics import NEVER, TYPES, DeviceMetrics, DevicePair
 from layerwise._tool.backends.cuda.tensors import DeviceTensor, fetch
-from layerwise._tool.debugtools.compare.arithmetic.kernel import Moments, SideStatistics, Totals, round_down
+from layerwise._tool.debugtools.compare.arithmetic.kernel import round_down
 from layerwise._tool.debugtools.compare.arithmetic.metrics import (
     Comparison,
     compare_arrays,
@@ -18,6 +18,7 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import (
 )
 from layerwise._tool.debugtools.compare.arithmetic.sentinels import may_hold
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, SideStatistics, Totals
 from layerwise._tool.debugtools.compare.spec import MetricName
 
 _WORK = np.dtype(np.float32)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, FloatKernel, SideStatistics, Totals, dot
+from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, FloatKernel, dot
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
+from layerwise._tool.debugtools.compare.arithmetic.totals import SideStatistics, Totals
 
 _MOST = np.uint64(2**64 - 1)
 

@@ -16,8 +16,8 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.results.accuracy import METRICS
 from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.debugtools.compare.arithmetic.distances import cosine, decibels, psnr, ratio
 from layerwise._tool.debugtools.compare.arithmetic.fused import fuse, measure, sum_of_squares
-from layerwise._tool.debugtools.compare.arithmetic.kernel import Moments, Number, SideStatistics, Totals
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic, arithmetic
 from layerwise._tool.debugtools.compare.arithmetic.order_statistics import (
     errors,
@@ -31,6 +31,7 @@ from layerwise._tool.debugtools.compare.arithmetic.order_statistics import (
 )
 from layerwise._tool.debugtools.compare.arithmetic.sentinels import Sentinels, find_sentinels, fuse_others
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, unit_roundoff
+from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, Number, SideStatistics, Totals
 from layerwise._tool.debugtools.compare.spec import FIELDS, MetricName
 
 
@@ -96,15 +97,29 @@ def compare_arrays(
         return _fail(result, a, b, metrics, f"types cannot be compared: {result.dtypes[0]} and {result.dtypes[1]}")
     if how.kind == "string":
         return _compare_strings(result, a, b, metrics)
-    if rule.auto:
-        result.rule = rule = rule.derived(result.dtypes, types, rms_of(b) if how.kind == "float" else 0.0, depth)
-    totals = fuse(a, b, how, rule.atol, rule.rtol, infinities_equal=rule.infinities_equal)
+    totals = _judged_alone(result, a, b, how, depth, types)
     if how.kind == "float" and (found := find_sentinels(a, b, totals, unit_roundoff(result.dtypes))):
         totals = _without(found, result, (a, b), how, totals, depth, types)
     conclude(result, totals, a.size)
     _order(result, a, b, how, statistics, medians)
     result.verdicts = {name: _verdict(name, result, a, b) for name in metrics if _can_judge(name, result, a)}
     return result
+
+
+def _judged_alone(result: Comparison, a: Array, b: Array, how: Arithmetic, depth: int, types: Sequence[str]) -> Totals:
+    """The totals of all elements, with what rounding explains in the rule if it decides.
+
+    That needs the reference's size: elements beyond it are counted in a second pass, where there may be any.
+    """
+    rule = result.rule
+    if not rule.auto:
+        return fuse(a, b, how, rule.atol, rule.rtol, infinities_equal=rule.infinities_equal)
+    totals = fuse(a, b, how, math.inf, math.inf, infinities_equal=rule.infinities_equal)
+    rms = root_mean_square(totals.b.moments.squares, b.size)
+    result.rule = rule = rule.derived(result.dtypes, types, rms, depth)
+    if not a.size or worst(totals.abs) <= rule.atol or worst(totals.rel) <= rule.rtol:
+        return totals
+    return fuse(a, b, how, rule.atol, rule.rtol, infinities_equal=rule.infinities_equal)
 
 
 def _without(
@@ -172,48 +187,10 @@ def worst(moments: Moments) -> Number:
 def _distances(result: Comparison, totals: Totals, size: int) -> None:
     squares_a, squares_b = (moments.squares for moments in totals.counted)
     result.l2 = math.sqrt(totals.difference)
-    result.rel_l2 = _ratio(result.l2, math.sqrt(squares_b))
+    result.rel_l2 = ratio(result.l2, math.sqrt(squares_b))
     result.cosine = cosine(squares_a, squares_b, totals.difference, totals.product)
-    result.psnr = _psnr(totals, size)
-    result.snr = _decibels(squares_a, totals.difference)
-
-
-def cosine(squares_a: float, squares_b: float, difference: float, product: float) -> float:
-    """Cosine similarity from |a|^2, |b|^2, |a-b|^2 and (a-b).b, without cancellation for vectors almost parallel.
-
-    1 - cos = | a/|a| - b/|b| |^2 / 2 = (|a-b|^2 - (|a|-|b|)^2) / (2 |a| |b|), with |a|^2-|b|^2 = 2 (a-b).b + |a-b|^2.
-    Two zero vectors are alike (1), a zero vector is at right angles to any other (0).
-    """
-    a, b = math.sqrt(squares_a), math.sqrt(squares_b)
-    if a == 0 or b == 0:
-        return 1.0 if a == b else 0.0
-    gap = (2 * product + difference) / (a + b)
-    distance = (difference - gap * gap) / (2 * a * b)
-    return distance if distance != distance else max(-1.0, min(1.0, 1.0 - distance))
-
-
-def _psnr(totals: Totals, size: int) -> float:
-    if totals.difference == 0:
-        return math.inf
-    peak = float(totals.counted[0].high)
-    return _decibels((peak if not peak <= 0 else 1.0) ** 2 * size, totals.difference)
-
-
-def _decibels(signal: float, noise: float) -> float:
-    if noise == 0:
-        return math.inf
-    if signal == 0:
-        return -math.inf
-    ratio = signal / noise if not (math.isinf(signal) and math.isinf(noise)) else math.nan
-    if ratio != ratio:
-        return math.nan
-    return 10 * math.log10(ratio) if ratio > 0 else -math.inf
-
-
-def _ratio(part: float, whole: float) -> float:
-    if whole == 0:
-        return math.inf if part else 0.0
-    return part / whole
+    result.psnr = psnr(totals, size)
+    result.snr = decibels(squares_a, totals.difference)
 
 
 def _order(result: Comparison, a: Array, b: Array, how: Arithmetic, statistics: bool, medians: bool) -> None:

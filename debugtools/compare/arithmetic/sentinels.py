@@ -16,8 +16,9 @@ from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.fused import flat
-from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, FloatKernel, Number, Totals
+from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, FloatKernel
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
+from layerwise._tool.debugtools.compare.arithmetic.totals import Number, Totals
 
 GAP = 256.0
 HUGE = 1e30

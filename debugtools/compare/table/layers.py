@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
 
-from layerwise._tool.debugtools.compare.arithmetic.kernel import Moments, SideStatistics
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
 from layerwise._tool.debugtools.compare.arithmetic.sums import terms
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
+from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, SideStatistics
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required, SideStats
 from layerwise._tool.debugtools.compare.table.places import Place, Places
 from layerwise._tool.debugtools.compare.table.step import Scale, explained_error, scale_of, scale_of_row, step_bound
