@@ -130,7 +130,8 @@ def _tensors(path: Path, tensors: Mapping[str, Array], rules: Mapping[str, Rule]
             entry["bits"] = dtype_row(dtype).onnx
         if name in rules:
             rule = rules[name]
-            entry |= {"atol": rule.atol, "rtol": rule.rtol, "infinities_equal": rule.infinities_equal}
+            entry |= {"atol": rule.atol, "rtol": rule.rtol, "infinities_equal": rule.infinities_equal or rule.auto}
+            entry |= {"bound": rule.bound, "floor": rule.floor}
         arrays[key] = _storable(name, array, dtype)
         entries.append(entry)
     with atomic_writer(path) as stream:

@@ -30,6 +30,7 @@ from typing import Any, NoReturn
 
 ROOT = Path(__file__).parents[2]
 HANGUP_OFF = "hangup off"
+_FOLDER = tempfile.gettempdir()  # as it was before a test has set another
 WIDTH = 16  # bytes of a number on the socket: two may come at once
 
 
@@ -108,7 +109,7 @@ def start_server() -> None:
 @cache
 def _address(program: str) -> str:
     """Where this process's server of a program listens; it leaves with this process."""
-    folder = tempfile.TemporaryDirectory(prefix="forks")
+    folder = tempfile.TemporaryDirectory(prefix="forks", dir=_FOLDER)
     address = f"{folder.name}/socket"
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("LAYERWISE_", "TEXTUAL"))}
     environment["LC_ALL"] = "C.UTF-8"

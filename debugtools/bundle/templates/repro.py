@@ -88,7 +88,10 @@ def _plain(entry: dict[str, Any], value: Any) -> Any:
 
 
 def check(entry: dict[str, Any], found: Any) -> bool:
-    """Whether each element passes: absolute error at most atol, or relative error (to the golden one) at most rtol."""
+    """Whether each element passes: absolute error at most atol, or relative error (to the golden one) at most rtol.
+
+    And, where the entry has a bound, whether the relative L2 error is at most that; masks are left out.
+    """
     name = ascii(entry["name"])[1:-1]
     golden = _array("golden.npz", entry)
     if entry["dtype"] == "bfloat16":
@@ -108,11 +111,22 @@ def check(entry: dict[str, Any], found: Any) -> bool:
             over &= ~(np.isinf(golden) & (found == golden))
     wrong = int(np.count_nonzero(over))
     worst = (float(error.max()), float(relative.max())) if error.size else (0.0, 0.0)
+    off, told = _beyond(entry, error, golden)
     print(
         f"{name}: max abs {worst[0]:.4g}, max rel {worst[1]:.4g}, {wrong} of {golden.size} elements over "
-        f"(atol {entry['atol']:g}, rtol {entry['rtol']:g})"
+        f"(atol {entry['atol']:g}, rtol {entry['rtol']:g}){told}"
     )
-    return wrong == 0
+    return wrong == 0 and not off
+
+
+def _beyond(entry: dict[str, Any], error: Any, golden: Any) -> tuple[bool, str]:
+    if entry["bound"] is None:
+        return False, ""
+    kept = np.abs(golden.astype(np.float64)) < 1e30
+    length, whole = (float(np.linalg.norm(part)) for part in (error[kept], golden[kept].astype(np.float64)))
+    allowed = entry["bound"] * whole + entry["floor"] * float(np.sqrt(kept.sum()))
+    told = f", rel L2 {length / whole if whole else 0.0:.4g} (bound {entry['bound']:.4g})"
+    return not length <= allowed, told
 
 
 def _bits(value: Any, golden: Any) -> Any:
