@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import onnx
+if TYPE_CHECKING:
+    import onnx
 
 Shape = tuple[int, ...]
 _PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInteger", "QLinearMatMul"})
@@ -13,7 +15,7 @@ _LOSSES = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
 _ALONG_AXES = frozenset({"Softmax", "LogSoftmax", "CumSum", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
 
 
-def terms(node: onnx.NodeProto, shape: Callable[[str], Shape | None], size: int) -> int:
+def terms(node: "onnx.NodeProto", shape: Callable[[str], Shape | None], size: int) -> int:
     """Return how many terms the sums of a node have, 1 if it adds nothing up; where that is not known.
 
     shape: of a tensor, None if not known; size: elements of what the node makes.
