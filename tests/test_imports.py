@@ -193,3 +193,9 @@ def test_no_text_imports_a_floor_by_its_folder() -> None:
     folders = (*FLOORS, "layerwise", "tests", "benchmarks", "docs", "examples")
     texts = (path for folder in folders for path in ROOT.glob(f"{folder}/**/*.py"))
     assert not [str(path) for path in texts if wrong.search(path.read_text(encoding="utf-8"))]
+
+
+def test_comparing_imports_onnx_only_where_a_graph_is_read() -> None:
+    """It takes longer than opening a session of a small model."""
+    code = "import sys, layerwise._tool.debugtools.compare.run; print('onnx' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
