@@ -84,7 +84,7 @@ class ReferenceTensors(Mapping[str, Array]):
         missing = [tensor for tensor, name in self._names.items() if name not in self._store]
         for tensor in missing:
             shape = [int(dim or 0) for dim in infos[tensor].shape or ()] if tensor in infos else []
-            if tensor in infos and prod(shape) < _MOST_ELEMENTS:
+            if tensor in infos and prod(max(1, size) for size in shape) < _MOST_ELEMENTS:
                 self._zeros[self._names[tensor]] = np.broadcast_to(np.zeros((), to_numpy(infos[tensor].dtype)), shape)
             else:
                 del self._names[tensor]

@@ -22,3 +22,19 @@ def test_shapes_beyond_any_memory_are_not_fed(tmp_path: Path) -> None:
     done = layerwise("debug", "reduce", "m.onnx", "-o", "made.onnx", "--check", "false", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert onnx.load(tmp_path / "made.onnx", load_external_data=False).graph.node
+
+
+def test_a_shape_that_is_empty_and_yet_too_large_is_not_made(tmp_path: Path) -> None:
+    """Such tensors have no elements, but numpy refuses their shape; the model itself cannot be run."""
+    values = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [1 << 62, 0]) for name in ("m", "y")}
+    nodes = [
+        helper.make_node("Identity", ["x"], ["m"]),
+        helper.make_node("NoSuchOperator", ["m"], ["y"], domain="own"),
+    ]
+    fed = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    graph = helper.make_graph(nodes, "g", [fed], [values["y"]], value_info=[values["m"]])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "empty.onnx")
+    done = layerwise("debug", "reduce", "empty.onnx", "-o", "out.onnx", "--check", "false", cwd=tmp_path)
+    assert done.returncode == 1 and "too big" not in done.stdout + done.stderr
+    assert "the two sides have no tensor in common" in done.stdout + done.stderr
