@@ -63,9 +63,10 @@ class PairErrors:
         error = max((known.rel_l2 for known in inputs), default=0.0)
         rel_l2 = result.rel_l2 if result.rel_l2 is not None else math.nan
         drawn = self._is_drawn(name, inputs, rel_l2)
-        if not drawn and result.verdicts.get("simple"):
-            self._doubt(name, result, mode, place, inputs)
+        judged = not drawn and bool(result.verdicts.get("simple"))
+        unexplained = judged and self._is_unexplained(name, result, mode, place, inputs)
         finding = self._finding(result, inputs, error, rel_l2, complete)
+        finding = "leap" if unexplained and finding in ("", "propagated") else finding
         finding = self._explained(name, result, drawn, finding)
         bound = rounding_bound((*result.dtypes, *place.types), place.depth)
         bad = _is_bad(finding, result.passed, rel_l2, bound)
@@ -85,11 +86,11 @@ class PairErrors:
         scale, shape = scale_of_row(row), row.shape if row.shape2 is UNSET else row.shape2
         self._known[row.tensor] = Known(rel_l2, finite, bad, drawn, row.mode, place.depth, scale, shape, row.dtype)
 
-    def _doubt(self, name: str, result: Comparison, mode: str, place: Place, inputs: Sequence[Known]) -> None:
-        """Take a tensor's verdict back where its error is more than its inputs' errors and one step explain."""
+    def _is_unexplained(self, name: str, result: Comparison, mode: str, place: Place, inputs: Sequence[Known]) -> bool:
+        """Whether a tensor's error is more than its inputs' errors and one step explain; its verdict is taken back."""
         modes = {mode, *(known.mode for known in inputs if known.mode)}
         if not inputs or not result.rel_l2 or modes >= {"plain", "every"}:
-            return
+            return False
         error = max(known.rel_l2 for known in inputs)
         steps = max(1, place.depth - max(known.depth for known in inputs))
         scales = [known.scale for known in inputs if known.mode]
@@ -101,9 +102,12 @@ class PairErrors:
         longest = self._terms(node, weights, result)
         rounding = step_bound((*result.dtypes, *types), longest, steps, one_backend=self._one_backend)
         limit = explained_error(result, place.op, rounding, error, scales)
-        if limit is not None and result.rel_l2 > limit:
-            result.verdicts["simple"] = False
-            result.note = result.note or f"rel L2 {result.rel_l2:.3g}, of which rounding explains {limit:.3g}"
+        if limit is None or result.rel_l2 <= limit:
+            return False
+        result.verdicts["simple"] = False
+        note = f"rel L2 {result.rel_l2:.3g}, of which rounding explains {limit:.3g}"
+        result.note = f"{result.note}; {note}" if result.note else note
+        return True
 
     def _terms(
         self, node: "onnx.NodeProto | None", weights: "Mapping[str, onnx.TensorProto]", result: Comparison
@@ -169,8 +173,7 @@ class PairErrors:
             return finding if all(known.finite[side] for known in inputs) else "propagated"
         if result.passed:
             return ""
-        beyond = result.note.startswith("rel L2") if result.rule.bound is not None else False
-        if beyond or (complete and rel_l2 >= LEAP * error and rel_l2 > rounding_bound(result.dtypes)):
+        if complete and rel_l2 >= LEAP * error and rel_l2 > rounding_bound(result.dtypes):
             return "leap"
         return "propagated" if upstream and result.passed is False else ""
 

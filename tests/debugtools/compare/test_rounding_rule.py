@@ -133,3 +133,15 @@ def test_quantised_values_may_be_one_step_apart_and_other_integers_not_at_all(
     suspect = reference.copy()
     suspect[3] += off
     assert compare_arrays(suspect, reference, Rule(auto=True), types=types).passed is passes
+
+
+def test_a_layer_with_a_mask_says_both_what_is_left_out_and_what_is_too_much(tmp_path: Path) -> None:
+    good = mlp(layers=2)
+    mask = np.where(np.arange(64) < 16, np.float32(-1e9), np.float32(0))
+    good.graph.initializer.append(numpy_helper.from_array(mask, "mask"))
+    good.graph.node.insert(1, helper.make_node("Add", ["g0", "mask"], ["masked"], name="hide"))
+    good.graph.node[2].input[0] = "masked"
+    done = against(tmp_path, off_by(good, 1, np.float32(1 + 3 * np.finfo(np.float32).eps)), good)
+    row = done.row("masked")
+    assert (row["passed"], row["finding"]) == (False, "leap")
+    assert "128 of 512 elements are sentinels" in row["note"] and "of which rounding explains" in row["note"]
