@@ -117,8 +117,8 @@ class Triage:
         by = "user" if given else "machine"
         if self._asks and not given:
             chosen = self._ask(name, found)
-            by = "user" if chosen != found.answer else by
-            found.answer = chosen
+            if chosen != found.answer:
+                by, found.answer, found.advice = "user", chosen, ""
         self.case.findings[name] = found
         self._tell(name, found, by, time.monotonic() - started)
         return follow(name, found.answer)
@@ -140,7 +140,7 @@ class Triage:
         row = StepRow(
             step=name, title=step.title, question=step.question, answer=found.answer, by=by,
             evidence=self.case.place.told(found.evidence), jobs=found.jobs, data=self.case.place.told(found.data),
-            seconds=seconds, next=step.answers[found.answer], advice=step.advice.get(found.answer, ""),
+            seconds=seconds, next=step.answers[found.answer], advice=found.advice or step.advice.get(found.answer, ""),
         )  # fmt: skip
         self.rows.append(row)
         self.context.row("steps", row)

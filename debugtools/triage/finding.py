@@ -158,12 +158,16 @@ def _replaced(value: Any, old: str, new: str) -> Any:
 
 @dataclass
 class Finding:
-    """An answer with its evidence: lines of text, the jobs that gave it, and what later steps need of it."""
+    """An answer with its evidence: lines of text, the jobs that gave it, and what later steps need of it.
+
+    advice: in place of the one that the answer has otherwise.
+    """
 
     answer: str
     evidence: list[str] = field(default_factory=list)
     jobs: list[int] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
+    advice: str = ""
 
 
 @dataclass

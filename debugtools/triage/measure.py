@@ -28,6 +28,7 @@ from layerwise._tool.debugtools.triage.finding import (
 from layerwise._tool.surgery.sanitize.action import SanitizeJob, SanitizeSpec
 
 _SHOWN = 3
+_UNMARKED = "With every tensor an output nothing could be compared, so no layer can be named. Reducing goes without marking."
 
 
 def plain(spec: CompareSpec) -> CompareSpec:
@@ -96,7 +97,8 @@ def intermittent(case: Case) -> Finding:
     runs = [case.jobs.compare(spec, f"the same again, {n + 1} of {case.spec.tries}") for n in range(case.spec.tries)]
     seen = {tuple(_numbers(done)) for done in runs}
     verdicts = {failed(done) for done in runs}
-    told = [f"{len(runs)} runs in fresh processes: " + ("the same numbers" if len(seen) == 1 else "numbers differ")]
+    same = "the same numbers" if len(seen) == 1 else "numbers differ"
+    told = [f"{len(runs)} runs in fresh processes: {'none ended well' if all(done.problem for done in runs) else same}"]
     if len(verdicts) > 1:
         told.append(f"{sum(map(failed, runs))} of {len(runs)} fail")
     answer = "yes" if len(seen) > 1 or len(verdicts) > 1 else "no"
@@ -125,7 +127,8 @@ def layerwise(case: Case) -> Finding:
     if first:
         told.append(f"first bad: #{first.i} {first.op} {first.node}: {first.finding or 'over tolerance'}")
     visible = failed(done) and not done.problem and (canary is None or canary.ok)
-    return Finding("yes" if visible else "no", told, [done.job], {"compare_job": done.job})
+    advice = _UNMARKED if done.problem else ""
+    return Finding("yes" if visible else "no", told, [done.job], {"compare_job": done.job}, advice)
 
 
 def extract(case: Case) -> Finding:

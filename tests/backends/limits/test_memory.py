@@ -2,6 +2,8 @@
 
 import os
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -100,3 +102,36 @@ def test_sizes_are_formatted_as_they_are_parsed(size: int) -> None:
 def test_check_functions_accepts_damaged_bytes() -> None:
     for data in (b"", b"\xff" * 20, b"\xca\x01\x05abc"):
         check_functions(data)
+
+
+EXHAUST = """
+import ctypes, mmap, threading
+from layerwise._tool.backends.limits.memory import room
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+malloc = lambda size: libc.malloc(ctypes.c_size_t(size))
+done = threading.Event()
+threading.Thread(target=done.wait).start()  # a process of one thread has one heap in any case
+before = libc.malloc_stats()
+with room(16 << 20):
+    pages = []
+    try:
+        while True:
+            pages.append(mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+    except OSError:
+        pass
+    while malloc(1000):
+        pass
+    while malloc(16):
+        pass
+    del pages[:200 * 1024 // mmap.PAGESIZE]  # less than the heap grows by, more than a second one takes
+    malloc(100_000)
+libc.malloc_stats()
+done.set()
+"""
+
+
+def test_an_allocation_that_fails_starts_no_second_heap() -> None:
+    ended = subprocess.run([sys.executable, "-c", EXHAUST], check=True, capture_output=True, text=True)
+    before, after = ended.stderr.split("Total (incl. mmap)")[:2]
+    assert after.count("Arena ") == before.count("Arena ")

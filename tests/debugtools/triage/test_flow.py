@@ -102,6 +102,18 @@ def test_the_users_answers_count(pair: Path) -> None:
     assert (wrong.returncode, "choose no or yes" in wrong.stderr + wrong.stdout) == (2, True)
 
 
+def test_a_suspect_that_does_not_run_is_not_said_to_lose_its_fault_by_marking(pair: Path) -> None:
+    model = onnx.load(pair / "bad.onnx")
+    model.graph.node[4].input[1] = "nowhere"
+    onnx.save(model, pair / "bad.onnx")
+    ended = layerwise(
+        "triage", "bad.onnx", *SIDES, "-o", "case", "--answer", "reduce=no", "--answer", "check=no", cwd=pair
+    )
+    assert "nothing could be compared" in ended.stdout + ended.stderr
+    assert "Marking makes" not in ended.stdout + ended.stderr
+    assert "none ended well" in ended.stdout + ended.stderr
+
+
 def test_one_side_is_not_enough(pair: Path) -> None:
     done = layerwise("triage", "bad.onnx", "--onnxrt", cwd=pair)
     assert done.returncode == 2
