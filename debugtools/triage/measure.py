@@ -28,7 +28,9 @@ from layerwise._tool.debugtools.triage.finding import (
 from layerwise._tool.surgery.sanitize.action import SanitizeJob, SanitizeSpec
 
 _SHOWN = 3
-_UNMARKED = "With every tensor an output nothing could be compared, so no layer can be named. Reducing goes without marking."
+_UNMARKED = (
+    "With every tensor an output nothing could be compared, so no layer can be named. Reducing goes without marking."
+)
 
 
 def plain(spec: CompareSpec) -> CompareSpec:
