@@ -53,6 +53,12 @@ def use_device(number: int = 0) -> None:
         raise LayerwiseError(f"GPU {number} cannot be used: {error}") from None
 
 
+def free_memory() -> int:
+    """Return the bytes of the current device's memory that are free. LayerwiseError if it does not tell."""
+    free, _ = check(cudart().cudaMemGetInfo(), "the GPU does not tell its free memory")
+    return int(free)
+
+
 def architecture(number: int = 0) -> str:
     """Return the device's architecture as the compiler names it: `sm_90`."""
     cuda = cudart()

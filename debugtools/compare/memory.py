@@ -2,12 +2,15 @@
 
 import ctypes
 import gc
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
-SEGMENT, ENGINE = 32 << 20, 256 << 20
+from layerwise._tool.backends.specs import RunnerSpec
+
+SEGMENT, ENGINE, COPIED = 32 << 20, 256 << 20, 1 << 30
 WAITING = 256 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's mallopt
 _LARGE_BLOCK, _LARGEST_BLOCK = 1 << 18, 32 << 20
@@ -26,13 +29,29 @@ class Limits(Struct, frozen=True):
     ahead: int = SEGMENT
 
 
-def limits(budget: int | None, resident: int, *, built: bool = False) -> Limits:
+def usual_segment(runners: Iterable[RunnerSpec]) -> int:
+    """Bytes of a segment without a budget: many small ones suit a CPU's cache, few large ones what is dear to open.
+
+    That is an engine, which is built, and a session on a GPU, which takes memory and copies weights there.
+    """
+    spec = tuple(runners)
+    if any(runner.kind == "onnxrt" and any(name.lower() != "cpu" for name in runner.providers) for runner in spec):
+        return COPIED
+    return ENGINE if any(runner.kind == "trt" for runner in spec) else SEGMENT
+
+
+def device_segment(free: int) -> int:
+    """Bytes of a segment whose tensors stay on a GPU that has `free` bytes."""
+    return max(SEGMENT, free // _HELD_AT_ONCE)
+
+
+def limits(budget: int | None, resident: int, *, usual: int = SEGMENT) -> Limits:
     """Return the limits under which a process that has `resident` bytes now stays within `budget`.
 
-    built: an engine is built for each segment, so that there are few large ones where there is no budget.
+    usual: bytes of a segment where there is no budget.
     """
     if budget is None:
-        return Limits(segment=ENGINE) if built else Limits()
+        return Limits(usual, max(WAITING, 2 * usual), ahead=usual)
     free = max(0, budget - resident)
     segment = min(SEGMENT, max(_SMALLEST_SEGMENT, free // _HELD_AT_ONCE))
     return Limits(segment, max(segment, free // 4), ahead=0)

@@ -22,6 +22,7 @@ from layerwise._tool.debugtools.compare.memory import (
     limits,
     over_budget,
     resident,
+    usual_segment,
 )
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
@@ -207,8 +208,8 @@ class LocateRun(ExitStack):
     def _limits(self) -> Limits:
         """A third of a comparison's segments under a budget: regions are run beside both sides."""
         budget = self.spec.compare.memory_budget
-        built = "trt" in (self.suspect.spec.kind, self.reference.spec.kind)
-        allowed = limits(budget, resident(), built=built)
+        usual = usual_segment([self.suspect.spec, self.reference.spec])
+        allowed = limits(budget, resident(), usual=usual)
         return allowed if budget is None else replace(allowed, segment=max(1, allowed.segment // 3))
 
     def _mode(self) -> str:

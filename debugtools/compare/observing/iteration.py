@@ -15,6 +15,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.memory import device_segment, usual_segment
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import Open, SegmentSession, SessionPool, on_host, short_lived
@@ -170,18 +171,18 @@ def make_plan(
     names: Sequence[str],
     outputs: Sequence[str],
     shapes: Mapping[str, Sequence[int]],
-    limit: int | None,
+    limits: Mapping[int, int],
     at_once: Container[int] = (),
 ) -> ObservationPlan:
-    """Cut each side's graph into segments of at most `limit` bytes that together make `names` and `outputs`.
+    """Cut each side's graph into segments that together make `names` and `outputs`.
 
-    at_once: sides (their indices) that are not cut.
+    limits: most bytes of a side's segments. at_once: sides (their indices) that are not cut.
     """
     from layerwise._tool.surgery.cut.sizes import estimates
 
     plan = ObservationPlan(shown=frozenset(names))
     observed = list(dict.fromkeys([*names, *outputs]))
-    made: dict[tuple[int, tuple[str, ...]], list[Segment]] = {}
+    made: dict[tuple[int, int, tuple[str, ...]], list[Segment]] = {}
     sizes: dict[int, dict[str, Estimate]] = {}
     opaque: set[str] = set()
     for side in sides:
@@ -194,12 +195,12 @@ def make_plan(
             found = {name: known.get(side.made[side.own(name)]) for name in wanted}
             opaque.update(name for name, estimate in found.items() if estimate and estimate.opaque)
             wanted = [name for name in wanted if name not in opaque]
-            key = id(cut), tuple(side.made[side.own(name)] for name in wanted)
+            key = id(cut), limits[side.index], tuple(side.made[side.own(name)] for name in wanted)
             if side.index in at_once:
-                plan.at_once += sum(known[name].nbytes or 0 for name in key[1] if name in known)
+                plan.at_once += sum(known[name].nbytes or 0 for name in key[2] if name in known)
             else:
                 if key not in made:
-                    made[key] = cut.segments(key[1], limit, known)
+                    made[key] = cut.segments(key[2], limits[side.index], known)
                 plan.segments[side.index] = made[key]
         plan.wanted[side.index] = wanted
     plan.opaque = frozenset(opaque)
@@ -254,6 +255,14 @@ class Observer:
         finally:
             store.close()
             self._pool.forget()
+
+    def segments(self, most: int | None) -> dict[int, int]:
+        """Bytes of each side's segments: `most` where memory is bounded, else what suits the side."""
+        if most is not None:
+            return {side.index: most for side in self._sides}
+        there = self._device.sides if self._device else frozenset()
+        free = device_segment(self._device.free()) if self._device else 0
+        return {side.index: free if side.index in there else usual_segment([side.spec]) for side in self._sides}
 
     def _stream(self, side: ModelSide, plan: ObservationPlan, feed: Mapping[str, Array], tap: Tap) -> Source:
         session = self._session(side)

@@ -7,7 +7,7 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.cuda.bound import BoundSession, device_of
-from layerwise._tool.backends.cuda.library import use_device
+from layerwise._tool.backends.cuda.library import free_memory, use_device
 from layerwise._tool.backends.cuda.metrics import DeviceMetrics
 from layerwise._tool.backends.cuda.tensors import fetch
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
@@ -42,6 +42,10 @@ class OnDevice:
         """Give the device's memory back, but for what sessions hold."""
         self._metrics.close()
         self._metrics.stream.close()
+
+    def free(self) -> int:
+        """Bytes of the GPU's memory that nothing holds."""
+        return free_memory()
 
     def holds(self, *tensors: object) -> bool:
         """Whether any of them is not on the host."""

@@ -18,7 +18,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.kinds import arithmetic
-from layerwise._tool.debugtools.compare.memory import Limits
+from layerwise._tool.debugtools.compare.memory import usual_segment
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, ObservedGraph
 from layerwise._tool.debugtools.compare.sides.stream import Blocked, GraphStream, SessionPool
 
@@ -98,7 +98,7 @@ def _tensors(graph: ObservedGraph, side: ModelSide, names: list[str], feed: Feed
 
     known = estimates(graph.cut.model, {name: array.shape for name, array in feed.items()})
     wanted = [name for name in names if not (name in known and known[name].opaque)]
-    plan = graph.cut.segments(wanted, Limits().segment, known)
+    plan = graph.cut.segments(wanted, usual_segment([side.spec]), known)
     pool, chosen = SessionPool(keep=False), set(wanted)
     for made in GraphStream(graph.cut, plan, side.spec, side.name, graph.folder, feed, pool):
         yield from ((name, array) for name, array in made.items() if name in chosen)

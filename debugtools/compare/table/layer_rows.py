@@ -8,7 +8,7 @@ from layerwise._tool.backends.names import similar_name
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import element_of
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.memory import give_back, limits, resident
+from layerwise._tool.debugtools.compare.memory import Limits, give_back, limits, resident, usual_segment
 from layerwise._tool.debugtools.compare.observing.canary import Canary
 from layerwise._tool.debugtools.compare.observing.iteration import (
     ObservationPlan,
@@ -153,7 +153,7 @@ class ObservedRows:
             if name in plan.shown and (name not in outputs[index] or index in self._at_once):
                 shared.keep(number, shared.sides[index], name, array)
 
-        total, allowed = plan.compared(shared.pairs), limits(shared.spec.memory_budget, resident())
+        total, allowed = plan.compared(shared.pairs), self._limits()
         tensors = self._observer.run(plan, number, feeds, allowed.waiting, tap)
         with Ahead(tensors, allowed.ahead, pair_size) as pairs:
             for done, (pair, name, a, b) in enumerate(pairs, 1):
@@ -243,16 +243,22 @@ class ObservedRows:
         if shared.spec.memory_budget is not None:
             give_back()
         shapes = {name: array.shape for name, array in feed.items()}
-        allowed = limits(shared.spec.memory_budget, resident())
+        allowed = self._limits()
         beside = 3 if shared.spec.truth and shared.spec.memory_budget is not None else 1  # a node in FP64
-        segment = max(1, allowed.segment // beside)
         made = [name for name in cut.outputs if name in cut.maker]
         self._outputs = frozenset(made)
-        plan = make_plan(shared.sides, names, made, shapes, segment, self._at_once)
+        bounded = shared.spec.memory_budget is not None
+        segments = self._observer.segments(max(1, allowed.segment // beside) if bounded else None)
+        plan = make_plan(shared.sides, names, made, shapes, segments, self._at_once)
         self._truths.plan(plan.wanted, allowed.waiting // beside)
         if self._at_once:
             self._tell_at_once(plan.at_once)
         return plan
+
+    def _limits(self) -> Limits:
+        shared = self._shared
+        usual = usual_segment(side.spec for side in shared.model_sides)
+        return limits(shared.spec.memory_budget, resident(), usual=usual)
 
     def _tell_at_once(self, nbytes: int) -> None:
         spec = self._shared.spec

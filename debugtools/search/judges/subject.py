@@ -17,7 +17,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.model.reads import MissingTensor
 from layerwise._tool.backends.tensors import dtype_name, dtype_row, is_floating, to_numpy, to_onnx
-from layerwise._tool.debugtools.compare.memory import limits, resident
+from layerwise._tool.debugtools.compare.memory import limits, resident, usual_segment
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore, LazyArrays
 from layerwise._tool.debugtools.compare.sides.feeds import digest
 from layerwise._tool.debugtools.compare.sides.marks import marked_tensors
@@ -59,7 +59,7 @@ class ReferenceTensors(Mapping[str, Array]):
         budget: int | None, report: Report, warn: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         self._suspect, self._reference, self._iteration = suspect, reference, iteration
-        allowed = limits(budget, resident(), built=reference.spec.kind == "trt")
+        allowed = limits(budget, resident(), usual=usual_segment([reference.spec]))
         self._store = ArrayStore(allowed.waiting, folder)
         self._zeros: dict[str, Array] = {}
         self._feed = dict(suspect.fit(feed, unheard))
