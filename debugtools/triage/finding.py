@@ -52,12 +52,16 @@ class Bundled(msgspec.Struct, frozen=True):
 
 @dataclass
 class Done(Generic[Result]):
-    """How a job ended: its result (its defaults if it failed), its rows of table `layers`, what went wrong."""
+    """How a job ended: its result (its defaults if it failed), its rows of table `layers`, what went wrong.
+
+    refused: it went wrong in words of its own, as a model that cannot be loaded does; it neither crashed nor hung.
+    """
 
     job: int
     result: Result
     layers: list[LayerRow]
     problem: str = ""
+    refused: bool = False
 
 
 class SubJobs:
@@ -94,7 +98,8 @@ class SubJobs:
         if card.get("exit_code") == UsageError.exit_code:
             raise UsageError(f"{title} {summary}")
         problem = summary or ("" if view.state == "done" else view.state)
-        return Done(view.id, msgspec.convert(view.result or {}, kind), typed(rows, LayerRow), problem)
+        refused = card.get("kind") == "error"
+        return Done(view.id, msgspec.convert(view.result or {}, kind), typed(rows, LayerRow), problem, refused)
 
     def _listener(self, rows: list[object], title: str) -> Callable[[Event], None]:
         def listen(event: Event) -> None:

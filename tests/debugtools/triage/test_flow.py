@@ -111,7 +111,8 @@ def test_a_suspect_that_does_not_run_is_not_said_to_lose_its_fault_by_marking(pa
     )
     assert "nothing could be compared" in ended.stdout + ended.stderr
     assert "Marking makes" not in ended.stdout + ended.stderr
-    assert "none ended well" in ended.stdout + ended.stderr
+    assert "refused again, in the same words" in ended.stdout + ended.stderr
+    assert "made-up data fails with 2 of 2 seeds" in ended.stdout + ended.stderr
 
 
 def test_one_side_is_not_enough(pair: Path) -> None:
