@@ -267,12 +267,16 @@ class Observer:
     def _stream(self, side: ModelSide, plan: ObservationPlan, feed: Mapping[str, Array], tap: Tap) -> Source:
         session = self._session(side)
         if side.index in plan.segments:
-            source = side.stream(plan.segments[side.index], feed, self._pool, session)
+            there = self._device is not None and side.index in self._device.sides
+            source = side.stream(plan.segments[side.index], feed, self._pool, session, soon=there)
         else:
             source = iter(MarkedStream(side, plan.wanted[side.index], feed, self._pool, session))
+        return self._tapped(side.index, source, tap)
+
+    def _tapped(self, index: int, source: Source, tap: Tap) -> Source:
         for made in source:
             for name, array in made.items():
-                tap(side.index, name, array)
+                tap(index, name, array)
             yield made
 
     def _session(self, side: ModelSide) -> Open:

@@ -187,12 +187,15 @@ class ModelSide(Side):
                 for name, array in feed.items()}  # fmt: skip
 
     def stream(
-        self, plan: "Sequence[Segment]", feed: Feed, pool: SessionPool, session: Open = on_host
+        self, plan: "Sequence[Segment]", feed: Feed, pool: SessionPool, session: Open = on_host, *, soon: bool = False
     ) -> Iterator[Mapping[str, Array]]:
-        """Go through the observed graph segment by segment, giving tensors under the comparison's names."""
+        """Go through the observed graph segment by segment, giving tensors under the comparison's names.
+
+        soon: the first segment begins to open at once, in a thread.
+        """
         graph = self.observed
-        for made in GraphStream(graph.cut, plan, self.spec, self.name, graph.folder, feed, pool, session):
-            yield dict(self._renamed(graph, made))
+        stream = GraphStream(graph.cut, plan, self.spec, self.name, graph.folder, feed, pool, session, soon=soon)
+        return (dict(self._renamed(graph, made)) for made in stream)
 
     def _renamed(self, graph: ObservedGraph, made: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
         for name, array in made.items():

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -103,6 +104,14 @@ class SessionPool:
         self._keep = keep
         self._sharers: Counter[Hashable] = Counter()
         self._open: dict[Hashable, tuple[SegmentSession, int]] = {}
+        self._opening: dict[Hashable, Future[SegmentSession]] = {}
+
+    def open_soon(self, key: Hashable, number: int, opener: Callable[[], SegmentSession]) -> None:
+        """Begin to open a segment's session in a thread; what goes wrong is raised where it is taken."""
+        if (key, number) not in self._open and (key, number) not in self._opening:
+            thread = ThreadPoolExecutor(1, "open")
+            self._opening[key, number] = thread.submit(opener)
+            thread.shutdown(wait=False)
 
     def share(self, key: Hashable) -> None:
         """Say that one more stream will run segments under this key."""
@@ -118,7 +127,8 @@ class SessionPool:
         """Return the runner of segment `number`, opened if need be."""
         runner, uses = self._open.get((key, number), (None, 0))
         if runner is None:
-            runner = opener()
+            opening = self._opening.pop((key, number), None)
+            runner = opening.result() if opening else opener()
         self._open[key, number] = runner, uses + 1
         return runner
 
@@ -134,6 +144,10 @@ class SessionPool:
         runner.close()
 
     def close(self) -> None:
+        for opening in self._opening.values():
+            if opening.exception() is None:
+                opening.result().close()
+        self._opening.clear()
         for runner, _ in self._open.values():
             runner.close()
         self._open.clear()
@@ -143,6 +157,7 @@ class GraphStream:
     """One runner going through one graph.
 
     plan: segments in order. name: the runner's. feed: the graph's inputs. session: how to open what runs a segment.
+    soon: the first one begins to open at once, in a thread.
     Iterating gives, per segment, the tensors that it gives out, in topological order; tensors that later segments need
     are carried along until their last use.
     """
@@ -157,6 +172,8 @@ class GraphStream:
         feed: Mapping[str, Array],
         pool: SessionPool,
         session: Open = on_host,
+        *,
+        soon: bool = False,
     ) -> None:
         self.cut, self.plan, self.name, self.folder, self.pool = cut, plan, name, folder, pool
         self.spec, self._session = observing(spec), session
@@ -164,9 +181,11 @@ class GraphStream:
         self.live: dict[str, Array] = dict(feed)
         self._uses = Counter(name for segment in plan for name in segment.feeds)
         self.seconds = 0.0
-        pool.share(self.key)
+        if soon and plan and self.live.keys() >= set(plan[0].feeds):
+            pool.open_soon(self.key, 0, self._opener(plan[0]))
 
     def __iter__(self) -> Iterator[Mapping[str, Array]]:
+        self.pool.share(self.key)
         for number, segment in enumerate(self.plan):
             made = self._run(number, segment)
             for name in segment.feeds:
@@ -181,15 +200,19 @@ class GraphStream:
         if lacking is not None:
             raise MissingTensor(lacking)
         feed = {name: self.live[name] for name in segment.feeds}
-
-        def opener() -> SegmentSession:
-            data = self.cut.build(segment, {name: to_onnx(element(array)) for name, array in feed.items()})
-            return self._session(self.spec, Loadable(data=data, folder=self.folder), self.name)
-
-        result = self.pool.take(self.key, number, opener).infer(feed)
+        result = self.pool.take(self.key, number, self._opener(segment)).infer(feed)
         self.pool.give(self.key, number)
         self.seconds += result.runtime or 0.0
         return result.outputs
+
+    def _opener(self, segment: "Segment") -> Callable[[], SegmentSession]:
+        types = {name: to_onnx(element(self.live[name])) for name in segment.feeds}
+
+        def opener() -> SegmentSession:
+            data = self.cut.build(segment, types)
+            return self._session(self.spec, Loadable(data=data, folder=self.folder), self.name)
+
+        return opener
 
 
 def element(array: Array) -> str:

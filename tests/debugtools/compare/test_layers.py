@@ -72,7 +72,8 @@ def test_streamed_tensors_are_those_of_the_unsegmented_run(
     onnx.save(random_model(seed), folder / "model.onnx")
     saved = str(folder / "layers.safetensors")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "Limits", lambda *_: type("L", (), {"segment": segment, "waiting": 200, "ahead": 100})())
+        patch.setattr(memory, "SEGMENT", segment)
+        patch.setattr(memory, "WAITING", 200)
         spec = CompareSpec(
             model=str(folder / "model.onnx"), runners=[OFF, ORT], marks=ALL, observe="every", save_outputs=saved
         )

@@ -101,6 +101,7 @@ def test_the_rows_are_those_of_the_host(
     wanted = run_compare(spec)
     device, there = OnDevice(frozenset((0, 1)), on_cpu), []  # type: ignore[arg-type]
     monkeypatch.setattr(ComparisonRun, "_device", lambda run: device)
+    monkeypatch.setattr(OnDevice, "free", lambda device: 1 << 30)
     measure = on_cpu.measure
     monkeypatch.setattr(on_cpu, "measure", lambda pairs: there.extend(pairs) or measure(pairs))
     done = run_compare(spec)
