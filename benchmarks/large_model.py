@@ -111,8 +111,8 @@ def _tables(writer: Writer) -> None:
     writer.constant("sin", np.sin(angles))
     mask = np.triu(np.full((shape.length, shape.length), np.finfo(shape.dtype).min), 1)
     writer.constant("mask", mask)
-    writer.constant("epsilon", 1e-5)
-    writer.constant("two", 2.0)
+    writer.constant("epsilon", 1e-5, np.float32)
+    writer.constant("two", 2.0, np.float32)
     writer.constant("scale", size**-0.5)
     for name, count in (("queries", shape.heads), ("keys", shape.groups)):
         writer.constant(f"to_{name}", [0, 0, count, size], np.int64)
@@ -125,10 +125,13 @@ def _tables(writer: Writer) -> None:
 
 
 def _norm(writer: Writer, name: str, x: str) -> str:
-    square = writer.op("Pow", [x, "two"], f"{name}.square")
+    half = writer.shape.half  # as in Llama's code, the norm is in FP32
+    wide = writer.op("Cast", [x], f"{name}.wide", to=TensorProto.FLOAT) if half else x
+    square = writer.op("Pow", [wide, "two"], f"{name}.square")
     mean = writer.op("ReduceMean", [square], f"{name}.mean", axes=[-1])
     root = writer.op("Sqrt", [writer.op("Add", [mean, "epsilon"], f"{name}.added")], f"{name}.root")
-    normal = writer.op("Div", [x, root], f"{name}.normal")
+    normal = writer.op("Div", [wide, root], f"{name}.normal")
+    normal = writer.op("Cast", [normal], f"{name}.narrow", to=TensorProto.FLOAT16) if half else normal
     gain = writer.constant(f"{name}.weight", np.ones(writer.shape.hidden))
     return writer.op("Mul", [gain, normal], f"{name}.out")
 

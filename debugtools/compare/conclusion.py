@@ -19,10 +19,11 @@ def conclusion(result: CompareResult, spec: CompareSpec) -> str:
     if not result.n_compared or result.nothing_compared or spec.compare_script:
         return ""
     layers = compares_layers(spec)
-    if result.first_bad is None and not layers and not result.not_compared:
+    said = result.first_bad or result.not_compared or result.first_nonfinite
+    if not said and not layers:
         return ""
     rounding = bool(rules_of(spec.tolerance, layers=layers).auto)
-    return f"{_found(result, layers, rounding)}{_left_out(result)}{_doubt(result)}."
+    return f"{_found(result, layers, rounding)}{_nonfinite(result)}{_left_out(result)}{_doubt(result)}."
 
 
 def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
@@ -36,6 +37,14 @@ def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
         why = "" if rounding else "; `--tolerance auto` asks whether rounding explains it"
         return f"{head}{why}; `--mark-all` shows where it begins"
     return f"{head}: {_HERE.get(result.first_bad.finding, f'the error grew up to there; {_LOCATE}')}"
+
+
+def _nonfinite(result: CompareResult) -> str:
+    if result.first_nonfinite is None:
+        return ""
+    verb = "holds" if result.n_nonfinite == 1 else "hold"
+    first = f"{'' if result.n_nonfinite == 1 else 'the first '}{_label(result.first_nonfinite)}"
+    return f". {_count(result.n_nonfinite)} {verb} nothing but infinities and NaN on both sides: {first}"
 
 
 def _left_out(result: CompareResult) -> str:

@@ -277,6 +277,7 @@ class CompareResult(Struct, kw_only=True):
     n_compared: rows that compared something. seconds: it took. averages: where they decide.
     valid: whether all values were finite, where that was asked. peak_memory: bytes. skipped: marked values that are no
     tensors; unmatched: marked tensors without a counterpart; nothing_compared: a sentence a pair without a verdict;
+    n_nonfinite, first_nonfinite: rows with nothing but infinities and NaN on both sides.
     conclusion: what was found, in a sentence.
     """
 
@@ -286,6 +287,8 @@ class CompareResult(Struct, kw_only=True):
     n_failed: int = 0
     first_bad: RowSummary | None = None
     worst: RowSummary | None = None
+    n_nonfinite: int = 0
+    first_nonfinite: RowSummary | None = None
     runners: list[str] = []
     iterations: int = 0
     summary: list[MetricSummary] = []

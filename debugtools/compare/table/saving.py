@@ -47,6 +47,7 @@ class Outcome:
         self.truth = TruthOutcome()
         self._first: LayerRow | None = None
         self._worst: LayerRow | None = None
+        self._nonfinite: list[LayerRow] = []
         self._failures: set[tuple[str, Pair, int]] = set()
         self._iterations: set[int] = set()
         self._compared = dict.fromkeys(pairs, 0)
@@ -61,6 +62,8 @@ class Outcome:
         self.truth.add(row)
         self._iterations.add(row.iteration)
         self._compared[row.pair] += compared(row)
+        if row.size and all(nan + inf == row.size for nan, inf in zip(row.nan, row.inf, strict=True)):
+            self._nonfinite.append(row)
         if row.passed is not False:
             return
         self.failed += 1
@@ -79,7 +82,8 @@ class Outcome:
         return CompareResult(
             passed=self.failed == 0 and not self.bare(), n_rows=self.rows,
             n_compared=sum(self._compared.values()), n_failed=self.failed,
-            first_bad=_summary(self._first), worst=_summary(self._worst), runners=list(self._runners),
+            first_bad=_summary(self._first), worst=_summary(self._worst), n_nonfinite=len(self._nonfinite),
+            first_nonfinite=_summary(min(self._nonfinite, key=_order, default=None)), runners=list(self._runners),
             iterations=len(self._iterations), summary=list(self._metric_summaries()), seconds=seconds,
         )  # fmt: skip
 
