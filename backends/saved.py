@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from numpy.typing import NDArray
 
-from layerwise._tool.backends.dumps.read import Dump, open_results
+from layerwise._tool.backends.dumps.read import Dump, another_programs, open_results
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
 from layerwise._tool.backends.runner import Loadable, RunnerBase, check_names
@@ -79,6 +79,8 @@ def every_saved(spec: RunnerSpec) -> list[RunnerSpec]:
     """Return one spec per runner in the file if `results_index` is -1; any other spec unchanged."""
     if spec.kind != "saved" or spec.results_index != -1 or not spec.results:
         return [spec]
+    if another_programs(Path(spec.results)):
+        return [msgspec.structs.replace(spec, results_index=0)]
     count = len(open_results(spec.results, spec.dump).results)
     if not count:
         raise BadFile(Path(spec.results), "holds no runner")

@@ -49,7 +49,7 @@ def npy_tensor(member: Member) -> DumpedArray:
     return DumpedArray(name, header.shape, partial(_array, member, header, kind))
 
 
-def _array(member: Member, header: NpyHeader, kind: str | None, source: object) -> Array:
+def _array(member: Member, header: NpyHeader, kind: str | None) -> Array:
     opened = member.opened()
     try:
         whole = opened.mapped(0, opened.size)

@@ -1,5 +1,6 @@
 """A dump of another program as results: one runner, its iterations, tensors that are read on access."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,7 +30,7 @@ _NAMED = 3
 
 class Dump(Struct):
     """results: one runner. notes: how it was read, and what was not. shapes: of counterparts, by name, to be filled in
-    before tensors in pieces are read. joined: how those were put together.
+    before tensors in pieces are read. joined: how those were put together. foreign: it is another program's.
     """
 
     results: RunResults
@@ -37,16 +38,17 @@ class Dump(Struct):
     shapes: dict[str, Shape] = field(default_factory=dict)
     joined: dict[str, str] = field(default_factory=dict)
     pieces: frozenset[str] = frozenset()
+    foreign: bool = False
 
 
-def open_results(path: str, rule: DumpRule | None = None) -> Dump:
+def open_results(path: str | os.PathLike[str], rule: DumpRule | None = None) -> Dump:
     """Saved outputs, or a dump of another program. BadFile says what is wrong with which file; UsageError if the rule
     does not fit. No array is read yet.
     """
     place = Path(path)
     if not another_programs(place):
         if rule is not None:
-            raise UsageError(f"{shown(path)} holds saved outputs, which need no --dump-rule")
+            raise UsageError(f"{shown(str(path))} holds saved outputs, which need no --dump-rule")
         return Dump(load_results(place))
     return read_dump(place, rule or DumpRule())
 
@@ -116,7 +118,7 @@ class _Making:
             for key, stored in inside.items():
                 self._add(member, place, key, stored)
         numbers = sorted(self._tensors)
-        dump = Dump(RunResults())
+        dump = Dump(RunResults(), foreign=True)
         if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
             dump.notes.append(
                 f"its iterations have the numbers {', '.join(map(str, numbers[:8]))}, taken in that order"
