@@ -194,11 +194,11 @@ def _files(key: str, path: Path, data_folder: str | None) -> Iterator[Path]:
 
 def _within(folder: Path) -> Iterator[Path]:
     """The files of a folder, in order, then those of its folders; links to folders are not followed."""
-    children = sorted(folder.iterdir())
-    yield from [child for child in children if child.is_file()]
-    for child in children:
-        if child.is_dir() and not child.is_symlink():
-            yield from _within(child)
+    folders = [folder]
+    for each in folders:
+        children = sorted(each.iterdir())
+        yield from [child for child in children if child.is_file()]
+        folders += [child for child in children if child.is_dir() and not child.is_symlink()]
 
 
 def _external(path: Path, data_folder: str | None) -> Iterable[Path]:
