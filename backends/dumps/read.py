@@ -63,9 +63,12 @@ def another_programs(path: Path) -> bool:
     if not ours or not any(is_dump(child) for child in path.iterdir()):
         return not ours
     try:
-        return not isinstance(load_any(ours[0]), RunResults | list)
+        first = load_any(ours[0])
     except LayerwiseError:
         return True
+    feeds = first if isinstance(first, list) else []
+    inputs = any(feeds) and all(isinstance(value, Stored) for feed in feeds for value in feed.values())
+    return not inputs and not isinstance(first, RunResults)
 
 
 def read_dump(path: Path, rule: DumpRule, *, join: bool = True) -> Dump:
