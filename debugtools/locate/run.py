@@ -98,6 +98,7 @@ class LocateRun(ExitStack):
         self.started = time.perf_counter()
         self.suspect, self.reference = two_sides(setup.sides)
         check_engine_side(self.suspect, context.warn)
+        self._tell_dump()
         budget = spec.compare.memory_budget
         (keep_for_reuse if budget is None else keep_nothing_back)()
         keep = budget is None and setup.count() != 1
@@ -126,6 +127,14 @@ class LocateRun(ExitStack):
                 self._look_at_executed(feeds[0], "no node is at fault by itself, yet the outputs differ: ")
                 self._iteration(number, feeds)
         return self._result()
+
+    def _tell_dump(self) -> None:
+        """Say how the reference was read, where it is a dump of another program."""
+        if isinstance(self.reference, SavedSide):
+            for note in self.reference.notes:
+                self.context.log(f"{shown(self.reference.name, 80)}: {note}")
+            if count := self.reference.refuse_pieces("in pieces of ranks, which locating does not join"):
+                self.context.warn(f"{count} tensors are in pieces of ranks: they are not looked at; `run` joins them")
 
     def _feeds(self) -> Iterator[Feed]:
         spec = self.setup.plan_feeds(self.context, self.suspect)

@@ -6,7 +6,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.dumps.ranks import NotJoined
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs
+from layerwise._tool.debugtools.compare.pairing.counterparts import Counterparts, RenamedOutputs
 from layerwise._tool.debugtools.compare.rows import NotCompared, Pair
 from layerwise._tool.debugtools.compare.sides.side import SavedSide, Side
 from layerwise._tool.debugtools.compare.table.comparison import Feed, RowContext
@@ -36,6 +36,16 @@ def settled(shared: RowContext, number: int, feed: Feed, results: Sequence[Itera
                 _settle(side, other, results[other.index].outputs)
                 _refuse(shared, number, pair, side, results[other.index].outputs, side.plain(number, feed).outputs)
             found[side.index] = side.plain(number, feed)
+    return found
+
+
+def but_refused(shared: RowContext, pair: Pair, found: Counterparts) -> Counterparts:
+    """What belongs together but for tensors whose pieces were not joined, which are noted as such."""
+    refused = {name for index in pair for name in getattr(shared.sides[index], "refused", ())}
+    if refused:
+        found.uneven = [each for each in found.uneven if each.name not in refused]
+        found.alone = tuple([name for name in names if name not in refused] for names in found.alone)  # type: ignore[assignment]
+        found.absent = [name for name in found.absent if name not in refused]
     return found
 
 
