@@ -68,7 +68,7 @@ def _array(member: Member, header: NpyHeader, kind: str | None) -> Array:
 
 def _npz(member: Member) -> Tensors:
     found: dict[str | None, Stored] = {}
-    for path, inner in zip_members(Path(member.name), member.opened()):
+    for path, inner in zip_members(Path(member.name), member.lasting()):
         if isinstance(inner, str):
             raise BadFile(member.name, f"{shown(path, 200)} {inner}")
         key = path.removesuffix(".npy")
@@ -82,7 +82,7 @@ def _npz(member: Member) -> Tensors:
 
 
 def _safetensors(member: Member) -> Tensors:
-    reader = DumpReader(member.name, member.opened())
+    reader = DumpReader(member.name, member.lasting())
     return {name: DumpedArray(reader.dtype(name), reader.shape(name), partial(reader.array, name))
             for name in reader.names()}  # fmt: skip
 

@@ -30,7 +30,8 @@ _ASIDE = ("__MACOSX",)
 
 class Member(Struct, frozen=True):
     """A file of a dump. path: in the dump, with slashes. name: for messages. size: in bytes. head: reads so many of its
-    first bytes; opened: opens it for access anywhere. crc: of the whole, where an archive says.
+    first bytes; opened: opens it for access anywhere; lasting: the same, for as long as the dump is used. crc: of the
+    whole, where an archive says.
     """
 
     path: str
@@ -38,12 +39,13 @@ class Member(Struct, frozen=True):
     size: int
     head: Callable[[int], bytes]
     opened: Callable[[], FileRange]
+    lasting: Callable[[], FileRange]
     crc: int | None = None
 
     @staticmethod
     def of(path: str, name: str, source: FileRange) -> "Member":
         """The file that these bytes are."""
-        return Member(path, name, source.size, partial(source.read, 0), lambda: source)
+        return Member(path, name, source.size, partial(source.read, 0), lambda: source, lambda: source)
 
     def check(self, data: "memoryview | bytes") -> None:
         """ValueError if this is not what the archive says that the file is."""
@@ -144,39 +146,33 @@ def _folder(root: Path, under: str, depth: int) -> Iterator[Found]:
                 yield name, f"is {kind}, not a regular file: a dump is read without following links"
             else:
                 file = root / name
-                whole = FileRange(file, 0, status.st_size)
-                yield (
-                    name,
-                    Member(name, str(file), status.st_size, partial(whole.read, 0), partial(FileRange.whole, file)),
-                )
+                head = partial(FileRange(file, 0, status.st_size).read, 0)
+                whole = partial(FileRange.whole, file)
+                yield name, Member(name, str(file), status.st_size, head, whole, whole)
 
 
 def zip_members(path: Path, source: FileRange) -> Iterator[Found]:
     """The files of a zip archive that is in `source`. BadFile (which names `path`) if it is damaged."""
     try:
         archive = Zipped(path, source)
-        infos = archive.infos()
     except BROKEN as error:
         raise BadFile(path, f"not a zip archive: {shown(str(error) or type(error).__name__, 200)}") from None
-    for info in infos:
+    for info in archive.infos:
         if info.is_dir():
             continue
         mode = info.external_attr >> 16
         kind = kind_of(mode) if stat.S_IFMT(mode) else ""
         wrong = _wrong(info.filename) or (kind and f"is {kind}, not a file") or _cannot(info)
-        name = f"{path}/{info.filename}"
-        yield (
-            info.filename,
-            wrong
-            or Member(
-                info.filename,
-                name,
-                info.file_size,
-                partial(archive.head, info),
-                partial(archive.opened, info),
-                info.CRC,
-            ),
+        if wrong:
+            yield info.filename, wrong
+            continue
+        head, opened, lasting = (
+            partial(archive.head, info),
+            partial(archive.opened, info),
+            partial(archive.lasting, info),
         )
+        name = f"{path}/{info.filename}"
+        yield info.filename, Member(info.filename, name, info.file_size, head, opened, lasting, info.CRC)
 
 
 def _cannot(info: zipfile.ZipInfo) -> str:

@@ -41,7 +41,7 @@ def torch_tensors(member: Member) -> Mapping[str | None, Stored]:
         what = "torch's format before 1.6, a plain pickle, which is never loaded" if old else "not a file of torch.save"
         raise BadFile(member.name, f"{what}: {_AGAIN}")
     files: dict[str, Member] = {}
-    for path, inner in zip_members(Path(member.name), member.opened()):
+    for path, inner in zip_members(Path(member.name), member.lasting()):
         if isinstance(inner, str):
             raise BadFile(member.name, f"{shown(path, 200)} {inner}")
         if files.setdefault(path, inner) is not inner:

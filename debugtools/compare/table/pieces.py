@@ -41,10 +41,12 @@ def settled(shared: RowContext, number: int, feed: Feed, results: Sequence[Itera
 
 def but_refused(shared: RowContext, pair: Pair, found: Counterparts) -> Counterparts:
     """What belongs together but for tensors whose pieces were not joined, which are noted as such."""
-    refused = {name for index in pair for name in getattr(shared.sides[index], "refused", ())}
+    sides = [side for side in (shared.sides[index] for index in pair) if isinstance(side, SavedSide)]
+    refused = {name for side in sides for name in side.refused}
     if refused:
+        first, second = ([name for name in names if name not in refused] for names in found.alone)
         found.uneven = [each for each in found.uneven if each.name not in refused]
-        found.alone = tuple([name for name in names if name not in refused] for names in found.alone)  # type: ignore[assignment]
+        found.alone = first, second
         found.absent = [name for name in found.absent if name not in refused]
     return found
 

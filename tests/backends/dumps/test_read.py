@@ -2,6 +2,7 @@
 
 import io
 import json
+import mmap
 import tarfile
 import zipfile
 from collections.abc import Mapping
@@ -211,3 +212,23 @@ def test_saved_results_are_told_from_dumps(tmp_path: Path) -> None:
         open_results(tmp_path / "ours", parse_rule(["a=b"]))
     spec = RunnerSpec(kind="saved", results=str(dump), dump=parse_rule(["a=z"]))
     assert open_runner(spec, Loadable()).outputs == ["z"]
+
+
+def test_no_file_of_a_dump_is_held_open_or_read_whole(tmp_path: Path) -> None:
+    big = np.zeros((16, 1 << 20), np.uint8)
+    files = {f"{number}/a.npz": npz({"p": FLOAT}, packed=number % 2 == 0) for number in range(20)}
+    files |= {"20/a.pt": pt({"p": 0}), "21/a.npz": npz({"p": big})}
+    folder, before = write(tmp_path / "d", files), len(list(Path("/proc/self/fd").iterdir()))
+    iterations = read_dump(folder, DumpRule()).results[0]
+    with zipfile.ZipFile(tmp_path / "z.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in list(files.items())[:20]:
+            archive.writestr(name, data)
+    packed = read_dump(tmp_path / "z.zip", DumpRule()).results[0]
+    every = [*iterations, *packed]
+    assert len(every) == 42 and all(dict(iteration.outputs) for iteration in every)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 1  # what was unpacked is in one file
+    assert np.array_equal(every[0].outputs["p"], FLOAT) and np.array_equal(every[-1].outputs["p"], FLOAT)
+    mapped = every[21].outputs["p"]
+    while isinstance(mapped, np.ndarray) and mapped.base is not None:
+        mapped = mapped.base
+    assert isinstance(mapped, mmap.mmap | memoryview)
