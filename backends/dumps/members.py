@@ -158,11 +158,11 @@ def zip_members(path: Path, source: FileRange) -> Iterator[Found]:
     except BROKEN as error:
         raise BadFile(path, f"not a zip archive: {shown(str(error) or type(error).__name__, 200)}") from None
     for info in archive.infos:
-        if info.is_dir():
+        if info.filename.endswith("/"):
             continue
         mode = info.external_attr >> 16
         kind = kind_of(mode) if stat.S_IFMT(mode) else ""
-        wrong = _wrong(info.filename) or (kind and f"is {kind}, not a file") or _cannot(info)
+        wrong = _wrong(info.orig_filename) or (kind and f"is {kind}, not a file") or _cannot(info)
         if wrong:
             yield info.filename, wrong
             continue
@@ -182,7 +182,7 @@ def _cannot(info: zipfile.ZipInfo) -> str:
 def _wrong(name: str) -> str:
     """What is wrong with a path in an archive, "" if nothing."""
     parts = name.split("/")
-    if name.startswith("/") or ".." in parts or "\0" in name or "\\" in name:
+    if not name or name.startswith("/") or ".." in parts or "\0" in name or "\\" in name:
         return "leads out of the archive"
     return "is too deep" if len(parts) > _DEPTH else ""
 

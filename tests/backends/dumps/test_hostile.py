@@ -98,6 +98,7 @@ def test_damaged_archives(tmp_path: Path) -> None:
     cases = {
         "cut.zip": whole[:-30],
         "crc.zip": whole[:data] + b"\xff" + whole[data + 1 :],
+        "nul.zip": whole.replace(b"a.npy", b"\0.npy"),
         "name.zip": whole.replace(b"a.npy", b"b.npy", 1),
         "size.zip": whole[: end + 20] + struct.pack("<II", 9000, 9000) + whole[end + 28 :],
         "lies.zip": packed[: entry + 24] + struct.pack("<I", 1400) + packed[entry + 28 :],
