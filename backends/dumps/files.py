@@ -68,7 +68,7 @@ def _array(member: Member, header: NpyHeader, kind: str | None) -> Array:
 
 def _npz(member: Member) -> Tensors:
     found: dict[str | None, Stored] = {}
-    for path, inner in zip_members(Path(member.name), member.lasting()):
+    for path, inner in zip_members(Path(member.name), member.lasting(), keys=True):
         if isinstance(inner, str):
             raise BadFile(member.name, f"{shown(path, 200)} {inner}")
         key = path.removesuffix(".npy")

@@ -151,8 +151,11 @@ def _folder(root: Path, under: str, depth: int) -> Iterator[Found]:
                 yield name, Member(name, str(file), status.st_size, head, whole, whole)
 
 
-def zip_members(path: Path, source: FileRange) -> Iterator[Found]:
-    """The files of a zip archive that is in `source`. BadFile (which names `path`) if it is damaged."""
+def zip_members(path: Path, source: FileRange, *, keys: bool = False) -> Iterator[Found]:
+    """The files of a zip archive that is in `source`. BadFile (which names `path`) if it is damaged.
+
+    keys: its names are no paths, but keys that may be anything (`/encoder/Add` of an .npz).
+    """
     try:
         archive = Zipped(path, source)
     except BROKEN as error:
@@ -162,7 +165,7 @@ def zip_members(path: Path, source: FileRange) -> Iterator[Found]:
             continue
         mode = info.external_attr >> 16
         kind = kind_of(mode) if stat.S_IFMT(mode) else ""
-        wrong = _wrong(info.orig_filename) or (kind and f"is {kind}, not a file") or _cannot(info)
+        wrong = _wrong(info.orig_filename, keys) or (kind and f"is {kind}, not a file") or _cannot(info)
         if wrong:
             yield info.filename, wrong
             continue
@@ -179,10 +182,14 @@ def _cannot(info: zipfile.ZipInfo) -> str:
     return "is encrypted" if info.flag_bits & 1 else ""
 
 
-def _wrong(name: str) -> str:
+def _wrong(name: str, key: bool = False) -> str:
     """What is wrong with a path in an archive, "" if nothing."""
     parts = name.split("/")
-    if not name or name.startswith("/") or ".." in parts or "\0" in name or "\\" in name:
+    if not name or "\0" in name:
+        return "has no proper name"
+    if key:
+        return ""
+    if name.startswith("/") or ".." in parts or "\\" in name:
         return "leads out of the archive"
     return "is too deep" if len(parts) > _DEPTH else ""
 

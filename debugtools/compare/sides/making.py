@@ -28,7 +28,11 @@ def make_sides(spec: CompareSpec, model: Model | None) -> list[Side]:
         number = counts.get(runner.kind, 0)
         counts[runner.kind] = number + 1
         name = runner_name(runner, number, now)
-        sides.append(_make_side(index, runner, name, spec, model, models))
+        if runner.kind == "saved":
+            first = next((side for side in sides if isinstance(side, SavedSide)), None)
+            sides.append(_saved_side(index, runner, {**spec.rename, **runner.rename}, model or first))
+        else:
+            sides.append(_make_side(index, runner, name, spec, model, models))
     _check_renames(spec, sides)
     return sides
 
@@ -45,8 +49,6 @@ def _make_side(
     index: int, runner: RunnerSpec, name: str, spec: CompareSpec, model: Model | None, models: dict[str, Model]
 ) -> Side:
     rename = {**spec.rename, **runner.rename} if _may_rename(runner) else dict(runner.rename)
-    if runner.kind == "saved":
-        return _saved_side(index, runner, rename, model)
     path = runner.model or (model.path if model else None)
     if path is None:
         raise UsageError(f"runner {shown(name, 80)} has no model to run: name one")
@@ -59,16 +61,18 @@ def _may_rename(runner: RunnerSpec) -> bool:
     return runner.kind == "saved" or runner.model is not None
 
 
-def _saved_side(index: int, runner: RunnerSpec, rename: dict[str, str], model: Model | None) -> SavedSide:
+def _saved_side(index: int, runner: RunnerSpec, rename: dict[str, str], like: Model | SavedSide | None) -> SavedSide:
+    """Saved outputs. like: what has the comparison's names, which a dump may have in another writing."""
     saved = open_saved(runner, name=runner.name)
     rename = {name: own for name, own in rename.items() if own in saved.outputs}
     found: dict[str, str] = {}
-    if model is not None and saved.dump.foreign:
+    if like is not None and saved.dump.foreign:
         taken = {*rename, *rename.values()}
-        found = written_otherwise(model.tensors(), [name for name in saved.outputs if name not in taken])
+        known = set(like.names(0) if isinstance(like, SavedSide) else like.tensors())
+        found = written_otherwise(known - taken, [name for name in saved.outputs if name not in taken])
     side = SavedSide(index, runner, runner.name or saved.name, rename | found, saved)
     if found:
         name, own = next(iter(found.items()))
         told = f"{shown(own, 120)} for {shown(name, 120)}"
-        side.notes.append(f"{len(found)} names are taken as other writings of the model's: {told}, …")
+        side.notes.append(f"{len(found)} names are taken as other writings of those compared: {told}, …")
     return side

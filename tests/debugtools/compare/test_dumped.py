@@ -82,6 +82,16 @@ def test_names_of_files_are_those_of_the_model_in_another_writing(
     assert {row["mode"] for row in done.table()} == {"saved"}
 
 
+def test_two_dumps_are_compared_without_a_model(folder: Path, truth: dict[str, Array], tmp_path: Path) -> None:
+    first, second = (tmp_path / name for name in ("a.npz", "b"))
+    np.savez(first, **truth)
+    side = [RunnerSpec(kind="saved", results=str(first)), RunnerSpec(kind="saved", results=str(second))]
+    y = truth["y"]
+    dump(second, {"_a_relu_0": truth["/a/relu.0"], "a.sin": truth["/a/sin"] + 1, "y.rank0": y[:2], "y.rank1": y[2:]})
+    done = run_compare(CompareSpec(runners=side))
+    assert verdicts(done) == {"/a/relu.0": True, "/a/sin": False, "y": True}
+
+
 def test_pieces_of_ranks_are_joined_or_not_compared(folder: Path, truth: dict[str, Array], tmp_path: Path) -> None:
     relu, sin = truth["/a/relu.0"], truth["/a/sin"]
     files = {
