@@ -35,6 +35,7 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.truth.truths import Truths
+from layerwise._tool.debugtools.locate.dumped import read_dump
 from layerwise._tool.debugtools.locate.findings import Findings
 from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.reading import Reader
@@ -98,7 +99,6 @@ class LocateRun(ExitStack):
         self.started = time.perf_counter()
         self.suspect, self.reference = two_sides(setup.sides)
         check_engine_side(self.suspect, context.warn)
-        self._tell_dump()
         budget = spec.compare.memory_budget
         (keep_for_reuse if budget is None else keep_nothing_back)()
         keep = budget is None and setup.count() != 1
@@ -119,6 +119,8 @@ class LocateRun(ExitStack):
         """Run all iterations and return the job's result."""
         for number, feed in enumerate(self._feeds()):
             feeds = self._fitted(feed)
+            if number == 0 and isinstance(self.reference, SavedSide):
+                read_dump(self.context, self.suspect, self.reference, feeds[0])
             if number == 0 and wanted(self.spec.compare, self.suspect, self.reference):
                 self._look_at_executed(feeds[0], "")
             with explained(self.suspect.hint):
@@ -127,14 +129,6 @@ class LocateRun(ExitStack):
                 self._look_at_executed(feeds[0], "no node is at fault by itself, yet the outputs differ: ")
                 self._iteration(number, feeds)
         return self._result()
-
-    def _tell_dump(self) -> None:
-        """Say how the reference was read, where it is a dump of another program."""
-        if isinstance(self.reference, SavedSide):
-            for note in self.reference.notes:
-                self.context.log(f"{shown(self.reference.name, 80)}: {note}")
-            if count := self.reference.refuse_pieces("in pieces of ranks, which locating does not join"):
-                self.context.warn(f"{count} tensors are in pieces of ranks: they are not looked at; `run` joins them")
 
     def _feeds(self) -> Iterator[Feed]:
         spec = self.setup.plan_feeds(self.context, self.suspect)

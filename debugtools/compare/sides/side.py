@@ -234,11 +234,6 @@ class SavedSide(Side):
         """Say what shape the counterpart of a tensor has, which pieces are joined to."""
         self._runner.dump.shapes[self.own(name)] = tuple(shape)
 
-    def refuse_pieces(self, why: str) -> int:
-        """Do without what is in pieces; how many tensors that are."""
-        self.refused |= dict.fromkeys(self.pieces, why)
-        return len(self.pieces)
-
     def tensors(self, iteration: int) -> Iterator[tuple[str, Array]]:
         """All of an iteration, by the comparison's names, each read when it is asked for and not kept.
 

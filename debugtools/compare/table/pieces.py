@@ -1,6 +1,6 @@
 """Dumps as sides: how they were read is said, and what ranks have pieces of is joined to the counterpart's shape."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.dumps.ranks import NotJoined
@@ -73,13 +73,17 @@ def _refuse(
 def tell_joined(shared: RowContext) -> None:
     """Say how pieces were joined, each way once."""
     for side in shared.sides:
-        if isinstance(side, SavedSide) and side.joined:
-            ways: dict[str, list[str]] = {}
-            for name, way in side.joined.items():
-                ways.setdefault(way, []).append(name)
-            for way, names in ways.items():
-                told = ", ".join(shown(name, 80) for name in names[:_NAMED]) + ", …" * (len(names) > _NAMED)
-                text = f"{shown(side.name, 80)}: {len(names)} tensors in pieces are {way}: {told}"
-                if text not in shared.said:
-                    shared.said.add(text)
-                    shared.context.log(text)
+        for text in joined_lines(side) if isinstance(side, SavedSide) else ():
+            if text not in shared.said:
+                shared.said.add(text)
+                shared.context.log(text)
+
+
+def joined_lines(side: SavedSide) -> Iterator[str]:
+    """How the pieces that were read were joined, a line for each way."""
+    ways: dict[str, list[str]] = {}
+    for name, way in side.joined.items():
+        ways.setdefault(way, []).append(name)
+    for way, names in ways.items():
+        told = ", ".join(shown(name, 80) for name in names[:_NAMED]) + ", …" * (len(names) > _NAMED)
+        yield f"{shown(side.name, 80)}: {len(names)} tensors in pieces are {way}: {told}"
