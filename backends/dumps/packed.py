@@ -42,8 +42,11 @@ class Zipped:
 
     def head(self, info: zipfile.ZipInfo, count: int) -> bytes:
         """The first bytes of an entry. BadFile if it is damaged."""
-        with self._damage(info), self._stream(info) as stream:
-            return stream.read(count)
+        with self._damage(info):
+            if info.compress_type == zipfile.ZIP_STORED:
+                return self._stored(info).read(0, count)
+            with self._stream(info) as stream:
+                return stream.read(count)
 
     def opened(self, info: zipfile.ZipInfo) -> FileRange:
         """The bytes of an entry: a part of the archive, or the unpacked file. BadFile if it is damaged."""

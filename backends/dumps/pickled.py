@@ -33,13 +33,18 @@ _MOST_DIMS = 64
 
 
 class Strided(Struct, frozen=True):
-    """A tensor as a view of a storage. key: of the storage; offset and strides: in elements of `dtype`."""
+    """A tensor as a view of a storage. key: of the storage; offset and strides: in elements of `dtype`.
+
+    conj, neg: its values are the conjugates, or the negatives, of those stored.
+    """
 
     key: str
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
+    conj: bool = False
+    neg: bool = False
 
     @property
     def size(self) -> int:
@@ -194,7 +199,7 @@ def _tensor(arguments: tuple[Any, ...]) -> Strided:
         raise ValueError("a tensor without a storage")
     if storage.dtype is None:
         raise ValueError("a tensor without a data type")
-    return _strided(storage, storage.dtype, offset, shape, strides)
+    return _strided(storage, storage.dtype, offset, shape, strides, arguments[6:])
 
 
 def _typed_tensor(arguments: tuple[Any, ...]) -> Strided:
@@ -204,15 +209,21 @@ def _typed_tensor(arguments: tuple[Any, ...]) -> Strided:
     name = _TYPES.get(kind.name.removeprefix("torch "))
     if name is None:
         raise _Refused(f"it holds a tensor of {kind.name.replace(' ', '.')}")
-    return _strided(storage, name, offset, shape, strides)
+    return _strided(storage, name, offset, shape, strides, arguments[7:])
 
 
-def _strided(storage: _Storage, dtype: str, offset: Any, shape: Any, strides: Any) -> Strided:
+def _strided(
+    storage: _Storage, dtype: str, offset: Any, shape: Any, strides: Any, metadata: tuple[Any, ...]
+) -> Strided:
+    """metadata: what may follow, one dict of the bits `conj` and `neg`."""
     if not isinstance(shape, tuple) or not isinstance(strides, tuple) or len(shape) != len(strides):
         raise ValueError("a tensor without a shape or strides")
     if len(shape) > _MOST_DIMS or not all(map(_is_count, (offset, *shape, *strides))):
         raise ValueError("a tensor whose shape, strides or offset are no sizes")
-    tensor = Strided(storage.key, dtype, shape, strides, offset)
+    bits = metadata[0] if metadata and metadata[0] is not None else {}
+    if len(metadata) > 1 or not isinstance(bits, dict) or not bits.keys() <= {"conj", "neg"}:
+        raise _Refused("it holds a tensor with metadata that is not known")
+    tensor = Strided(storage.key, dtype, shape, strides, offset, bits.get("conj") is True, bits.get("neg") is True)
     if tensor.end > storage.count:
         raise ValueError("a tensor that lies outside of its storage")
     return tensor

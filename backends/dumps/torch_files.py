@@ -111,7 +111,9 @@ class _Archive:
         elif (source.start + start) % dtype.alignment:
             raw = raw.copy()
         steps = tuple(step * dtype.itemsize for step in tensor.strides)
-        return np.lib.stride_tricks.as_strided(raw.view(dtype), tensor.shape, steps, writeable=False)
+        array = np.lib.stride_tricks.as_strided(raw.view(dtype), tensor.shape, steps, writeable=False)
+        array = np.conj(array) if tensor.conj else array
+        return np.negative(array) if tensor.neg else array
 
 
 def _swapped(raw: Array, dtype: np.dtype[Any]) -> Array:

@@ -21,11 +21,15 @@ def numbers(values: Sequence[int]) -> bytes:
     return b"(" + b"".join(map(number, values)) + b"t"
 
 
-def tensor(key: str, kind: str, shape: Sequence[int], strides: Sequence[int], count: int, offset: int = 0) -> bytes:
-    """A view of storage `key` of `count` elements of torch's storage class `kind`."""
+def tensor(
+    key: str, kind: str, shape: Sequence[int], strides: Sequence[int], count: int, offset: int = 0, more: bytes = b""
+) -> bytes:
+    """A view of storage `key` of `count` elements of torch's storage class `kind`. more: arguments that follow."""
     storage = b"(" + text("storage") + f"ctorch\n{kind}\n".encode() + text(key) + text("cpu") + number(count) + b"tQ"
     view = number(offset) + numbers(shape) + numbers(strides)
-    return b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + view + b"\x89ccollections\nOrderedDict\n)RtR"
+    return (
+        b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + view + b"\x89ccollections\nOrderedDict\n)R" + more + b"tR"
+    )
 
 
 def a_dict(items: Sequence[tuple[bytes, bytes]]) -> bytes:

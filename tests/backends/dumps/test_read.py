@@ -3,6 +3,7 @@
 import io
 import json
 import mmap
+import sys
 import tarfile
 import zipfile
 from collections.abc import Mapping
@@ -110,6 +111,9 @@ def test_a_rule_may_be_in_a_file(tmp_path: Path) -> None:
     assert rule == DumpRule(
         pattern="{name}.npy", replace=[("__", "/")], layouts={"a/*": "1,0"}, types={"b": "bfloat16"}
     )
+    if sys.version_info >= (3, 11):
+        (tmp_path / "r.toml").write_text('pattern = "{name}.npy"\n[replace]\n"__" = "/"\n')
+        assert parse_rule([str(tmp_path / "r.toml")]) == DumpRule(pattern="{name}.npy", replace=[("__", "/")])
     for wrong in ('{"pattern": 1}', '{"patterns": ""}', "[]", '{"layouts": {"a": "z"}}', '{"types": {"a": "f"}}', "{"):
         (tmp_path / "r.json").write_text(wrong)
         with pytest.raises((BadFile, UsageError)):

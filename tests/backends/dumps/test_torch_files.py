@@ -69,6 +69,16 @@ def test_big_endian_storages_are_turned(kind: str, dtype: str, tmp_path: Path) -
     assert read(tmp_path, made)["x"].tolist() == values.tolist()
 
 
+def test_conjugates_and_negatives_are_made(tmp_path: Path) -> None:
+    stored = np.array([1 + 2j, 3], np.complex64)
+    bits = a_dict([(text("conj"), b"\x88"), (text("neg"), b"\x88")])
+    made = torch_file(tensor("0", "ComplexFloatStorage", [2], [1], 2, more=bits), {"0": stored.tobytes()})
+    assert read(tmp_path, made)["x"].tolist() == [-1 + 2j, -3]
+    other = a_dict([(text("quantized"), b"\x88")])
+    with pytest.raises(BadFile, match="metadata that is not known"):
+        read(tmp_path, torch_file(tensor("0", "FloatStorage", [2], [1], 2, more=other), {"0": bytes(8)}))
+
+
 def test_a_pickle_that_would_run_a_command_runs_nothing(tmp_path: Path) -> None:
     class Command:
         def __reduce__(self) -> tuple[object, tuple[str]]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.cli import layerwise
 from support.comparing import ORT, Compared, run_compare
+from support.locating import run_locate
 from support.models import from_text, save
 
 from layerwise._tool.backends.arrays import Array
@@ -17,6 +18,7 @@ from layerwise._tool.debugtools.compare.sides.making import make_sides
 from layerwise._tool.debugtools.compare.sides.models import make_model
 from layerwise._tool.debugtools.compare.sides.side import SavedSide
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
 
 ALL = MarkSpec(everything=True)
 GRAPH = """m (float[4, 6] x) => (float[4, 6] y) <float[4, 6] "/a/relu.0", float[4, 6] "/a/sin"> {
@@ -78,7 +80,7 @@ def test_names_of_files_are_those_of_the_model_in_another_writing(
     path = dump(tmp_path / "d", dict(zip(names, wrong.values(), strict=True)))
     done = compared(folder, path, *words)
     assert verdicts(done) == {"/a/relu.0": True, "/a/sin": False, "y": True}
-    assert any("1 iteration, 3 files read as" in text for text in done.texts("log"))
+    assert any("1 iteration, 3 files read as" in str(event.get("text")) for event in done.events)
     assert {row["mode"] for row in done.table()} == {"saved"}
 
 
@@ -113,6 +115,20 @@ def test_pieces_of_ranks_are_joined_or_not_compared(folder: Path, truth: dict[st
     done = compared(folder, dump(tmp_path / "f", near), marks=MarkSpec())
     assert done.table() == [] and done.result["passed"] is False
     assert "nearly equal" in done.result["nothing_compared"][0]
+
+
+def test_the_node_at_fault_is_located_in_pieces_of_ranks(folder: Path, truth: dict[str, Array], tmp_path: Path) -> None:
+    relu, sin, y = truth.values()
+    files = {"_a_relu_0.rank0": relu[:2], "_a_relu_0.rank1": relu[2:], "y.rank0": y, "y.rank1": y * np.float32(1.001)}
+    files |= {"_a_sin.rank0": sin / 4, "_a_sin.rank1": sin * 3 / 4 + np.float32(0.01)}
+    side = RunnerSpec(kind="saved", results=dump(tmp_path / "d", files))
+    feeds = FeedSpec(files=[str(folder / "in.npz")])
+    compare = CompareSpec(model=str(folder / "model.onnx"), runners=[ORT, side], feeds=feeds)
+    done = run_locate(LocateSpec(compare=compare))
+    assert [suspect["op"] for suspect in done.suspects] == ["Sin"]
+    assert any(
+        "y of d is not looked at: its pieces are nearly equal" in str(event.get("text")) for event in done.events
+    )
 
 
 def test_a_layout_is_turned_and_an_iterator_reads_one_by_one(
