@@ -15,14 +15,13 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
+from layerwise._tool.backends.dumps.kinds import TENSORS
 from layerwise._tool.backends.dumps.packed import BROKEN, Zipped, unpacked
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.regular import kind_of
 from layerwise._tool.backends.formats.ranges import FileRange
 from layerwise._tool.backends.text import shown
 
-TENSORS = (".npy", ".npz", ".safetensors", ".pt", ".pth")
-ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 MOST = 1 << 18  # files of one dump
 _DEPTH = 32  # folders within folders
 _ASIDE = ("__MACOSX",)
@@ -58,11 +57,6 @@ class Contents(Struct):
 
     members: list[Member]
     others: list[str]
-
-
-def is_dump(path: Path) -> bool:
-    """Whether a path is a folder, an archive or a file of tensors by its name."""
-    return path.is_dir() or path.name.lower().endswith((*ARCHIVES, *TENSORS))
 
 
 def contents(path: Path) -> Contents:

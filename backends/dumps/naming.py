@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerwise._tool.backends.dumps.members import TENSORS
+from layerwise._tool.backends.dumps.kinds import TENSORS
 from layerwise._tool.backends.dumps.rule import pattern_of
 
 _ITERATION = re.compile(r"(?:(?:iter|iteration|step|it|run|sample|batch|feed|pass)[-_.]?)?([0-9]{1,9})", re.IGNORECASE)

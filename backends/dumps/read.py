@@ -1,14 +1,12 @@
 """A dump of another program as results: one runner, its iterations, tensors that are read on access."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from msgspec import Struct, field
-
 from layerwise._tool.backends.dumps.files import Tensors, tensors
+from layerwise._tool.backends.dumps.kinds import ARCHIVES
 from layerwise._tool.backends.dumps.layouts import laid_out
-from layerwise._tool.backends.dumps.members import ARCHIVES, Member, contents, is_dump
+from layerwise._tool.backends.dumps.members import Member, contents
 from layerwise._tool.backends.dumps.naming import (
     Place,
     by_folder,
@@ -17,58 +15,14 @@ from layerwise._tool.backends.dumps.naming import (
     shared_folder,
     stem_of,
 )
-from layerwise._tool.backends.dumps.ranks import Pieces, Shape
-from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
-from layerwise._tool.backends.formats.dumps import FEEDS_FORMAT, RESULTS_FORMAT, DumpReader
+from layerwise._tool.backends.dumps.opening import Dump
+from layerwise._tool.backends.dumps.ranks import Pieces
+from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.results.inference import IterationResult, RunResults, Stored, StoredOutputs
-from layerwise._tool.backends.results.io import load_any, load_results
 from layerwise._tool.backends.specs import DumpRule
 from layerwise._tool.backends.text import shown
 
 _NAMED = 3
-
-
-class Dump(Struct):
-    """results: one runner. notes: how it was read, and what was not. shapes: of counterparts, by name, to be filled in
-    before tensors in pieces are read. joined: how those were put together. foreign: it is another program's.
-    """
-
-    results: RunResults
-    notes: list[str] = field(default_factory=list)
-    shapes: dict[str, Shape] = field(default_factory=dict)
-    joined: dict[str, str] = field(default_factory=dict)
-    pieces: frozenset[str] = frozenset()
-    foreign: bool = False
-
-
-def open_results(path: str | os.PathLike[str], rule: DumpRule | None = None) -> Dump:
-    """Saved outputs, or a dump of another program. BadFile says what is wrong with which file; UsageError if the rule
-    does not fit. No array is read yet.
-    """
-    place = Path(path)
-    if not another_programs(place):
-        if rule is not None:
-            raise UsageError(f"{shown(str(path))} holds saved outputs, which need no --dump-rule")
-        return Dump(load_results(place))
-    return read_dump(place, rule or DumpRule())
-
-
-def another_programs(path: Path) -> bool:
-    """Whether a path is a dump of another program, and not our outputs, inputs or Polygraphy's."""
-    if not path.is_dir():
-        if path.suffix == ".safetensors":
-            return DumpReader(path).metadata.get("format") not in (RESULTS_FORMAT, FEEDS_FORMAT)
-        return is_dump(path)
-    ours = sorted(path.glob("*.json"))
-    if not ours or not any(is_dump(child) for child in path.iterdir()):
-        return not ours
-    try:
-        first = load_any(ours[0])
-    except LayerwiseError:
-        return True
-    feeds = first if isinstance(first, list) else []
-    inputs = any(feeds) and all(isinstance(value, Stored) for feed in feeds for value in feed.values())
-    return not inputs and not isinstance(first, RunResults)
 
 
 def read_dump(path: Path, rule: DumpRule, *, join: bool = True) -> Dump:

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from layerwise._tool.backends.dumps.read import another_programs, read_dump
+from layerwise._tool.backends.dumps.opening import another_programs
+from layerwise._tool.backends.dumps.read import read_dump
 from layerwise._tool.backends.dumps.rule import parse_rule
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.feeds.sources import save_feeds

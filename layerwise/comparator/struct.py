@@ -7,8 +7,8 @@ from typing import Any, Union
 
 import numpy as np
 
-from layerwise._tool.backends.dumps.members import is_dump
-from layerwise._tool.backends.dumps.read import open_results
+from layerwise._tool.backends.dumps.kinds import is_dump
+from layerwise._tool.backends.dumps.opening import open_results
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.results import inference as floor
 from layerwise._tool.backends.text import shown

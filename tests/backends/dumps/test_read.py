@@ -17,8 +17,9 @@ import safetensors.numpy
 from support.torch_pickles import a_dict, tensor, text, torch_file
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.dumps.opening import Dump, open_results
 from layerwise._tool.backends.dumps.ranks import NotJoined
-from layerwise._tool.backends.dumps.read import Dump, open_results, read_dump
+from layerwise._tool.backends.dumps.read import read_dump
 from layerwise._tool.backends.dumps.rule import parse_rule, rule_words
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.results.inference import StoredOutputs

@@ -84,6 +84,12 @@ def test_names_of_files_are_those_of_the_model_in_another_writing(
     assert {row["mode"] for row in done.table()} == {"saved"}
 
 
+def test_a_dump_gives_the_inputs_too(folder: Path, truth: dict[str, Array], tmp_path: Path) -> None:
+    with np.load(folder / "in.npz") as found:
+        path = dump(tmp_path / "d", {"x": found["x"], "_a_sin": truth["/a/sin"], "y": truth["y"]})
+    assert verdicts(compared(folder, path, feeds=FeedSpec(files=[path]))) == {"/a/sin": True, "y": True}
+
+
 def test_two_dumps_are_compared_without_a_model(folder: Path, truth: dict[str, Array], tmp_path: Path) -> None:
     first, second = (tmp_path / name for name in ("a.npz", "b"))
     np.savez(first, **truth)

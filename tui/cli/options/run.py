@@ -102,7 +102,7 @@ DATA = Group(
            script="DataLoader.data_loader_backend_module"),
     many("--load-inputs", "--load-input-data", field="feeds.files", metavar="PATH", script=WRITTEN,
          form=InForm("files", "feeds", hint=".json .safetensors .npz", when="source=files"),
-         help="saved inputs: JSON, safetensors, npz, or a folder of JSON files"),
+         help="saved inputs: JSON, safetensors, npz, a folder of JSON files, or a dump of another program"),
     Joint(
         "feeds.script",
         Option("--data-loader-script", metavar="FILE[:FUNCTION]",
