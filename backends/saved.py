@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 from numpy.typing import NDArray
 
-from layerwise._tool.backends.dumps.opening import Dump, another_programs, open_results
+from layerwise._tool.backends.dumps.dump import Dump
+from layerwise._tool.backends.dumps.opening import another_programs, open_results
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
 from layerwise._tool.backends.runner import Loadable, RunnerBase, check_names

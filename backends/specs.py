@@ -105,9 +105,9 @@ class FeedSpec(Spec, frozen=True):
     """Where the feed dicts come from.
 
     files (JSON, safetensors, npz, a folder of per-iteration JSON, or a dump of another program) take precedence over
-    script, script over synthetic data. val_range: input name ("" for all others) -> (low, high). shapes: input name -> one
-    shape per iteration in turn (dimensions as integers). iterations: None is 1 for synthetic data, otherwise all that
-    the source has. script: path of a Python file; function: the name in it. made: how synthetic data are made, as
+    script, script over synthetic data. val_range: input name ("" for all others) -> (low, high). shapes: input name ->
+    one shape per iteration in turn (dimensions as integers). iterations: None is 1 for synthetic data, otherwise all
+    that the source has. script: path of a Python file; function: the name in it. made: how synthetic data are made, as
     Polygraphy does or by what the graph does with its inputs; plan: that, once the graph was read.
     """
 

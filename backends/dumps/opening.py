@@ -3,29 +3,14 @@
 import os
 from pathlib import Path
 
-from msgspec import Struct, field
-
+from layerwise._tool.backends.dumps.dump import Dump
 from layerwise._tool.backends.dumps.kinds import is_dump
-from layerwise._tool.backends.dumps.ranks import Shape
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.formats.dumps import FEEDS_FORMAT, RESULTS_FORMAT, DumpReader
 from layerwise._tool.backends.results.inference import RunResults, Stored
 from layerwise._tool.backends.results.io import load_any, load_results
 from layerwise._tool.backends.specs import DumpRule
 from layerwise._tool.backends.text import shown
-
-
-class Dump(Struct):
-    """results: one runner. notes: how it was read, and what was not. shapes: of counterparts, by name, to be filled in
-    before tensors in pieces are read. joined: how those were put together. foreign: it is another program's.
-    """
-
-    results: RunResults
-    notes: list[str] = field(default_factory=list)
-    shapes: dict[str, Shape] = field(default_factory=dict)
-    joined: dict[str, str] = field(default_factory=dict)
-    pieces: frozenset[str] = frozenset()
-    foreign: bool = False
 
 
 def open_results(path: str | os.PathLike[str], rule: DumpRule | None = None) -> Dump:

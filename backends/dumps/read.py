@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from layerwise._tool.backends.dumps.dump import Dump
 from layerwise._tool.backends.dumps.files import Tensors, tensors
 from layerwise._tool.backends.dumps.kinds import ARCHIVES
 from layerwise._tool.backends.dumps.layouts import laid_out
@@ -15,7 +16,6 @@ from layerwise._tool.backends.dumps.naming import (
     shared_folder,
     stem_of,
 )
-from layerwise._tool.backends.dumps.opening import Dump
 from layerwise._tool.backends.dumps.ranks import Pieces
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.results.inference import IterationResult, RunResults, Stored, StoredOutputs

@@ -17,7 +17,8 @@ import safetensors.numpy
 from support.torch_pickles import a_dict, tensor, text, torch_file
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.dumps.opening import Dump, open_results
+from layerwise._tool.backends.dumps.dump import Dump
+from layerwise._tool.backends.dumps.opening import open_results
 from layerwise._tool.backends.dumps.ranks import NotJoined
 from layerwise._tool.backends.dumps.read import read_dump
 from layerwise._tool.backends.dumps.rule import parse_rule, rule_words
