@@ -236,16 +236,15 @@ def _parameter(arguments: tuple[Any, ...]) -> Any:
 
 
 def _ordered(arguments: tuple[Any, ...]) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
-    if arguments:
-        machine = _Machine()
-        machine.stack.append(found)
-        machine.fill([part for pair in arguments[0] for part in pair])
-    return found
+    if arguments:  # Python sets the items one by one
+        raise _Refused("it makes an OrderedDict of something")
+    return {}
 
 
 def _size(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(item for item in arguments[0] if type(item) is int) if arguments else ()
+    if len(arguments) != 1 or not isinstance(arguments[0], tuple) or len(arguments[0]) > _MOST_DIMS:
+        raise ValueError("a size that is none")
+    return arguments[0]
 
 
 _CALLS: dict[str, Callable[[tuple[Any, ...]], Any]] = {

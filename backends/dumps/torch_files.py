@@ -25,7 +25,7 @@ from layerwise._tool.backends.text import shown
 
 _LEGACY = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # the pickled number that such a file begins with
 _AGAIN = "save it again with torch 1.6 or newer, or as safetensors"
-_MOST_PICKLED = 64 << 20  # bytes
+_MOST_PICKLED = 16 << 20  # bytes
 _MOST_VALUES = 1 << 20  # of what is nested in lists and dicts
 _DEPTH = 64
 

@@ -112,6 +112,8 @@ ONE = {"0": FLOATS.tobytes()}
     (tensor("0", "FloatStorage", [1 << 50], [0], 6), "LAYERWISE_MEMORY"),
     (tensor("../../0", "FloatStorage", [1], [1], 6), "is not there"),
     (tensor("0", "QInt8Storage", [1], [1], 6), "QInt8Storage"),
+    (b"](" + b"N" * 9 + b"eq\x00ccollections\nOrderedDict\n(h\x00tR", "makes an OrderedDict of"),
+    (b"ctorch\nSize\n((" + b"K\x01" * 65 + b"ttR", "damaged: a size that is none"),
     (b"]q\x00h\x00a", "hold each other"),
     (b"](" + b"h\x05" + b"e", "damaged"),
     (b"\x8c\x7fa", "damaged"),
