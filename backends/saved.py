@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 from numpy.typing import NDArray
 
+from layerwise._tool.backends.dumps.dump import Dump
+from layerwise._tool.backends.dumps.opening import another_programs, open_results
 from layerwise._tool.backends.errors import BadFile, UsageError
-from layerwise._tool.backends.results.inference import IterationResult
-from layerwise._tool.backends.results.io import load_results
+from layerwise._tool.backends.results.inference import IterationResult, RunResults
 from layerwise._tool.backends.runner import Loadable, RunnerBase, check_names
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo
@@ -22,8 +23,12 @@ class SavedRunner(RunnerBase):
     Arrays are read from the file on access.
     """
 
-    def __init__(self, spec: RunnerSpec, iterations: Sequence[IterationResult], name: str) -> None:
+    def __init__(
+        self, spec: RunnerSpec, iterations: Sequence[IterationResult], name: str, dump: Dump | None = None
+    ) -> None:
+        """dump: what the iterations are of; by default of nothing but themselves."""
         self.spec = spec
+        self.dump = dump or Dump(RunResults([(name, list(iterations))]))
         self.name = name
         self.inputs: list[TensorInfo] = []
         self.iterations = list(iterations)
@@ -52,14 +57,15 @@ class SavedRunner(RunnerBase):
 
 
 def open_saved(spec: RunnerSpec, model: Loadable | None = None, *, name: str = "") -> SavedRunner:
-    """Open the saved outputs that `spec.results` names (a file or a folder); no model is necessary.
+    """Open the saved outputs that `spec.results` names (a file, a folder, an archive); no model is necessary.
 
     The default name is that of the saved runner. UsageError if there is no runner
     `spec.results_index`; BadFile if it is not a results file, or has no iteration of it.
     """
     if not spec.results:
         raise UsageError("a saved side needs the path of its results (--load-outputs)")
-    results = load_results(spec.results)
+    dump = open_results(spec.results, spec.dump)
+    results = dump.results
     names = results.keys()
     if not 0 <= spec.results_index < len(results):
         there = ", ".join(shown(key, 80) for key in names) or "none"
@@ -67,14 +73,16 @@ def open_saved(spec: RunnerSpec, model: Loadable | None = None, *, name: str = "
     iterations = results[spec.results_index]
     if not iterations:
         raise BadFile(Path(spec.results), "holds no iteration of this runner")
-    return SavedRunner(spec, iterations, name or spec.name or names[spec.results_index])
+    return SavedRunner(spec, iterations, name or spec.name or names[spec.results_index], dump)
 
 
 def every_saved(spec: RunnerSpec) -> list[RunnerSpec]:
     """Return one spec per runner in the file if `results_index` is -1; any other spec unchanged."""
     if spec.kind != "saved" or spec.results_index != -1 or not spec.results:
         return [spec]
-    count = len(load_results(spec.results))
+    if another_programs(Path(spec.results)):
+        return [msgspec.structs.replace(spec, results_index=0)]
+    count = len(open_results(spec.results, spec.dump).results)
     if not count:
         raise BadFile(Path(spec.results), "holds no runner")
     return [msgspec.structs.replace(spec, results_index=index) for index in range(count)]

@@ -28,6 +28,20 @@ RunnerKind = Literal["onnxrt", "reference", "saved", "pluginref", "trt", "extens
 OptimizationLevel = Literal["disable", "basic", "extended", "layout", "all"]
 
 
+class DumpRule(Spec, frozen=True):
+    """How the files of another program's dump are read, as far as it is said.
+
+    pattern: of paths, with {name}, {iteration} and {rank}, `*` for what does not matter. replace: pairs of texts; the
+    first becomes the second in a tensor's name. layouts: glob of names -> steps `0,2,3,1` (a permutation) or `1x64x-1`
+    (a shape), with spaces between. types: glob of names -> the type that raw elements are of.
+    """
+
+    pattern: str = ""
+    replace: list[tuple[str, str]] = []
+    layouts: dict[str, str] = {}
+    types: dict[str, str] = {}
+
+
 class RunnerSpec(Spec, frozen=True):
     """One configured backend.
 
@@ -41,6 +55,7 @@ class RunnerSpec(Spec, frozen=True):
     provider_options: provider -> its options, as onnxruntime takes them.
     tf32: CUDA only; None leaves onnxruntime's default (on).
     results / results_index: saved outputs, and which runner of that file; -1 is every runner, one side each.
+    dump: how they are read, where they are another program's.
     options: kind-specific options (TensorRT's build options).
     """
 
@@ -57,6 +72,7 @@ class RunnerSpec(Spec, frozen=True):
     custom_ops: list[str] = []
     results: str | None = None
     results_index: int = 0
+    dump: DumpRule | None = None
     options: dict[str, Any] = {}
 
 
@@ -88,11 +104,11 @@ class InputPlan(Spec, frozen=True):
 class FeedSpec(Spec, frozen=True):
     """Where the feed dicts come from.
 
-    files (JSON, safetensors, npz, or a folder of per-iteration JSON) take precedence over script, script over synthetic
-    data. val_range: input name ("" for all others) -> (low, high). shapes: input name -> one shape per iteration in
-    turn (dimensions as integers). iterations: None is 1 for synthetic data, otherwise all that the source has. script:
-    path of a Python file; function: the name in it. made: how synthetic data are made, as Polygraphy does or by what
-    the graph does with its inputs; plan: that, once the graph was read.
+    files (JSON, safetensors, npz, a folder of per-iteration JSON, or a dump of another program) take precedence over
+    script, script over synthetic data. val_range: input name ("" for all others) -> (low, high). shapes: input name ->
+    one shape per iteration in turn (dimensions as integers). iterations: None is 1 for synthetic data, otherwise all
+    that the source has. script: path of a Python file; function: the name in it. made: how synthetic data are made, as
+    Polygraphy does or by what the graph does with its inputs; plan: that, once the graph was read.
     """
 
     seed: int = 1

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.dumps.opening import another_programs
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.fit import fit_feed
 from layerwise._tool.backends.feeds.planned import Planned
@@ -19,16 +20,17 @@ from layerwise._tool.backends.filesystem.folders import whole_folder
 from layerwise._tool.backends.formats.dumps import FEEDS_FORMAT, DumpWriter
 from layerwise._tool.backends.formats.json_arrays import as_array
 from layerwise._tool.backends.formats.json_format import save, write_value
-from layerwise._tool.backends.results.inference import RunResults, Stored, describe
+from layerwise._tool.backends.results.inference import RunResults, Stored, StoredOutputs, describe
 from layerwise._tool.backends.results.io import iteration_files, load_any
 from layerwise._tool.backends.results.writer import check_target
 from layerwise._tool.backends.scripts import load_function, script_errors
-from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.specs import DumpRule, FeedSpec
 from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.backends.text import shown
 
 Warn = Callable[[str], None]
 Feed = dict[str, Array]
+_ONE = (".npz", ".safetensors")  # one iteration, whatever its names look like
 
 
 class FeedsWriter(WholeOrNothing):
@@ -154,11 +156,16 @@ def _file_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn, simila
 
 
 def _sources(path: Path) -> list[Path]:
-    """Return a folder's per-iteration files, read one at a time; otherwise the path itself."""
-    return iteration_files(path) if path.is_dir() else [path]
+    """Return a folder's per-iteration files, read one at a time; otherwise, and of dumps, the path itself."""
+    return iteration_files(path) if path.is_dir() and not another_programs(path) else [path]
 
 
 def _loaded(path: Path) -> list[Mapping[str, Any]]:
+    if path.suffix not in _ONE and another_programs(path):
+        from layerwise._tool.backends.dumps.read import read_dump
+
+        iterations = read_dump(path, DumpRule(), join=False).results[0]
+        return [iteration.outputs.stored for iteration in iterations if isinstance(iteration.outputs, StoredOutputs)]
     loaded = load_any(path)
     if isinstance(loaded, RunResults):
         raise BadFile(path, "holds saved outputs, not inputs: make inputs of them with `data merge`")

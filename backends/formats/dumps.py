@@ -28,11 +28,11 @@ from layerwise._tool.backends.filesystem.files import (
     WholeOrNothing,
     atomic_writer,
     destination,
-    open_regular,
     publish,
 )
 from layerwise._tool.backends.filesystem.unnamed_files import scratch_file, unnamed_file
 from layerwise._tool.backends.formats.json_text import check_values
+from layerwise._tool.backends.formats.ranges import FileRange
 from layerwise._tool.backends.sizes import binary_size
 from layerwise._tool.backends.tensors import dtype_name, to_numpy
 from layerwise._tool.backends.text import shown
@@ -132,11 +132,15 @@ class _Entry(NamedTuple):
 class DumpReader:
     """Reads tensors of a dump, each memory-mapped on request. Works for any .safetensors file."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Read the header. BadFile if it is not a complete safetensors file."""
+    def __init__(self, path: str | os.PathLike[str], source: FileRange | None = None) -> None:
+        """Read the header. BadFile if it is not a complete safetensors file.
+
+        source: where it is, if not in a file of its own; `path` names it in messages.
+        """
         self.path = Path(path)
         self.metadata: dict[str, str] = {}
         try:
+            self._source = source or FileRange.whole(self.path)
             self._entries = self._read()
         except OSError as error:
             raise BadFile(path, error.strerror or str(error)) from error
@@ -173,16 +177,15 @@ class DumpReader:
         dtype = to_numpy(entry.dtype)
         if entry.nbytes == 0:
             return np.empty(entry.shape, dtype)
-        raw = np.memmap(self.path, np.uint8, "r", entry.start, entry.nbytes)
-        if entry.start % dtype.alignment:
+        raw = self._source.mapped(entry.start, entry.nbytes)
+        if (self._source.start + entry.start) % dtype.alignment:
             raw = raw.copy()
-        return np.asarray(raw).view(dtype).reshape(entry.shape)
+        return raw.view(dtype).reshape(entry.shape)
 
     def _strings(self, entry: _Entry) -> Array:
         if entry.nbytes > MOST:
             raise ValueError(f"more than {binary_size(MOST)} of text")
-        with os.fdopen(open_regular(self.path), "rb", buffering=0) as stream:
-            items = json.loads(os.pread(stream.fileno(), entry.nbytes, entry.start))
+        items = json.loads(self._source.read(entry.start, entry.nbytes))
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
             raise ValueError("not a list of text")
         array = np.empty(len(items), object)
@@ -190,15 +193,14 @@ class DumpReader:
         return array.reshape(entry.shape)
 
     def _read(self) -> dict[str, _Entry]:
-        with os.fdopen(open_regular(self.path), "rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
-            head = stream.read(8)
-            length = struct.unpack("<Q", head)[0] if len(head) == 8 else MAX_HEADER + 1
-            if length > min(MAX_HEADER, size - 8):
-                raise ValueError("its header's length is beyond its end")
-            text = stream.read(length)
+        size = self._source.size
+        head = self._source.read(0, 8)
+        length = struct.unpack("<Q", head)[0] if len(head) == 8 else MAX_HEADER + 1
+        if length > min(MAX_HEADER, size - 8):
+            raise ValueError("its header's length is beyond its end")
+        text = self._source.read(8, length)
         check_values(self.path, text)
-        header = json.loads(text)
+        header = json.loads(text, object_pairs_hook=_once)
         metadata = header.pop("__metadata__", None) or {}
         if not all(isinstance(text, str) for text in metadata.values()):
             raise ValueError("its metadata is not text")
@@ -207,6 +209,15 @@ class DumpReader:
         room = size - 8 - length
         entries = {name: _entry(name, fields, extra.get(name), room) for name, fields in header.items()}
         return {name: entry._replace(start=entry.start + 8 + length) for name, entry in entries.items()}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        seen: set[str] = set()
+        name = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValueError(f"{name[:80]!r} is there twice")
+    return fields
 
 
 def _entry(name: str, fields: Mapping[str, Any], extra: Mapping[str, Any] | None, room: int) -> _Entry:

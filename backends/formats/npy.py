@@ -2,7 +2,7 @@
 
 Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Types that NumPy cannot name (bfloat16,
 FP8, 4-bit integers) are stored as raw bytes ("<V2", "|V1"), one item per element, as in Polygraphy; the true type is
-stored outside the .npy.
+stored outside the .npy. NumPy writes ml_dtypes' float8_e5m2 as "<f1", which it cannot read itself.
 """
 
 import ast
@@ -30,17 +30,22 @@ MAGIC = b"\x93NUMPY"
 HEAD = 12  # bytes that suffice to know the header's length, in any version
 MAX_HEADER = 10_000  # NumPy's own limit for headers it evaluates safely
 _RAW = {1: "|V1", 2: "<V2"}
+_OWN = {"<f1": "float8_e5m2", "|f1": "float8_e5m2"}
 _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError, MemoryError)
 
 
 class NpyHeader(NamedTuple):
-    """An .npy header: `size` is its own length in bytes, `nbytes` that of the data."""
+    """An .npy header: `size` is its own length in bytes, `nbytes` that of the data.
+
+    kind: the type that it says, if it is not NumPy's.
+    """
 
     dtype: np.dtype[Any]
     fortran: bool
     shape: tuple[int, ...]
     size: int
     nbytes: int
+    kind: str | None = None
 
 
 def header_size(head: bytes) -> int:
@@ -67,7 +72,8 @@ def parse_header(head: bytes) -> NpyHeader:
     try:
         fields = ast.literal_eval(head[begin:size].decode("latin-1"))
         descr, fortran, shape = fields["descr"], fields["fortran_order"], fields["shape"]
-        dtype = np.dtype(descr if isinstance(descr, str) else "O")
+        kind = _OWN.get(descr) if isinstance(descr, str) else None
+        dtype = np.dtype(_RAW[1] if kind else descr if isinstance(descr, str) else "O")
     except (ValueError, TypeError, KeyError, SyntaxError, MemoryError, RecursionError) as error:
         raise ValueError(f"bad .npy header: {(str(error) or type(error).__name__).splitlines()[0][:200]}") from None
     if not isinstance(shape, tuple) or not isinstance(fortran, bool):
@@ -75,7 +81,7 @@ def parse_header(head: bytes) -> NpyHeader:
     _check_dtype(dtype)
     if any(type(dim) is not int or not 0 <= dim < 1 << 48 for dim in shape):
         raise ValueError(f"bad shape {shape!r}"[:200])
-    return NpyHeader(dtype, fortran, shape, size, math.prod(shape) * dtype.itemsize)
+    return NpyHeader(dtype, fortran, shape, size, math.prod(shape) * dtype.itemsize, kind)
 
 
 def _check_dtype(dtype: np.dtype[Any]) -> None:
@@ -133,6 +139,7 @@ def shape_array(flat: Array, header: NpyHeader, name: str | None = None) -> Arra
         array = array.astype(header.dtype.newbyteorder("="))
     if header.dtype.kind == "U":
         return array.astype(object)
+    name = name or header.kind
     if name is None or name == dtype_name(array):
         return array
     return _retyped(array, name)

@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -182,13 +183,22 @@ def _files(key: str, path: Path, data_folder: str | None) -> Iterator[Path]:
             yield from _files(key, Path(script), None)
         return
     if stat.S_ISDIR(mode) and key in _FOLDERS:
-        yield from [child for child in sorted(path.iterdir())[:_MOST_FILES] if child.is_file()]
+        yield from islice(_within(path), _MOST_FILES)
     elif stat.S_ISREG(mode):
         yield path
         if key == "model" or path.suffix == ".onnx":
             yield from _external(path, data_folder)
         elif path.suffix == ".py":
             yield from files_read(path)
+
+
+def _within(folder: Path) -> Iterator[Path]:
+    """The files of a folder, in order, then those of its folders; links to folders are not followed."""
+    folders = [folder]
+    for each in folders:
+        children = sorted(each.iterdir())
+        yield from [child for child in children if child.is_file()]
+        folders += [child for child in children if child.is_dir() and not child.is_symlink()]
 
 
 def _external(path: Path, data_folder: str | None) -> Iterable[Path]:

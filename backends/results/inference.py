@@ -32,6 +32,9 @@ class StoredOutputs(Mapping[str, Array]):
         value = self.stored[name]
         return value.array() if isinstance(value, Stored) else value
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.stored
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.stored)
 

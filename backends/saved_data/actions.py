@@ -6,6 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from layerwise._tool.backends.dumps.opening import another_programs
+from layerwise._tool.backends.dumps.read import read_dump
+from layerwise._tool.backends.dumps.rule import parse_rule
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.results.accuracy import AccuracyResults
@@ -20,9 +23,11 @@ from layerwise._tool.backends.saved_data.described import (
     results_json,
     results_lines,
 )
+from layerwise._tool.backends.specs import DumpRule
 from layerwise._tool.backends.text import shown
 
 Feed = dict[str, object]
+_FEEDS = (".npz", ".safetensors")  # inputs as well as a dump, and shown as inputs
 
 
 class Context(Protocol):
@@ -35,10 +40,11 @@ class Context(Protocol):
 
 
 def action_inspect_data(context: Context) -> dict[str, Any]:
-    """Describe saved inputs, outputs or accuracy results.
+    """Describe saved inputs, outputs or accuracy results, or a dump of another program.
 
-    params: path (file or folder); all, show_values, histogram (booleans); num_items, line_width (integers, -1
-        for no limit); json (boolean: no text, but the tensors' statistics in the result).
+    params: path (file, folder or archive); dump_rule (words, as of --dump-rule); all, show_values, histogram
+        (booleans); num_items, line_width (integers, -1 for no limit); json (boolean: no text, but the tensors'
+        statistics in the result).
     Each line of text is a log event of level "out". Result: {"kind": "outputs" | "inputs" | "accuracy", …} as in
     backends/saved_data/described.py. BadFile for any other file.
     """
@@ -50,7 +56,7 @@ def action_inspect_data(context: Context) -> dict[str, Any]:
         num_items=int(params.get("num_items", 3)),
         line_width=int(params.get("line_width", 75)),
     )
-    data = _inspectable(params["path"])
+    data = _inspectable(context)
     if params.get("json"):
         return _as_json(data, show)
     for line in _as_lines(data, show):
@@ -59,8 +65,15 @@ def action_inspect_data(context: Context) -> dict[str, Any]:
     return {"kind": kinds.get(type(data), "inputs")}
 
 
-def _inspectable(path: str) -> Any:
-    return _loaded(path, (RunResults, AccuracyResults), "nor outputs nor accuracy results")
+def _inspectable(context: Context) -> Any:
+    path, rule = Path(context.params["path"]), parse_rule(context.params.get("dump_rule") or ())
+    if rule is None and (path.suffix in _FEEDS or not another_programs(path)):
+        return _loaded(str(path), (RunResults, AccuracyResults), "nor outputs nor accuracy results")
+    dump = read_dump(path, rule or DumpRule(), join=False)
+    if not context.params.get("json"):
+        for note in dump.notes:
+            context.log(note, "out")
+    return dump.results
 
 
 def _loaded(path: str, kinds: tuple[type, ...], words: str) -> Any:

@@ -37,6 +37,7 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.table.comparison import Enough, Feed, RowContext, Validator
 from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows, plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer, Listener
+from layerwise._tool.debugtools.compare.table.pieces import settled, tell_dumps, tell_joined
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.table.saving import Accuracy, Outcome, Savers, check_average
 from layerwise._tool.debugtools.compare.truth.pairs import PairTruths
@@ -169,6 +170,9 @@ class ComparisonRun:
 
     def _iteration(self, number: int, feed: Feed, results: list[IterationResult]) -> None:
         shared = self.shared
+        if number == 0:
+            tell_dumps(shared)
+        results = settled(shared, number, feed, results)
         self.outcome.iteration(number)
         self.comparer.begin(row for row in shared.done.values() if row.iteration == number)
         shared.savers.feed(number, feed)
@@ -181,6 +185,7 @@ class ComparisonRun:
             plain_rows(shared, self.comparer, number, results)
         for side, result in zip(self.sides, results, strict=True):
             shared.savers.finish(number, side.index, result.runtime, self._mode(side.index))
+        tell_joined(shared)
         if number == 0:
             self._warn_unknown(results)
 

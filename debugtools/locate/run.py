@@ -36,6 +36,7 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.truth.truths import Truths
+from layerwise._tool.debugtools.locate.dumped import read_dump
 from layerwise._tool.debugtools.locate.findings import Findings
 from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.reading import Reader
@@ -119,6 +120,8 @@ class LocateRun(ExitStack):
         """Run all iterations and return the job's result."""
         for number, feed in enumerate(self._feeds()):
             feeds = self._fitted(feed)
+            if number == 0 and isinstance(self.reference, SavedSide):
+                read_dump(self.context, self.suspect, self.reference, feeds[0])
             if number == 0 and wanted(self.spec.compare, self.suspect, self.reference):
                 self._look_at_executed(feeds[0], "")
             with explained(self.suspect.hint):

@@ -7,9 +7,10 @@ from typing import Any, Union
 
 import numpy as np
 
+from layerwise._tool.backends.dumps.kinds import is_dump
+from layerwise._tool.backends.dumps.opening import open_results
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.results import inference as floor
-from layerwise._tool.backends.results.io import load_results
 from layerwise._tool.backends.text import shown
 from layerwise.common.interface import TypedDict, TypedList
 from layerwise.comparator.accuracy import AccuracyResult, AccuracyResults
@@ -188,12 +189,13 @@ _json_load, _json_save = RunResults.load, RunResults.save
 
 
 def _load(src: Any) -> RunResults:
-    """Read saved results: JSON, an object that is such a file, .safetensors, or a folder with a file an iteration.
+    """Read saved results: JSON, an object that is such a file, .safetensors, a folder with a file an iteration, or a
+    dump of another program.
 
     BadFile names the file and the reason.
     """
-    if isinstance(src, str | os.PathLike) and (Path(src).is_dir() or Path(src).suffix == ".safetensors"):
-        return RunResults.from_floor(load_results(src))
+    if isinstance(src, str | os.PathLike) and (is_dump(Path(src)) and Path(src).suffix != ".json"):
+        return RunResults.from_floor(open_results(src).results)
     return _json_load(src)  # type: ignore[no-any-return]
 
 

@@ -125,7 +125,11 @@ def prepare(folder: Path) -> Path:
     loader = DataLoader(iterations=2)
     for name in ("model", "other"):
         runner = OnnxrtRunner(SessionFromOnnx(str(folder / f"{name}.onnx")))
-        Comparator.run([runner], data_loader=loader).save(str(folder / f"{name}_outputs.json"))
+        results = Comparator.run([runner], data_loader=loader)
+        results.save(str(folder / f"{name}_outputs.json"))
+        for number, outputs in enumerate(results[0][1] if name == "model" else ()):
+            (folder / "dump" / f"iter{number}").mkdir(parents=True)
+            np.save(folder / "dump" / f"iter{number}" / "out__put.npy", outputs["output"])
     save_json([dict(feed) for feed in loader], str(folder / "inputs.json"))
     for name in ("good", "bad"):
         (folder / "replays" / name).mkdir(parents=True)

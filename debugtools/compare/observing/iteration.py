@@ -16,7 +16,9 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.memory import device_segment, usual_segment
+from layerwise._tool.debugtools.compare.observing.joiner import Fetch, Joiner, Refused, Source
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
+from layerwise._tool.debugtools.compare.rows import Pair
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import Open, SegmentSession, SessionPool, on_host, short_lived
 
@@ -75,74 +77,6 @@ def check_budget(nbytes: int, budget: int | None, resident: int) -> None:
 
 
 Tap = Callable[[int, str, Array], None]
-Pair = tuple[int, int]
-Source = Iterator[Mapping[str, Array]]
-
-
-class Joiner:
-    """streams: side -> tensors as they are made (names of the comparison's model).
-
-    fetch: sides that give any tensor at any time (files); wanted: side -> the names it will give.
-    """
-
-    def __init__(
-        self,
-        streams: Mapping[int, Source],
-        fetch: Mapping[int, Callable[[str], Array]],
-        wanted: Mapping[int, Sequence[str]],
-        pairs: Sequence[Pair],
-        store: ArrayStore,
-    ) -> None:
-        self._streams = dict(streams)
-        self._fetch = fetch
-        self._wanted = {side: dict.fromkeys(names) for side, names in wanted.items()}
-        self._pairs = pairs
-        self._store = store
-        self._given = dict.fromkeys(streams, 0)
-
-    def run(self) -> Iterator[tuple[Pair, str, Array, Array]]:
-        """Give each pair's tensors; the side that is furthest behind goes on."""
-        yield from self._files_only()
-        while self._streams:
-            side = min(self._streams, key=self._progress)
-            made = next(self._streams[side], None)
-            if made is None:
-                del self._streams[side]
-                continue
-            for name, array in made.items():
-                if name in self._wanted[side]:
-                    self._given[side] += 1
-                    yield from self._arrive(side, name, array)
-
-    def _progress(self, side: int) -> tuple[float, int]:
-        return self._given[side] / max(1, len(self._wanted[side])), side
-
-    def _partners(self, side: int, name: str) -> list[Pair]:
-        return [
-            pair
-            for pair in self._pairs
-            if side in pair and name in self._wanted[pair[0]] and name in self._wanted[pair[1]]
-        ]
-
-    def _arrive(self, side: int, name: str, array: Array) -> Iterator[tuple[Pair, str, Array, Array]]:
-        for pair in self._partners(side, name):
-            other = pair[1] if pair[0] == side else pair[0]
-            if other in self._fetch:
-                counterpart = self._fetch[other](name)
-            elif (pair, other, name) in self._store:
-                counterpart = self._store.get((pair, other, name))
-                self._store.drop((pair, other, name))
-            else:
-                self._store.put((pair, side, name), array)
-                continue
-            yield (pair, name, array, counterpart) if pair[0] == side else (pair, name, counterpart, array)
-
-    def _files_only(self) -> Iterator[tuple[Pair, str, Array, Array]]:
-        for pair in self._pairs:
-            if pair[0] in self._fetch and pair[1] in self._fetch:
-                for name in self._wanted[pair[0]]:
-                    if name in self._wanted[pair[1]]:
-                        yield pair, name, self._fetch[pair[0]](name), self._fetch[pair[1]](name)
 
 
 class ObservationPlan(Struct):
@@ -236,14 +170,22 @@ class Observer:
         self._pool = SessionPool(keep_sessions)
 
     def run(
-        self, plan: ObservationPlan, iteration: int, feeds: Mapping[int, Mapping[str, Array]], wait_limit: int, tap: Tap
+        self,
+        plan: ObservationPlan,
+        iteration: int,
+        feeds: Mapping[int, Mapping[str, Array]],
+        wait_limit: int,
+        tap: Tap,
+        refused: Refused,
     ) -> Iterator[tuple[Pair, str, Array, Array]]:
         """Give the pairs' tensors of one iteration. `tap` sees every tensor of every side once, as it is made.
+
+        refused: gets those of files whose pieces make no whole.
 
         wait_limit: bytes of tensors that may wait in memory for their counterparts; the rest wait in files.
         """
         streams: dict[int, Source] = {}
-        fetch: dict[int, Callable[[str], Array]] = {}
+        fetch: dict[int, Fetch] = {}
         for side in self._sides:
             if isinstance(side, ModelSide):
                 streams[side.index] = self._stream(side, plan, feeds[side.index], tap)
@@ -251,7 +193,7 @@ class Observer:
                 fetch[side.index] = _fetcher(side, iteration)
         store = ArrayStore(wait_limit, self._spill)
         try:
-            yield from Joiner(streams, fetch, plan.wanted, self._pairs, store).run()
+            yield from Joiner(streams, fetch, plan.wanted, self._pairs, store, refused).run()
         finally:
             store.close()
             self._pool.forget()
@@ -290,5 +232,10 @@ class Observer:
         self._pool.close()
 
 
-def _fetcher(side: SavedSide, iteration: int) -> Callable[[str], Array]:
-    return lambda name: side.fetch(iteration, name)
+def _fetcher(side: SavedSide, iteration: int) -> Fetch:
+    def fetch(name: str, shape: Sequence[int] | None) -> Array:
+        if shape is not None:
+            side.settle(name, shape)
+        return side.fetch(iteration, name)
+
+    return fetch

@@ -134,6 +134,9 @@ class RenamedOutputs(Mapping[str, Array]):
             value = stored[own]
             yield name, value.dtype if isinstance(value, Stored) else dtype_name(value), value.shape
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._own
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._own)
 

@@ -69,6 +69,13 @@ class Model:
         """The tensors that nodes make and that are not the graph's outputs."""
         return self.cut.maker.keys() - set(self.cut.outputs)
 
+    def tensors(self) -> Set[str]:
+        """The names of what nodes of the main graph make."""
+        self.prepare(whole_graph=False)
+        assert self._makers is not None
+        found = self._makers.result()
+        return self.cut.maker.keys() if found is None else found.keys()
+
     def _parse(self) -> "GraphCut":
         from layerwise._tool.surgery.cut.segments import GraphCut
 
@@ -117,6 +124,9 @@ class OpaqueModel(Model):
         return frozenset()
 
     def layers(self) -> Set[str]:
+        return frozenset()
+
+    def tensors(self) -> Set[str]:
         return frozenset()
 
     @property

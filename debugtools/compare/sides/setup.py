@@ -9,9 +9,10 @@ from layerwise._tool.backends.feeds.plan_text import pinning
 from layerwise._tool.backends.runner import load_backend
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.debugtools.compare.memory import keep_for_reuse, keep_nothing_back
+from layerwise._tool.debugtools.compare.sides.making import make_sides
 from layerwise._tool.debugtools.compare.sides.marks import any_marks
 from layerwise._tool.debugtools.compare.sides.models import OpaqueModel, make_model
-from layerwise._tool.debugtools.compare.sides.side import ModelSide, make_sides
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """The sides of a comparison: runners with a model, and saved outputs. All speak names of the comparison's model."""
 
-import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -9,19 +8,19 @@ from typing import TYPE_CHECKING, get_args
 from msgspec import Struct, field
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.dumps.ranks import NotJoined
 from layerwise._tool.backends.feeds.fit import fit_feed, fit_input
 from layerwise._tool.backends.feeds.plan_text import explained
 from layerwise._tool.backends.results.inference import IterationResult
-from layerwise._tool.backends.runner import Runner, open_runner, runner_name
-from layerwise._tool.backends.saved import SavedRunner, every_saved, open_saved
+from layerwise._tool.backends.runner import Runner, open_runner
+from layerwise._tool.backends.saved import SavedRunner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs, outputs_of
-from layerwise._tool.debugtools.compare.sides.models import Model, make_model
+from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.stream import Blocked, GraphStream, Open, SessionPool, on_host
-from layerwise._tool.debugtools.compare.spec import CompareSpec, Observing
+from layerwise._tool.debugtools.compare.spec import Observing
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
@@ -207,11 +206,16 @@ class ModelSide(Side):
 
 
 class SavedSide(Side):
-    """Outputs read from a file; any of them can be had at any time."""
+    """Outputs read from a file; any of them can be had at any time, of those in pieces once their shapes are known.
+
+    notes: how the file was read. refused: names (the comparison's) of what cannot be had, with the reason.
+    """
 
     def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], runner: SavedRunner) -> None:
         super().__init__(index, spec, name, rename)
         self._runner = runner
+        self.notes = list(runner.dump.notes)
+        self.refused: dict[str, str] = {}
         self.iterations = len(runner.iterations)
         self.declared = outputs_of(self.common(own) for result in runner.iterations for own in result.outputs)
 
@@ -219,8 +223,35 @@ class SavedSide(Side):
         """The comparison's names of what the file holds, in its order."""
         return [self.common(own) for own in self._runner.result(iteration).outputs]
 
+    @property
+    def pieces(self) -> list[str]:
+        """The tensors (the comparison's names) that ranks have pieces of."""
+        return [self.common(own) for own in self._runner.dump.pieces]
+
+    @property
+    def joined(self) -> Mapping[str, str]:
+        """How those that were read were joined, by this side's names."""
+        return self._runner.dump.joined
+
+    def settle(self, name: str, shape: Sequence[int]) -> None:
+        """Say what shape the counterpart of a tensor has, which pieces are joined to."""
+        self._runner.dump.shapes[self.own(name)] = tuple(shape)
+
+    def tensors(self, iteration: int) -> Iterator[tuple[str, Array]]:
+        """All of an iteration, by the comparison's names, each read when it is asked for and not kept.
+
+        Those in pieces whose shapes are not known, or that cannot be joined, are left out, and are in `refused` then.
+        """
+        for own, name in [(own, self.common(own)) for own in self._runner.result(iteration).outputs]:
+            try:
+                array = self._runner.result(iteration).outputs[own]
+            except NotJoined as error:
+                self.refused[name] = str(error)
+                continue
+            yield name, array
+
     def has(self, name: str) -> bool:
-        return self.own(name) in self._runner.outputs
+        return self.own(name) in self._runner.outputs and name not in self.refused
 
     def knows(self, own: str) -> bool:
         return own in self._runner.outputs
@@ -237,56 +268,14 @@ class SavedSide(Side):
 
     def plain(self, iteration: int, feed: Feed) -> IterationResult:
         result = self._runner.result(iteration)
-        outputs = RenamedOutputs(result.outputs, {self.common(own): own for own in result.outputs})
+        own = {self.common(own): own for own in result.outputs if self._whole(own)}
+        outputs = RenamedOutputs(result.outputs, {name: own[name] for name in own if name not in self.refused})
         return IterationResult(outputs, result.runtime, self.name)
 
+    def _whole(self, own: str) -> bool:
+        dump = self._runner.dump
+        return own not in dump.pieces or own in dump.shapes
+
     def fetch(self, iteration: int, name: str) -> Array:
-        """One tensor, read from the file."""
+        """One tensor, read from the file. NotJoined if ranks have pieces of it that make no whole."""
         return self._runner.result(iteration).outputs[self.own(name)]
-
-
-def make_sides(spec: CompareSpec, model: Model | None) -> list[Side]:
-    """Make the sides of a comparison, models opened, no session yet.
-
-    UsageError if a runner lacks a model, or no side has a tensor that is renamed.
-    """
-    now = time.localtime()
-    counts: dict[str, int] = {}
-    models = {model.path: model} if model else {}
-    sides: list[Side] = []
-    runners = [runner for given in spec.runners for runner in every_saved(given)]
-    for index, runner in enumerate(runners):
-        number = counts.get(runner.kind, 0)
-        counts[runner.kind] = number + 1
-        name = runner_name(runner, number, now)
-        sides.append(_make_side(index, runner, name, spec, model, models))
-    _check_renames(spec, sides)
-    return sides
-
-
-def _check_renames(spec: CompareSpec, sides: Sequence[Side]) -> None:
-    for name, own in spec.rename.items():
-        if not any(side.knows(name) for side in sides):
-            raise UsageError(f"--rename {shown(name, 80)}={shown(own, 80)}: no side has a tensor {shown(name, 80)}")
-        if not any(side.knows(own) for side in sides if _may_rename(side.spec)):
-            raise UsageError(f"--rename {shown(name, 80)}={shown(own, 80)}: no other side has a {shown(own, 80)}")
-
-
-def _make_side(
-    index: int, runner: RunnerSpec, name: str, spec: CompareSpec, model: Model | None, models: dict[str, Model]
-) -> Side:
-    rename = {**spec.rename, **runner.rename} if _may_rename(runner) else dict(runner.rename)
-    if runner.kind == "saved":
-        saved = open_saved(runner, name=runner.name)
-        rename = {name: own for name, own in rename.items() if own in saved.outputs}
-        return SavedSide(index, runner, runner.name or saved.name, rename, saved)
-    path = runner.model or (model.path if model else None)
-    if path is None:
-        raise UsageError(f"runner {shown(name, 80)} has no model to run: name one")
-    if path not in models:
-        models[path] = make_model(path, spec.model_options)
-    return ModelSide(index, runner, name, rename, models[path])
-
-
-def _may_rename(runner: RunnerSpec) -> bool:
-    return runner.kind == "saved" or runner.model is not None

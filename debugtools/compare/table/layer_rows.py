@@ -1,6 +1,7 @@
 """Rows of graph outputs, from the plain runs, and of all marked tensors, streamed."""
 
 from collections.abc import Container, Mapping, Sequence, Set
+from functools import partial
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
@@ -27,6 +28,7 @@ from layerwise._tool.debugtools.compare.spec import MarkSpec
 from layerwise._tool.debugtools.compare.table.comparison import Feed, RowContext
 from layerwise._tool.debugtools.compare.table.missing import not_given, nothing_in_common
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
+from layerwise._tool.debugtools.compare.table.pieces import but_refused, not_joined
 from layerwise._tool.debugtools.compare.truth.pairs import PairTruths
 
 Outputs = Mapping[str, Array]
@@ -68,7 +70,7 @@ def _similar(shared: RowContext, pair: Pair, first: Outputs, second: Outputs) ->
 def paired(shared: RowContext, pair: Pair, first: Outputs, second: Outputs) -> Counterparts:
     """Which outputs of two runs belong together. What a user's function makes of them is known by its names alone."""
     declared = [frozenset[str]() if shared.spec.postprocess_script else shared.sides[i].declared for i in pair]
-    return counterparts(first, second, (declared[0], declared[1]))
+    return but_refused(shared, pair, counterparts(first, second, (declared[0], declared[1])))
 
 
 def output_rows(
@@ -154,7 +156,7 @@ class ObservedRows:
                 shared.keep(number, shared.sides[index], name, array)
 
         total, allowed = plan.compared(shared.pairs), self._limits()
-        tensors = self._observer.run(plan, number, feeds, allowed.waiting, tap)
+        tensors = self._observer.run(plan, number, feeds, allowed.waiting, tap, partial(not_joined, shared, number))
         with Ahead(tensors, allowed.ahead, pair_size) as pairs:
             for done, (pair, name, a, b) in enumerate(pairs, 1):
                 plain = [outputs[i] for i in pair]

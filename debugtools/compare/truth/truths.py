@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import UNSET
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.dumps.ranks import NotJoined
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.backends.text import shown
@@ -157,7 +158,7 @@ class Truths:
         each = self._sides[side]
         if isinstance(each, SavedSide):
             if each.has(name):
-                return each.fetch(self._iteration, name)
+                return _fetched(each, self._iteration, name)
             raise NoTruth(f"{shown(name, 80)} is not among the saved outputs")
         with self._lock:
             if (side, name) not in self._store:
@@ -261,3 +262,10 @@ def _rounded(array: Array, unit: Unit) -> Array:
     with np.errstate(all="ignore"):
         moved: Array = array.astype(np.float64) * (1 + unit.roundoff * signs)
     return moved
+
+
+def _fetched(side: SavedSide, iteration: int, name: str) -> Array:
+    try:
+        return side.fetch(iteration, name)
+    except NotJoined as error:
+        raise NoTruth(str(error)) from None

@@ -58,6 +58,8 @@ def test_of_outputs_alone_it_says_how_to_go_on(model: str, faulty: RunnerSpec) -
 
 def test_tensors_of_infinities_alone_are_not_passed_over(tmp_path: Path) -> None:
     bad = overflowing(tmp_path / "bad.onnx", half=True)
-    done = run_compare(CompareSpec(model=bad, runners=[ORT, ORT], marks=ALL, feeds=FeedSpec(val_range={"": (0.5, 1.0)})))
+    done = run_compare(
+        CompareSpec(model=bad, runners=[ORT, ORT], marks=ALL, feeds=FeedSpec(val_range={"": (0.5, 1.0)}))
+    )
     assert done.result["passed"] is True
     assert "nothing but infinities and NaN on both sides: " in done.result["conclusion"]

@@ -142,6 +142,7 @@ def test_line_and_spec_say_the_same(spec: CompareSpec) -> None:
         "M --onnxrt --onnx --providers cuda cpu --graph-optimization-level ORT_DISABLE_ALL --no-tf32",
         "M --onnxrt --load-outputs a.json b.json --atol 1e-05 x:0.001",
         "--load-outputs a.json b.json",
+        "M --onnxrt --load-outputs a.zip b --dump-rule iter{iteration}/{name}.npy __=/ *:0,2,1 q:bfloat16",
         "M --onnxrt --mark-all --exclude-outputs big* --memory-budget 524288000",
         "M --onnxrt --input-shapes X:[1,2,2,3] X:[4,2,2,3] --iterations 10",
         "M --trt --onnxrt --trt-min-shapes x:[1] --trt-max-shapes x:[8] --fp16 --int8 --workspace 2G --trt-cuda-graph",
@@ -166,6 +167,7 @@ SAMPLES = {
     "--external-data-size-threshold": "2M", "--workspace": "2G", "--data-loader-script": "load.py:mine",
     "--data-loader-func-name": "mine --data-loader-script load.py", "--runner": "onnxrt,threads=2",
     "--model-type": "onnx", "--tolerance": "auto", "--allocation-strategy": "runtime",
+    "--dump-rule": "{name}.npy __=/ *:0,1 q:bfloat16 --load-outputs dump.zip",
 }  # fmt: skip
 COMMON = ["layerwise", "run", "M.onnx", "--trt", "--onnxrt", "--data-loader-backend-module", "numpy"]
 OPTIONS = [option for option in options_of(*RUN) if option.flags[0] not in ("--tf", "model_file")]

@@ -128,7 +128,11 @@ def _unbounded(model: "ModelFile", inferred: bool) -> list[str]:
 
 
 def fill_data(parser: Parser) -> None:
-    parser.add_argument("path", help="saved inputs, outputs or accuracy results; a file or a folder of iterations")
+    parser.add_argument(
+        "path",
+        help="saved inputs, outputs or accuracy results, a file or a folder of "
+        "iterations; or a dump of another program: a folder, .zip, .tar, .tar.gz, .pt",
+    )
     parser.add_argument("-a", "--all", action="store_true", help="every iteration, not the first alone")
     parser.add_argument("-s", "--show-values", action="store_true", help="values, not statistics alone")
     parser.add_argument("--histogram", action="store_true")
@@ -137,13 +141,15 @@ def fill_data(parser: Parser) -> None:
     parser.add_argument("--line-width", type=int, default=75, metavar="N", help="-1: no limit")
     parser.own(parser, "--statistics", action="store_true", help="statistics (they are always shown)")
     parser.own(parser, "--json", action="store_true", help="print one JSON document instead of the text")
+    parser.own(parser, "--dump-rule", nargs="+", action="extend", default=[], metavar="RULE",
+               help="how a dump is read, as of `run`")  # fmt: skip
 
 
 def run_data(args: Namespace, log: Log) -> int:
     """Print what is in a file of saved tensors."""
     from layerwise._tool.backends.saved_data.actions import action_inspect_data
 
-    wanted = ("path", "all", "show_values", "histogram", "num_items", "line_width", "json")
+    wanted = ("path", "all", "show_values", "histogram", "num_items", "line_width", "json", "dump_rule")
     params: dict[str, Any] = {name: getattr(args, name) for name in wanted}
     found = action_inspect_data(DirectContext(params, log, tab="    "))
     if args.json:

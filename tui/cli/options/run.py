@@ -102,7 +102,7 @@ DATA = Group(
            script="DataLoader.data_loader_backend_module"),
     many("--load-inputs", "--load-input-data", field="feeds.files", metavar="PATH", script=WRITTEN,
          form=InForm("files", "feeds", hint=".json .safetensors .npz", when="source=files"),
-         help="saved inputs: JSON, safetensors, npz, or a folder of JSON files"),
+         help="saved inputs: JSON, safetensors, npz, a folder of JSON files, or a dump of another program"),
     Joint(
         "feeds.script",
         Option("--data-loader-script", metavar="FILE[:FUNCTION]",
@@ -127,7 +127,12 @@ INFERENCE = Group(
     Option("--save-outputs", "--save-results", field="save_outputs", metavar="PATH",
            script="Comparator.run.save_outputs_path", help="JSON, safetensors, or a folder of per-iteration JSON"),
     many("--load-outputs", "--load-results", metavar="PATH",
-         help="saved outputs as further sides of the comparison"),
+         help="saved outputs as further sides of the comparison; also dumps of other programs: folders, .zip, .tar, "
+         ".tar.gz of .npy, .npz, .safetensors, .pt"),
+    many("--dump-rule", own=True, metavar="RULE",
+         help="how dumps of --load-outputs are read: 'iter{iteration}/{name}.rank{rank}.npy', OLD=NEW (__=/) in names, "
+         "GLOB:0,3,1,2 or GLOB:1x64x-1 (layout), GLOB:TYPE, or a .json or .toml file of these; else by what they look "
+         "like"),
     many("--postprocess", "--postprocess-func", field="postprocess", metavar="[OUTPUT:]top-K[,axis=A]", script=WRITTEN,
          parse=lambda items: values.parse_map(
              items, values.parse_top_k, "a postprocess function (top-5, top-3,axis=1)"

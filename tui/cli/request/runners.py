@@ -6,6 +6,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
+from layerwise._tool.backends.dumps.rule import parse_rule, rule_words
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.specs import RunnerKind, RunnerSpec
 from layerwise._tool.backends.text import shown
@@ -23,7 +24,10 @@ _FLAG_OF_KIND = {"onnxrt": "--onnxrt", "reference": "--onnx", "pluginref": "--pl
 def make_runners(args: Namespace) -> list[RunnerSpec]:
     """RunnerSpecs in the order typed, those of --load-outputs after them, the one of --reference-model last."""
     runners = [_runner(kind, given, args) for kind, given in args.runners]
-    runners += [RunnerSpec(kind="saved", results=path, results_index=-1) for path in args.load_outputs]
+    rule = parse_rule(args.dump_rule)
+    if rule is not None and not args.load_outputs:
+        raise UsageError("--dump-rule says how dumps are read: name one with --load-outputs")
+    runners += [RunnerSpec(kind="saved", results=path, results_index=-1, dump=rule) for path in args.load_outputs]
     return _with_reference(runners, args.reference_model)
 
 
@@ -120,12 +124,17 @@ def runner_words(runners: list[RunnerSpec]) -> list[str]:
     shared = _shared_options(plain)
     if shared is None or not _saved_last(plain):
         return [word for runner in runners for word in ("--runner", runner_word(runner))]
-    files = [str(runner.results) for runner in plain if runner.kind == "saved"]
+    saved = [runner for runner in plain if runner.kind == "saved"]
+    files = [str(runner.results) for runner in saved]
+    rules = [runner.dump for runner in saved]
+    if any(rule != rules[0] or parse_rule(rule_words(rule)) != rule for rule in rules):
+        return [word for runner in runners for word in ("--runner", runner_word(runner))]
     return [
         *(_FLAG_OF_KIND[runner.kind] for runner in plain if runner.kind != "saved"),
         *([] if reference is None else glued("--reference-model", reference)),
         *line((ONNXRT,), shared),
         *many_words("--load-outputs", files),
+        *many_words("--dump-rule", rule_words(rules[0] if rules else None)),
     ]
 
 
@@ -170,7 +179,7 @@ def _as_flag(runner: RunnerSpec, shared: RunnerSpec) -> RunnerSpec | None:
     if runner.kind == "reference":
         return RunnerSpec(kind="reference", custom_ops=shared.custom_ops)
     if runner.kind == "saved" and runner.results is not None:
-        return RunnerSpec(kind="saved", results=runner.results, results_index=-1)
+        return RunnerSpec(kind="saved", results=runner.results, results_index=-1, dump=runner.dump)
     return RunnerSpec(kind=runner.kind) if runner.kind in ("pluginref", "trt") else None
 
 

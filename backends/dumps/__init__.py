@@ -1,0 +1,1 @@
+"""Dumps of other programs: folders and archives of tensors, read as results."""
