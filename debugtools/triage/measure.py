@@ -29,6 +29,7 @@ from layerwise._tool.debugtools.triage.finding import (
 from layerwise._tool.surgery.sanitize.action import SanitizeJob, SanitizeSpec
 
 _SHOWN = 3
+_NOT_RUN = "The suspect does not run by itself: mend that first, then begin again."
 _UNMARKED = (
     "With every tensor an output nothing could be compared, so no layer can be named. Reducing goes without marking."
 )
@@ -196,6 +197,8 @@ def check(case: Case) -> Finding:
     alone = msgspec.structs.replace(plain(spec), runners=[suspect, other], rename={})
     done = case.jobs.compare(alone, f"the suspect against itself, without {what}")
     told = [f"the suspect against itself without {what}:", *outputs_told(done)]
+    if done.problem:
+        return Finding("no", [*told, "so nothing can be said of tolerance and inputs"], [done.job], advice=_NOT_RUN)
     if failed(done):
         told.append(f"it fails against itself: the tolerance is tighter than {noise} noise; try --tolerance auto")
         told += ["`layerwise debug precision` finds what must stay in FP32"] if suspect.kind == "trt" else []
