@@ -112,7 +112,7 @@ def _named(subject: Subject, i: int) -> str:
 def _measure(subject: Subject, artifact: Artifact) -> tuple[dict[str, Rule], dict[str, Any]]:
     """Return the rule of each output, as judged here, and the metrics of the worst; none if the part does not run."""
     suspect = subject.suspect
-    inner = InnerRules(subject.setup.spec, asked_level(suspect.spec))
+    inner = InnerRules(subject, asked_level(suspect.spec))
     data = Loadable(data=artifact.build(), folder=suspect.model.file.folder)
     spec = msgspec.structs.replace(suspect.spec, name="", model=None, rename={})
     spec = of_cut(spec) if spec.kind == "trt" else spec
@@ -122,9 +122,7 @@ def _measure(subject: Subject, artifact: Artifact) -> tuple[dict[str, Rule], dic
     except LayerwiseError as error:
         return {}, {"error": shown(str(error), 500)}
     found = {
-        name: inner.compare(name, made[name], subject.tensors.raw(name), len(artifact.nodes))
-        for name in artifact.gives
-        if name in made
+        name: inner.compare(artifact, name, made[name], len(artifact.nodes)) for name in artifact.gives if name in made
     }
     worst = max(found, key=lambda name: found[name].rel_l2 or 0.0, default=None)
     numbers = msgspec.to_builtins(measured(worst, found[worst])) if worst is not None else {}

@@ -15,7 +15,7 @@ from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place, rounded_to
-from layerwise._tool.debugtools.compare.table.step import lost_below, step_bound
+from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, step_bound
 from layerwise._tool.debugtools.locate.inside import enter
 from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.rows import Inside
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 Judged = tuple[float | None, str]
 _MOST_TESTS = 100  # of what rounding the inputs does, an iteration; each opens a session
-_LUCK = 14.0
-_MOVED = 2.0  # times as far as rounding the inputs once moves a result
 _DEAR_TESTS = 10  # the same where each builds an engine
 
 
@@ -175,8 +173,8 @@ class Reader:
         if not self._tests:
             return error
         self._tests -= 1
-        few = _LUCK / math.sqrt(max(1, met.reference.size))  # of single elements one try says little
-        return replace(error, condition=(_MOVED + few) * self._walk.response(met))
+        few = LUCK / math.sqrt(max(1, met.reference.size))  # of single elements one try says little
+        return replace(error, condition=(MOVED + few) * self._walk.response(met))
 
     def _shape(self, name: str) -> tuple[int, ...] | None:
         weight = self._cut.initializers.get(name)

@@ -22,6 +22,9 @@ _OTHER_SUMS = 2.0  # the same where the sides run on different backends
 _STEADY, _WILD = 3.0, 16.0
 _PEAK = 50.0  # largest value over the root mean square from which on single values dominate
 _CANCELS = 0.5
+MOVED, LUCK = 2.0, 14.0
+"""A result may be off by as many times as rounding its inputs once moves it, and by more where it has few elements:
+`LUCK` over the square root of their number."""
 _STEADY_OPS = frozenset({
     "Add", "AveragePool", "BiasGelu", "Cast", "Clip", "Concat", "Conv", "ConvTranspose", "DepthToSpace", "Dropout",
     "Elu", "Erf", "Expand", "FastGelu", "Flatten", "FusedConv", "FusedGemm", "FusedMatMul", "Gather",

@@ -231,6 +231,13 @@ class Subject:
     def _frozen(self, part: LiveCut) -> frozenset[str]:
         return frozenset(name for name in part.feeds if name in self.cut.maker and _is_index(self.tensors[name]))
 
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of a weight, or of a tensor as the reference has it; None if it has none."""
+        weight = self.cut.initializers.get(name)
+        if weight is not None:
+            return tuple(weight.dims)
+        return self.tensors.raw(name).shape if name in self.tensors else None
+
     def describe(self, i: int) -> Node:
         """A node as rows and results name it; a Cast that stands for an operator (a precision round trip) as that."""
         node = self.cut.nodes[i]

@@ -101,17 +101,30 @@ def test_rounding_that_adds_up_has_no_culprit(tmp_path: Path) -> None:
     assert "no node by more than rounding explains" in done.result["summary"]
 
 
+def test_a_fault_of_one_percent_in_half_precision_is_the_culprit(tmp_path: Path) -> None:
+    def model(factor: float) -> onnx.ModelProto:
+        body = "a = MatMul(x, w) [fault] b = Mul(a, k) c = Relu(b) y = MatMul(c, w)"
+        made = from_text(f"m (float16[4,64] x) => (float16[4,64] y) {{ {body} }}")
+        weights = np.random.default_rng(0).standard_normal((64, 64)) / 8
+        return with_weights(made, w=weights.astype(np.float16), k=np.array(factor, np.float16))
+
+    onnx.save(model(1.0), tmp_path / "good.onnx")
+    onnx.save(model(1.01), tmp_path / "bad.onnx")
+    done = search(DebugSpec(compare=sides(tmp_path / "bad.onnx", tmp_path / "good.onnx")), "reduce")
+    assert [[node["node"] for node in found["nodes"]] for found in done.result["found"]] == [["fault"]]
+
+
 def test_what_fails_only_with_what_comes_before_it(tmp_path: Path) -> None:
-    """Eight nodes in a row, each off by less than rounding explains; together they are not."""
+    """Forty nodes in a row, each off by less than rounding explains; together they are not."""
 
     def model(factor: float) -> onnx.ModelProto:
-        calls = [f"Mul(t{k}, w)" if 2 <= k < 10 else f"Relu(t{k})" for k in range(20)]
+        calls = [f"Mul(t{k}, w)" if 2 <= k < 42 else f"Relu(t{k})" for k in range(50)]
         body = " ".join(f"[n{k}] t{k + 1} = {call}" for k, call in enumerate(calls))
-        made = from_text(f"m (float[8] t0) => (float[8] t20) {{ {body} }}")
+        made = from_text(f"m (float[8] t0) => (float[8] t50) {{ {body} }}")
         return with_weights(made, w=np.array(factor, np.float32))
 
     onnx.save(model(1.0), tmp_path / "good.onnx")
-    onnx.save(model(1.0 + 5e-6), tmp_path / "bad.onnx")
+    onnx.save(model(1.0 + 6e-7), tmp_path / "bad.onnx")
     done = search(DebugSpec(compare=sides(tmp_path / "bad.onnx", tmp_path / "good.onnx")), "bisect")
     (found,) = done.result["found"]
     assert done.result["verified"] and "only with what comes before it" in done.result["summary"]
