@@ -8,7 +8,8 @@ from layerwise._tool.backends.results.inference import RunResults
 
 class Dump(Struct):
     """results: one runner. notes: how it was read, and what was not. shapes: of counterparts, by name, to be filled in
-    before tensors in pieces are read. joined: how those were put together. foreign: it is another program's.
+    before tensors in pieces are read. joined: how those were put together. foreign: it is another program's. raw:
+    tensors of the first iteration that may be raw elements of another type, with the type of the file.
     """
 
     results: RunResults
@@ -17,3 +18,4 @@ class Dump(Struct):
     joined: dict[str, str] = field(default_factory=dict)
     pieces: frozenset[str] = frozenset()
     foreign: bool = False
+    raw: dict[str, str] = field(default_factory=dict)

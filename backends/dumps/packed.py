@@ -133,4 +133,8 @@ def poured(name: str, stream: BinaryIO, size: int | None, target: BinaryIO | Non
 
 
 def _in_memory() -> BinaryIO:
-    return cast(BinaryIO, os.fdopen(os.memfd_create("unpacked", os.MFD_CLOEXEC), "w+b"))
+    """A file without a name, in memory where the system has that (Linux)."""
+    try:
+        return cast(BinaryIO, os.fdopen(os.memfd_create("unpacked", os.MFD_CLOEXEC), "w+b"))
+    except (AttributeError, OSError):
+        return scratch_file(Path(tempfile.gettempdir()))

@@ -18,8 +18,8 @@ Shape = tuple[int, ...]
 _NEAR = 1e-2  # of the root mean square: pieces that differ by less are neither equal nor parts of a sum
 
 
-class NotJoined(LayerwiseError):
-    """The pieces of a tensor were not joined; the message says why."""
+class Unclear(LayerwiseError):
+    """It is not sure what a tensor of a dump is: its pieces make no whole, or its type is not known."""
 
 
 class Pieces(Struct):
@@ -45,21 +45,21 @@ class Pieces(Struct):
         return self.shapes.get(self.name, self.pieces[0].shape)
 
     def array(self) -> Array:
-        """The whole tensor. NotJoined if that cannot be made for sure."""
+        """The whole tensor. Unclear if that cannot be made for sure."""
         wanted = self.shapes.get(self.name)
         if wanted is None:
-            raise NotJoined(f"it is in {len(self.pieces)} pieces, and nothing says what shape they make")
+            raise Unclear(f"it is in {len(self.pieces)} pieces, and nothing says what shape they make")
         shapes = [piece.shape for piece in self.pieces]
         if len({piece.dtype for piece in self.pieces}) > 1:
-            raise NotJoined("its pieces are of several data types")
+            raise Unclear("its pieces are of several data types")
         if all(shape == wanted for shape in shapes):
             return self._whole()
         if self.ranks != self.all:
-            raise NotJoined(f"it has pieces of the ranks {_list(self.ranks)} only, others of {_list(self.all)}")
+            raise Unclear(f"it has pieces of the ranks {_list(self.ranks)} only, others of {_list(self.all)}")
         axes = [axis for axis in range(len(wanted)) if _makes(shapes, wanted, axis)]
         if len(axes) != 1:
             told = " and ".join(str(shape) for shape in dict.fromkeys(shapes))
-            raise NotJoined(f"its pieces of {told} make no {wanted} along {'one axis' if axes else 'any axis'}")
+            raise Unclear(f"its pieces of {told} make no {wanted} along {'one axis' if axes else 'any axis'}")
         self.joined[self.name] = f"concatenated along axis {axes[0]}"
         return np.concatenate([piece.array() for piece in self.pieces], axes[0])
 
@@ -73,11 +73,11 @@ class Pieces(Struct):
             self.joined[self.name] = "equal on all ranks"
             return first
         if self.ranks != self.all:
-            raise NotJoined(f"it has parts of the ranks {_list(self.ranks)} only, others of {_list(self.all)}")
+            raise Unclear(f"it has parts of the ranks {_list(self.ranks)} only, others of {_list(self.all)}")
         if not is_floating(self.dtype):
-            raise NotJoined("its pieces differ, and are no numbers that are summed")
+            raise Unclear("its pieces differ, and are no numbers that are summed")
         if all(_near(first, other) for other in others):
-            raise NotJoined("its pieces are nearly equal: neither copies nor, for sure, the parts of a sum")
+            raise Unclear("its pieces are nearly equal: neither copies nor, for sure, the parts of a sum")
         self.joined[self.name] = "summed over the ranks"
         total = first.astype(np.float64)
         for other in others:

@@ -23,6 +23,7 @@ from layerwise._tool.backends.specs import DumpRule
 from layerwise._tool.backends.text import shown
 
 _NAMED = 3
+_RAW = ("|V1", "uint16")  # types that FP8 and bfloat16 are written as
 
 
 def read_dump(path: Path, rule: DumpRule, *, join: bool = True) -> Dump:
@@ -81,10 +82,13 @@ class _Making:
                 f"its iterations have the numbers {', '.join(map(str, numbers[:8]))}, taken in that order"
             )
         self._add_pieces(dump)
-        raw = [name for name, each in self._tensors[numbers[0]].items() if "V" in each.dtype]
-        if raw:
-            told = "GLOB:float8_e4m3fn of --dump-rule names it"
-            dump.notes.append(f"the type of {shown(raw[0], 80)} and {len(raw) - 1} others is not known: {told}")
+        dump.raw = {name: each.dtype for name, each in self._tensors[numbers[0]].items() if each.dtype in _RAW}
+        unknown = [name for name, kind in dump.raw.items() if kind == "|V1"]
+        if unknown:
+            told = (
+                f"{shown(unknown[0], 80)} and {len(unknown) - 1} others" if len(unknown) > 1 else shown(unknown[0], 80)
+            )
+            dump.notes.append(f"the type of {told} is not known: GLOB:float8_e4m3fn of --dump-rule names it")
         name = shown(self._path.name or str(self._path), 60)
         iterations = [IterationResult(StoredOutputs(self._tensors[number]), None, name, "every") for number in numbers]
         dump.results.append(name, iterations)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.dumps.ranks import NotJoined
+from layerwise._tool.backends.dumps.ranks import Unclear
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide
 from layerwise._tool.debugtools.compare.table.pieces import joined_lines
@@ -23,21 +23,22 @@ def read_dump(context: "JobContext", suspect: ModelSide, reference: SavedSide, f
     """
     for note in reference.notes:
         context.log(f"{shown(reference.name, 80)}: {note}")
-    if not reference.pieces:
+    if not reference.unsure:
         return
     known = inferred_tensors(suspect.model.cut.model, {name: array.shape for name, array in feed.items()})
-    for name in reference.pieces:
+    pieces = frozenset(reference.pieces)
+    for name in reference.unsure:
         info = known.get(suspect.own(name))
-        sizes = [dim for dim in info.shape or () if isinstance(dim, int)] if info else []
-        if info is not None and info.shape is not None and len(sizes) == len(info.shape):
-            reference.settle(name, sizes)
         try:
-            reference.fetch(0, name)
-        except NotJoined as error:
+            if info is not None:
+                reference.settle(name, [size for size in info.shape or () if isinstance(size, int)], info.dtype)
+            if name in pieces:
+                reference.fetch(0, name)
+        except Unclear as error:
             reference.refused[name] = str(error)
     for line in joined_lines(reference):
         context.log(line)
     for name, why in list(reference.refused.items())[:_NAMED]:
         context.warn(f"{shown(name, 120)} of {shown(reference.name, 80)} is not looked at: {why}")
     if len(reference.refused) > _NAMED:
-        context.warn(f"{len(reference.refused) - _NAMED} other tensors in pieces are not looked at either")
+        context.warn(f"{len(reference.refused) - _NAMED} other tensors are not looked at either")

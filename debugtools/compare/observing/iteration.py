@@ -233,9 +233,9 @@ class Observer:
 
 
 def _fetcher(side: SavedSide, iteration: int) -> Fetch:
-    def fetch(name: str, shape: Sequence[int] | None) -> Array:
-        if shape is not None:
-            side.settle(name, shape)
+    def fetch(name: str, like: Array | None) -> Array:
+        if like is not None:
+            side.settle(name, like.shape, str(like.dtype))
         return side.fetch(iteration, name)
 
     return fetch

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.dumps.ranks import NotJoined
+from layerwise._tool.backends.dumps.ranks import Unclear
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.rows import Pair
 
 Source = Iterator[Mapping[str, Array]]
-Fetch = Callable[[str, Sequence[int] | None], Array]
-"""Gives a tensor of a file; with the shape of its counterpart, where that is known."""
+Fetch = Callable[[str, Array | None], Array]
+"""Gives a tensor of a file; its counterpart comes with its name, where that is made first."""
 Refused = Callable[[Pair, str, str], None]
 
 
@@ -66,8 +66,8 @@ class Joiner:
             other = pair[1] if pair[0] == side else pair[0]
             if other in self._fetch:
                 try:
-                    counterpart = self._fetch[other](name, array.shape)
-                except NotJoined as error:
+                    counterpart = self._fetch[other](name, array)
+                except Unclear as error:
                     self._refused(pair, name, str(error))
                     continue
             elif (pair, other, name) in self._store:
@@ -85,7 +85,7 @@ class Joiner:
                     if name in self._wanted[pair[1]]:
                         try:
                             made = self._fetch[pair[0]](name, None), self._fetch[pair[1]](name, None)
-                        except NotJoined as error:
+                        except Unclear as error:
                             self._refused(pair, name, str(error))
                         else:
                             yield pair, name, *made

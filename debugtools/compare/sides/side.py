@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, get_args
 from msgspec import Struct, field
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.dumps.ranks import NotJoined
+from layerwise._tool.backends.dumps.ranks import Unclear
 from layerwise._tool.backends.feeds.fit import fit_feed, fit_input
 from layerwise._tool.backends.feeds.plan_text import explained
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Runner, open_runner
 from layerwise._tool.backends.saved import SavedRunner
 from layerwise._tool.backends.specs import RunnerSpec
-from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs, outputs_of
 from layerwise._tool.debugtools.compare.sides.models import Model
@@ -229,13 +229,30 @@ class SavedSide(Side):
         return [self.common(own) for own in self._runner.dump.pieces]
 
     @property
+    def unsure(self) -> list[str]:
+        """Those, and the tensors whose elements may be raw."""
+        return [
+            *self.pieces,
+            *(self.common(own) for own in self._runner.dump.raw if own not in self._runner.dump.pieces),
+        ]
+
+    @property
     def joined(self) -> Mapping[str, str]:
         """How those that were read were joined, by this side's names."""
         return self._runner.dump.joined
 
-    def settle(self, name: str, shape: Sequence[int]) -> None:
-        """Say what shape the counterpart of a tensor has, which pieces are joined to."""
-        self._runner.dump.shapes[self.own(name)] = tuple(shape)
+    def settle(self, name: str, shape: Sequence[int], kind: str = "") -> None:
+        """Say what shape the counterpart of a tensor has, which pieces are joined to, and of what type it is.
+
+        Unclear if the dump has elements that may be raw, and the counterpart is of floats.
+        """
+        own, dump = self.own(name), self._runner.dump
+        dump.shapes[own] = tuple(shape)
+        raw = dump.raw.get(own, "")
+        if raw and is_floating(kind):
+            word = "bfloat16" if raw == "uint16" else "float8_e4m3fn"
+            told = f"its elements are {raw}, its counterpart's {kind}"
+            raise Unclear(f"{told}: if they are raw, say what they are (--dump-rule 'GLOB:{word}')")
 
     def tensors(self, iteration: int) -> Iterator[tuple[str, Array]]:
         """All of an iteration, by the comparison's names, each read when it is asked for and not kept.
@@ -245,7 +262,7 @@ class SavedSide(Side):
         for own, name in [(own, self.common(own)) for own in self._runner.result(iteration).outputs]:
             try:
                 array = self._runner.result(iteration).outputs[own]
-            except NotJoined as error:
+            except Unclear as error:
                 self.refused[name] = str(error)
                 continue
             yield name, array
@@ -277,5 +294,5 @@ class SavedSide(Side):
         return own not in dump.pieces or own in dump.shapes
 
     def fetch(self, iteration: int, name: str) -> Array:
-        """One tensor, read from the file. NotJoined if ranks have pieces of it that make no whole."""
+        """One tensor, read from the file. Unclear if ranks have pieces of it that make no whole."""
         return self._runner.result(iteration).outputs[self.own(name)]

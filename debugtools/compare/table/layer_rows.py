@@ -28,7 +28,7 @@ from layerwise._tool.debugtools.compare.spec import MarkSpec
 from layerwise._tool.debugtools.compare.table.comparison import Feed, RowContext
 from layerwise._tool.debugtools.compare.table.missing import not_given, nothing_in_common
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
-from layerwise._tool.debugtools.compare.table.pieces import but_refused, not_joined
+from layerwise._tool.debugtools.compare.table.pieces import but_refused, note_unclear
 from layerwise._tool.debugtools.compare.truth.pairs import PairTruths
 
 Outputs = Mapping[str, Array]
@@ -156,7 +156,7 @@ class ObservedRows:
                 shared.keep(number, shared.sides[index], name, array)
 
         total, allowed = plan.compared(shared.pairs), self._limits()
-        tensors = self._observer.run(plan, number, feeds, allowed.waiting, tap, partial(not_joined, shared, number))
+        tensors = self._observer.run(plan, number, feeds, allowed.waiting, tap, partial(note_unclear, shared, number))
         with Ahead(tensors, allowed.ahead, pair_size) as pairs:
             for done, (pair, name, a, b) in enumerate(pairs, 1):
                 plain = [outputs[i] for i in pair]

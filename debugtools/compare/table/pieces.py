@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.dumps.ranks import NotJoined
+from layerwise._tool.backends.dumps.ranks import Unclear
 from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.pairing.counterparts import Counterparts, RenamedOutputs
 from layerwise._tool.debugtools.compare.rows import NotCompared, Pair
@@ -21,20 +22,21 @@ def tell_dumps(shared: RowContext) -> None:
             shared.context.log(f"{shown(side.name, 80)}: {note}")
 
 
-def not_joined(shared: RowContext, number: int, pair: Pair, name: str, why: str) -> None:
-    """Note a tensor whose pieces make no whole."""
-    shared.left_out.add(NotCompared(name, "pieces", why, pair, number))
+def note_unclear(shared: RowContext, number: int, pair: Pair, name: str, why: str) -> None:
+    """Note a tensor of a dump that cannot be told for sure."""
+    shared.left_out.add(NotCompared(name, "unclear", why, pair, number))
 
 
 def settled(shared: RowContext, number: int, feed: Feed, results: Sequence[IterationResult]) -> list[IterationResult]:
     """The results of an iteration with those outputs whose pieces were joined; the rest is noted."""
     found = list(results)
     for side in shared.sides:
-        if isinstance(side, SavedSide) and side.pieces:
+        if isinstance(side, SavedSide) and side.unsure:
             for pair in (pair for pair in shared.pairs if side.index in pair):
                 other = shared.sides[pair[0] if pair[1] == side.index else pair[1]]
-                _settle(side, other, results[other.index].outputs)
-                _refuse(shared, number, pair, side, results[other.index].outputs, side.plain(number, feed).outputs)
+                others = results[other.index].outputs
+                _settle(shared, number, pair, side, other, others)
+                _refuse(shared, number, pair, side, others, side.plain(number, feed).outputs)
             found[side.index] = side.plain(number, feed)
     return found
 
@@ -51,12 +53,20 @@ def but_refused(shared: RowContext, pair: Pair, found: Counterparts) -> Counterp
     return found
 
 
-def _settle(side: SavedSide, other: Side, outputs: Mapping[str, Array]) -> None:
-    known = {name: shape for name, _, shape in outputs.described()} if isinstance(outputs, RenamedOutputs) else None
-    unsure = other.pieces if isinstance(other, SavedSide) else ()
-    for name in side.pieces:
-        if name in outputs and name not in unsure:
-            side.settle(name, outputs[name].shape if known is None else known[name])
+def _settle(
+    shared: RowContext, number: int, pair: Pair, side: SavedSide, other: Side, outputs: Mapping[str, Array]
+) -> None:
+    described = outputs.described() if isinstance(outputs, RenamedOutputs) else None
+    known = {name: (shape, kind) for name, kind, shape in described} if described is not None else None
+    doubtful = other.unsure if isinstance(other, SavedSide) else ()
+    for name in side.unsure:
+        if name in outputs and name not in doubtful:
+            shape, kind = known[name] if known is not None else (outputs[name].shape, dtype_name(outputs[name]))
+            try:
+                side.settle(name, shape, kind)
+            except Unclear as error:
+                side.refused[name] = str(error)
+                note_unclear(shared, number, pair, name, str(error))
 
 
 def _refuse(
@@ -65,9 +75,9 @@ def _refuse(
     for name in [name for name in side.pieces if name in others and name in own]:
         try:
             own[name]
-        except NotJoined as error:
+        except Unclear as error:
             side.refused[name] = str(error)
-            not_joined(shared, number, pair, name, str(error))
+            note_unclear(shared, number, pair, name, str(error))
 
 
 def tell_joined(shared: RowContext) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import UNSET
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.dumps.ranks import NotJoined
+from layerwise._tool.backends.dumps.ranks import Unclear
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.backends.text import shown
@@ -267,5 +267,5 @@ def _rounded(array: Array, unit: Unit) -> Array:
 def _fetched(side: SavedSide, iteration: int, name: str) -> Array:
     try:
         return side.fetch(iteration, name)
-    except NotJoined as error:
+    except Unclear as error:
         raise NoTruth(str(error)) from None

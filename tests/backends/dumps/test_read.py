@@ -19,7 +19,7 @@ from support.torch_pickles import a_dict, tensor, text, torch_file
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.dumps.dump import Dump
 from layerwise._tool.backends.dumps.opening import open_results
-from layerwise._tool.backends.dumps.ranks import NotJoined
+from layerwise._tool.backends.dumps.ranks import Unclear
 from layerwise._tool.backends.dumps.read import read_dump
 from layerwise._tool.backends.dumps.rule import parse_rule, rule_words
 from layerwise._tool.backends.errors import BadFile, UsageError
@@ -185,7 +185,7 @@ def test_pieces_are_joined_to_the_shape_of_the_counterpart(tmp_path: Path) -> No
     files |= {"alone.rank1.npy": npy(left), "lost.rank0.npy": npy(left)}
     dump = read_dump(write(tmp_path / "d", files), DumpRule())
     outputs = dump.results[0][0].outputs
-    with pytest.raises(NotJoined, match="nothing says what shape"):
+    with pytest.raises(Unclear, match="nothing says what shape"):
         outputs["axis"]
     dump.shapes |= {"axis": (4, 8), "copy": (4, 4), "part": (4, 4), "near": (4, 4), "whole": (2,), "odd": (3, 4)}
     dump.shapes |= {"alone": (4, 4), "lost": (8, 4)}
@@ -198,10 +198,10 @@ def test_pieces_are_joined_to_the_shape_of_the_counterpart(tmp_path: Path) -> No
         "odd": "concatenated along axis 0", "part": "summed over the ranks",
     }  # fmt: skip
     for name, words in (("near", "nearly equal"), ("whole", "no numbers that are summed"), ("lost", "ranks 0 only")):
-        with pytest.raises(NotJoined, match=words):
+        with pytest.raises(Unclear, match=words):
             outputs[name]
     dump.shapes["axis"] = (16, 2)
-    with pytest.raises(NotJoined, match="along any axis"):
+    with pytest.raises(Unclear, match="along any axis"):
         outputs["axis"]
     apart = read_dump(tmp_path / "d", DumpRule(), join=False).results[0][0].outputs
     assert {"axis.rank0", "axis.rank1", "lost.rank0"} <= set(apart)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from support.cli import layerwise
@@ -84,6 +85,19 @@ def test_names_of_files_are_those_of_the_model_in_another_writing(
     assert {row["mode"] for row in done.table()} == {"saved"}
 
 
+def test_elements_that_may_be_raw_are_no_failure(folder: Path, truth: dict[str, Array], tmp_path: Path) -> None:
+    halves = truth["/a/sin"].astype(ml_dtypes.bfloat16)
+    arrays = {"_a_sin": halves.view(np.uint16), "_a_relu_0": truth["/a/relu.0"].astype(ml_dtypes.float8_e4m3fn)}
+    path = dump(tmp_path / "d", {**arrays, "y": truth["y"]})
+    done = compared(folder, path)
+    assert verdicts(done) == {"y": True}
+    assert {(item["tensor"], item["reason"]) for item in done.result["not_compared"]} == {
+        ("/a/relu.0", "unclear"), ("/a/sin", "unclear")
+    }  # fmt: skip
+    done = compared(folder, path, "*relu*:float8_e4m3fn", "*sin:bfloat16")
+    assert verdicts(done) == dict.fromkeys(truth, True)
+
+
 def test_a_dump_gives_the_inputs_too(folder: Path, truth: dict[str, Array], tmp_path: Path) -> None:
     with np.load(folder / "in.npz") as found:
         path = dump(tmp_path / "d", {"x": found["x"], "_a_sin": truth["/a/sin"], "y": truth["y"]})
@@ -116,7 +130,7 @@ def test_pieces_of_ranks_are_joined_or_not_compared(folder: Path, truth: dict[st
     done = compared(folder, dump(tmp_path / "e", {**files, "_a_sin.rank0": sin[1:], "_a_sin.rank1": sin[1:]}))
     assert verdicts(done) == {"/a/relu.0": True, "y": True}
     ((name, reason),) = [(item["tensor"], item["reason"]) for item in done.result["not_compared"]]
-    assert (name, reason) == ("/a/sin", "pieces")
+    assert (name, reason) == ("/a/sin", "unclear")
     near = {**files, "y.rank1": truth["y"] * np.float32(1.001)}
     done = compared(folder, dump(tmp_path / "f", near), marks=MarkSpec())
     assert done.table() == [] and done.result["passed"] is False
