@@ -20,6 +20,9 @@ from layerwise._tool.backends.model.structure import TensorRecord, WeightRef
 from layerwise._tool.backends.model.wire import MAX_DEPTH, WireError
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.backends.type_names import type_name
+from layerwise._tool.surgery.origin.graph import record_origins
+from layerwise._tool.surgery.origin.origin import Origin
+from layerwise._tool.surgery.origin.tree import InModule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,6 +79,18 @@ class GraphView:
         """Yield the nodes in file order."""
         for span in self._nodes:
             yield read_node(self._data, *span)
+
+    def origins(self) -> list[Origin | None]:
+        """Return where each node comes from, None where nothing tells."""
+        return record_origins(self._data, self._nodes)
+
+    def nodes_in(self, module: str) -> list[tuple[int, Node, Origin]]:
+        """Return the nodes in the modules that a pattern names, with their numbers. LayerwiseError if there are none."""
+        inside = InModule(module)
+        found = [(i, origin) for i, origin in enumerate(self.origins()) if origin is not None and inside(origin)]
+        if not found:
+            raise LayerwiseError(f"no node lies in module {shown(module, 200)!r}: --show modules lists the modules")
+        return [(i, read_node(self._data, *self._nodes[i]), origin) for i, origin in found]
 
     def value(self, name: str) -> Value:
         """Return what is known of a tensor."""
