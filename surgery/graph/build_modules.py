@@ -1,4 +1,4 @@
-"""Reads where the nodes of an indexed model come from, into columns beside its index. Runs in a worker, never in the app."""
+"""Reads where the nodes of an indexed model come from, into columns beside its index. Runs in a worker."""
 
 from collections import Counter
 from pathlib import Path

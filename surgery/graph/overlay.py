@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from layerwise._tool.surgery.graph.modules import Modules
-
     from layerwise._tool.surgery.model.graph_value import Graph
 
 

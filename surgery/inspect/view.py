@@ -85,7 +85,7 @@ class GraphView:
         return record_origins(self._data, self._nodes)
 
     def nodes_in(self, module: str) -> list[tuple[int, Node, Origin]]:
-        """Return the nodes in the modules that a pattern names, with their numbers. LayerwiseError if there are none."""
+        """Return the nodes in the modules that a pattern names, with their numbers. LayerwiseError if none is."""
         inside = InModule(module)
         found = [(i, origin) for i, origin in enumerate(self.origins()) if origin is not None and inside(origin)]
         if not found:

@@ -1,6 +1,7 @@
 """The origins of all nodes of a graph, from a model's bytes or from protobuf objects."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.model.records import Span, read_node
@@ -42,14 +43,32 @@ def record_origins(
     return [origin or _within(owner) for origin in origins]
 
 
-def proto_origins(nodes: "Sequence[onnx.NodeProto]") -> list[Origin | None]:
-    """The same for protobuf objects."""
-    reader = MetadataReader()
-    origins = [reader.origin({prop.key: prop.value for prop in node.metadata_props}) for node in nodes]
-    if None in origins:
-        ends = [Ends(node.op_type, node.input, node.output) for node in nodes]
-        _complete(origins, [node.name for node in nodes], ends)
-    return origins
+class ProtoOrigins:
+    """The origins of protobuf objects, each read when it is first asked for."""
+
+    def __init__(self, nodes: "Sequence[onnx.NodeProto]") -> None:
+        """nodes: all of a graph, in topological order."""
+        self._nodes = nodes
+        self._reader = MetadataReader()
+        self._filled: list[Origin | None] | None = None
+
+    def __getitem__(self, i: int) -> Origin | None:
+        """Where node `i` comes from, None where nothing tells. All nodes are read if its neighbours have to tell."""
+        if self._filled is not None:
+            return self._filled[i]
+        return self._own(self._nodes[i]) or self._around[i]
+
+    def _own(self, node: "onnx.NodeProto") -> Origin | None:
+        noted = node.metadata_props
+        found = self._reader.origin({prop.key: prop.value for prop in noted}) if noted else None
+        return found or named_origin(node.name, node.output)
+
+    @cached_property
+    def _around(self) -> list[Origin | None]:
+        self._filled = [self._own(node) for node in self._nodes]
+        if any(origin is not None for origin in self._filled):
+            fill(self._filled, [Ends(node.op_type, node.input, node.output) for node in self._nodes])
+        return self._filled
 
 
 def _complete(origins: list[Origin | None], names: Sequence[str], ends: Sequence[Ends]) -> None:

@@ -69,7 +69,8 @@ def string_list(text: str) -> Path | None:
     text = text.strip()
     if len(text) > LONGEST_LIST or text[:1] != "[" or text[-1:] != "]":
         return None
-    inner, at, found = text[1:-1].rstrip(), 0, []
+    found: list[str] = []
+    inner, at = text[1:-1].rstrip(), 0
     while at < len(inner):
         item = _ITEM.match(inner, at)
         if item is None or len(item[1]) > LONGEST_NAME or len(found) > DEEPEST:

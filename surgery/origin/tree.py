@@ -35,7 +35,8 @@ def module_counts(origins: Iterable[Origin | None]) -> list[ModuleCount]:
                 kinds[outer] = origin.classes[level] if level < len(origin.classes) else ""
             if level:
                 inside.setdefault(path[: level - 1], {})[outer] = None
-    found, waiting = [], [()] if total else []
+    found: list[ModuleCount] = []
+    waiting: list[Path] = [()] if total else []
     while waiting:
         path = waiting.pop()
         found.append(ModuleCount(path, kinds[path], own.get(path, 0), total[path]))
