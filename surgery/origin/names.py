@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from layerwise._tool.surgery.origin.origin import Origin, Path
 
-LONGEST = 4096
+LONGEST, DEEPEST = 4096, 100
 
 
 def named_path(name: str) -> Path | None:
@@ -12,7 +12,7 @@ def named_path(name: str) -> Path | None:
     if name[:1] != "/" or len(name) > LONGEST:
         return None
     *modules, last = name[1:].split("/")
-    return tuple(modules) if last and all(modules) else None
+    return tuple(modules) if last and all(modules) and len(modules) <= DEEPEST else None
 
 
 def named_origin(name: str, outputs: Sequence[str]) -> Origin | None:

@@ -8,7 +8,9 @@ from msgspec import UNSET
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
 from layerwise._tool.debugtools.compare.truth.figures import LIMIT, times
+from layerwise._tool.surgery.origin.origin import dotted
 from layerwise._tool.tui.presenters.numbers import index_text, shape_text, share_bar, sig
+from layerwise._tool.tui.presenters.source import source_line
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, plain, wrap_runs
 from layerwise._tool.tui.state.error_table import FAULTS
 
@@ -33,6 +35,7 @@ def detail_lines(row: LayerRow, names: list[str], cells: int, evidence: str = ""
         [("node ", "dim"), (shown(row.node or "(no name)", max(20, cells - 30)), ""),
          ("  op ", "dim"), (shown(row.op, 24), "")],
         _types_line(row),
+        *_origin_lines(row, cells),
         [],
     ]  # fmt: skip
     lines += _side_lines(row, names, cells)
@@ -42,6 +45,17 @@ def detail_lines(row: LayerRow, names: list[str], cells: int, evidence: str = ""
     lines += _truth_line(row, cells)
     lines += wrap_runs([(shown(evidence, 1000), "strong")], cells)[:2] if evidence else []
     return [*lines, [(shown(row.note, cells), "warn")]] if row.note else lines
+
+
+def _origin_lines(row: LayerRow, cells: int) -> list[Line]:
+    """The module that the tensor's node comes from, and the line of Python, where they are known."""
+    module: Line = (
+        [("module ", "dim"), (fit(dotted(row.module), cells - 7).rstrip(), "")] if row.module is not UNSET else []
+    )
+    lines = [module] if module else []
+    if row.source is not UNSET:
+        lines.append(source_line(row.source, cells))
+    return lines
 
 
 def _types_line(row: LayerRow) -> Line:

@@ -13,10 +13,12 @@ from layerwise._tool.tui.controllers.errors_page import node_of_row
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines, tensor_lines
 from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line
+from layerwise._tool.tui.presenters.module_rows import tree_heading, tree_row
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.job_table import JobTable, Minimap
 from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.screens.searching import Searching
+from layerwise._tool.tui.screens.source import RowSource
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import run_latest, run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
@@ -48,17 +50,26 @@ class ErrorSearches(Commands, scope="errors"):
     @command("errors.reduce", "reduce: the smallest part that makes this tensor wrong", keys="d", footer="reduce",
              line="reduce")  # fmt: skip
     def reduce(self) -> None:
-        self._searching.start("reduce", target=self._tensor_in_view())
+        if not self._is_module():
+            self._searching.start("reduce", target=self._tensor_in_view())
 
     @command("errors.bisect", "bisect: the first node at which this tensor goes wrong", keys="b", footer="bisect",
              line="bisect")  # fmt: skip
     def bisect(self) -> None:
-        self._searching.start("bisect", target=self._tensor_in_view())
+        if not self._is_module():
+            self._searching.start("bisect", target=self._tensor_in_view())
 
     @command("errors.locate", "locate: the local error of every layer joins the table", keys="L", footer="locate",
              line="locate")  # fmt: skip
     def locate(self) -> None:
         self._searching.start("locate", then="its local errors join the table; 4 shows the suspects")
+
+    def _is_module(self) -> bool:
+        """Whether the cursor is on a module, which is no tensor; that is told."""
+        on_module = self._table.on_module
+        if on_module:
+            self._page.state.say("this row is a module: enter opens it; the searches are about one of its tensors")
+        return on_module
 
     def _tensor_in_view(self) -> str | None:
         row = self._row_in_view()
@@ -95,6 +106,8 @@ class ErrorRows(JobTable, scope="errors"):
         self._errors = state.errors
 
     def row_line(self, i: int, cells: int) -> Line:
+        if self._errors.tree is not None:
+            return tree_row(self._errors, i, cells, self._glyphs)
         return row_line(self._errors.table, self._errors.place(i), cells, self._glyphs)
 
     def head(self, cells: int) -> list[Line]:
@@ -103,7 +116,37 @@ class ErrorRows(JobTable, scope="errors"):
     def heading(self, cells: int) -> Line:
         errors = self._errors
         table = errors.table
-        return heading(cells, errors.sort, errors.reverse, self._glyphs, table.has_local, table.has_truth)
+        if errors.tree is not None:
+            return tree_heading(errors, cells)
+        return heading(cells, errors.sort, errors.reverse, self._glyphs, table.has_local, table.has_truth, table.noted)
+
+    @property
+    def on_module(self) -> bool:
+        """Whether the cursor is on a module's row."""
+        return self._errors.head(self.list.cursor) is not None
+
+    def on_mount(self) -> None:
+        self._errors.per_module = bool((self._state.session.forms.get("errors") or {}).get("modules"))
+        super().on_mount()
+
+    # ── modules ──
+
+    @command("errors.modules", "rows below their modules, with the errors of each (enter opens one), or all rows",
+             keys="m", footer="modules", line="modules")  # fmt: skip
+    def toggle_modules(self) -> None:
+        errors, place = self._errors, self.place
+        errors.fold_modules(not errors.per_module)
+        self._state.session.remember("errors", form={"modules": errors.per_module})
+        if errors.per_module and errors.tree is None:
+            self._state.say("no module is known: the model's exporter noted none", "warn")
+        self.come_to(place if place >= 0 else self._errors.place(0))
+        self.changed()
+
+    @command("errors.fold_block", "fold the module around the row", keys="Z")
+    def turn_fold(self) -> None:
+        line = self._errors.turn(self.list.cursor)
+        self._at = self._errors.anchor(line)
+        self.changed()
 
     def detail(self, place: int, cells: int) -> list[Line]:
         row = self._errors.table.row(place)
@@ -162,7 +205,7 @@ class ErrorsScreen(Page, scope="errors"):
         self.errors = state.errors
         self.table = ErrorRows(state)
         self._tensor = TensorPanel(state, TensorController(state))
-        self.groups = (ErrorSearches(self, self.table), self.table)
+        self.groups = (ErrorSearches(self, self.table), RowSource(self, self.table), self.table)
 
     def compose(self) -> ComposeResult:
         yield self.table
@@ -203,12 +246,14 @@ class ErrorsScreen(Page, scope="errors"):
     def _jump_to_place(self, place: int, otherwise: str) -> None:
         if place >= 0 and self.errors.index_of(place) < 0:
             self.table.filter_line("")
-        self._jump(self.errors.index_of(place) if place >= 0 else -1, otherwise)
+        self._jump(self.errors.show(place) if place >= 0 else -1, otherwise)
 
     def _jump(self, line: int, otherwise: str) -> None:
         if line < 0:
             self.state.say(otherwise)
         else:
+            self.table.come_to(self.errors.place(line))
+            self.table.changed()
             self.table.list.move_to(line)
 
     # ── one tensor ──
@@ -218,7 +263,9 @@ class ErrorsScreen(Page, scope="errors"):
              footer="tensor", line="tensor")  # fmt: skip
     def open_tensor(self) -> None:
         place = self.table.place
-        if place >= 0:
+        if self.table.on_module:
+            self.table.turn_fold()
+        elif place >= 0:
             self.add_class("on-tensor")
             self._tensor.focus()
             self._tensor.show(place)

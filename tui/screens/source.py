@@ -1,0 +1,79 @@
+"""Opening the Python line that a node comes from, in the user's editor, with the app suspended meanwhile."""
+
+import subprocess
+
+from textual.app import SuspendNotSupported
+
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.origin.origin import SourceLine
+from layerwise._tool.tui.commands import Commands, command
+from layerwise._tool.tui.controllers.source import editor_command
+from layerwise._tool.tui.presenters.source import source_line
+from layerwise._tool.tui.screens.job_table import JobTable
+from layerwise._tool.tui.screens.nodes import NodeView
+from layerwise._tool.tui.screens.page import Choice, Page
+from layerwise._tool.tui.widgets.lines import LineWidget
+
+TITLE = "open the Python line that the node comes from in $EDITOR"
+
+
+class NodeSource(Commands, scope="graph"):
+    """Of the node under the cursor."""
+
+    def __init__(self, page: Page, view: NodeView) -> None:
+        self._page, self._view = page, view
+
+    @command("graph.source", TITLE, keys="O", line="source")
+    def source(self) -> None:
+        index = self._view.session.index
+        modules = index.modules() if index is not None else None
+        origin = modules.origin(self._view.session.node) if modules is not None else None
+        offer(self._page, origin.line if origin else None)
+
+
+class RowSource(Commands, scope="errors"):
+    """Of the row under the cursor."""
+
+    def __init__(self, page: Page, table: JobTable) -> None:
+        self._page, self._table = page, table
+
+    @command("errors.source", TITLE, keys="O", line="source")
+    def source(self) -> None:
+        place = self._table.place
+        row = self._page.state.errors.table.row(place) if place >= 0 else None
+        offer(self._page, row.source if row is not None and isinstance(row.source, SourceLine) else None)
+
+
+def offer(page: Page, line: SourceLine | None) -> None:
+    """Show the line, and open it if the user then says so; where it cannot be opened it is a link, with the reason."""
+    if line is None:
+        page.state.say("no line of Python is known: the model's exporter noted none")
+        return
+    room = max(20, page.app.size.width - 20)
+    shown_line = source_line(line, room)
+    try:
+        words = editor_command(line)
+    except UsageError as problem:
+        page.choose(f"{problem} (esc closes)", [Choice(shown_line, None)])
+        return
+    title = f"enter opens it with {shown(shell_line(words[:-1]), 60)}, esc leaves it"
+    page.choose(title, [Choice(shown_line, words)], lambda chosen: edit(page, chosen))
+
+
+def edit(page: Page, words: list[str]) -> None:
+    """Run an editor in the terminal, and draw the app again when it is done."""
+    try:
+        with page.app.suspend():
+            code = subprocess.run(words, check=False).returncode
+    except SuspendNotSupported:
+        page.state.say("the app cannot leave this terminal to an editor", "bad")
+        return
+    except (OSError, ValueError) as error:
+        page.state.say(f"{shown(words[0], 80)}: {getattr(error, 'strerror', None) or error}", "bad")
+        return
+    for widget in page.screen.query(LineWidget):
+        widget.refresh_lines(0, widget.size.height)
+    if code:
+        page.state.say(f"{shown(words[0], 80)} ended with {code}", "warn")
