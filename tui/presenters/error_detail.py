@@ -49,10 +49,9 @@ def detail_lines(row: LayerRow, names: list[str], cells: int, evidence: str = ""
 
 def _origin_lines(row: LayerRow, cells: int) -> list[Line]:
     """The module that the tensor's node comes from, and the line of Python, where they are known."""
-    module: Line = (
-        [("module ", "dim"), (fit(dotted(row.module), cells - 7).rstrip(), "")] if row.module is not UNSET else []
-    )
-    lines = [module] if module else []
+    lines: list[Line] = []
+    if row.module is not UNSET:
+        lines.append([("module ", "dim"), (fit(dotted(row.module), cells - 7).rstrip(), "")])
     if row.source is not UNSET:
         lines.append(source_line(row.source, cells))
     return lines

@@ -31,7 +31,10 @@ HEADINGS = {
 
 @dataclass(frozen=True)
 class Columns:
-    """Cells of the op, tensor, module, mode (0: not shown) and verdict columns; numbers: (heading, key) of those shown."""
+    """Cells of the op, tensor, module, mode and verdict columns; numbers: (heading, key) of those shown.
+
+    module, mode: 0 where they are not shown.
+    """
 
     op: int
     tensor: int

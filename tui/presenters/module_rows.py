@@ -75,7 +75,7 @@ def _name_cells(cells: int) -> int:
 def graph_module_row(
     head: ModuleHead, first: int, errors: list[NodeError], at: Columns, cells: int, glyphs: Glyphs
 ) -> Line:
-    """`#  ▸ layer.0  49 nodes  min .. median ..  worst error`. first: its first node; errors: of its nodes that have one."""
+    """`#  ▸ layer.0  49 nodes  min median  worst error`. first: its first node. errors: of its nodes that have one."""
     size = f"{head.count} node{'s' * (head.count != 1)}"
     worst = max(errors, key=lambda error: (error.passed is False, error.max_abs), default=None)
     if errors:

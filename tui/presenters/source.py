@@ -16,13 +16,11 @@ def origin_lines(origin: Origin | None, cells: int) -> list[Line]:
     if origin is None:
         return []
     kind = origin.classes[-1].rpartition(".")[2] if origin.classes else ""
-    by = {"neighbours": "by the nodes around it"}.get(origin.told, "")
+    by = "  by the nodes around it" if origin.told == "neighbours" else ""
     room = max(8, cells - 7)
     lines: list[Line] = [[("module ", "dim"), (fit(dotted(origin.modules), room).rstrip(), "")]]
     if kind or by:
-        lines.append(
-            [("class  " if kind else "       ", "dim"), (fit(kind or by, room).rstrip(), "" if kind else "dim")]
-        )
+        lines.append([("class  " if kind else "       ", "dim"), (fit(kind, room).rstrip(), ""), (by, "dim")])
     return [*lines, source_line(origin.line, cells)] if origin.line else lines
 
 

@@ -29,7 +29,7 @@ from layerwise._tool.tui.widgets.virtual_list import VirtualList
 class ErrorSearches(Commands, scope="errors"):
     """They are about the row under the cursor of a table."""
 
-    def __init__(self, page: Page, table: JobTable) -> None:
+    def __init__(self, page: Page, table: "ErrorRows") -> None:
         self._page, self._table, self._errors = page, table, page.state.errors
         self._searching = Searching(page)
         self._results = DebugResults(page.state)

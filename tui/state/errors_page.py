@@ -18,8 +18,9 @@ NOTHING, CLEAN, OPEN, WRONG, FOUND = range(5)
 
 
 class Rollup(NamedTuple):
-    """What the rows of a module come to, of which there are `rows`. severity: of the worst; low, middle, high: of the error that is shown, NaN
-    where no row has it.
+    """What the rows of a module come to, of which there are `rows`. severity: of the worst.
+
+    low, middle, high: of the error that is shown, NaN where no row has it.
     """
 
     rows: int
@@ -34,8 +35,8 @@ class Rollup(NamedTuple):
 class ErrorsState(JobRows):
     """The rows of a comparison or a locate job.
 
-    per_module: rows stand below their modules, which fold. locating: how far the job is whose local errors join the rows, "" if none is. evidence: tensor -> what speaks
-    against it.
+    per_module: rows stand below their modules, which fold. locating: how far the job is whose local errors join the
+    rows, "" if none is. evidence: tensor -> what speaks against it.
     """
 
     SORTS = ("graph", "max_abs", "max_rel", "local", "rel_l2", "times", "ampl", "verdict", "op", "tensor")
@@ -196,8 +197,8 @@ class ErrorsState(JobRows):
         if self.tree is None:
             severity = severity[self.order]
         else:
-            worst = (severity[self.rows_at(line)].max(initial=NOTHING) for line in range(self.lines()))
-            severity = np.fromiter(worst, np.int8)
+            of_lines = (severity[self.rows_at(line)].max(initial=NOTHING) for line in range(self.lines()))
+            severity = np.fromiter(of_lines, np.int8)
         lines = len(severity)
         buckets = np.arange(lines) * height // max(lines, height)
         worst = np.zeros(height, np.int8)

@@ -49,7 +49,8 @@ class NodeError(msgspec.Struct, frozen=True):
 class Session:
     """One model being looked at. Plain data with signals; no widget, no process.
 
-    index: the model's graph once it is open, on_modules: and the modules of its nodes; opening: how far that is; problem: why it cannot be.
+    on_modules: it is known which modules the nodes come from.
+    index: the model's graph once it is open; opening: how far that is; problem: why it cannot be.
     node: the selected node, shared by all screens.
     errors: node number -> its worst error in the comparison on view.
     Every change that is to survive a restart goes through a method here, which emits `on_saved_change`.
