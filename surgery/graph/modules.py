@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,22 @@ from layerwise._tool.surgery.graph.kinds import MODULES_FILE
 from layerwise._tool.surgery.origin.names import named_path
 from layerwise._tool.surgery.origin.origin import Origin, Path, SourceLine, Told, dotted
 
-if TYPE_CHECKING:
-    from layerwise._tool.surgery.graph.index import GraphIndex
-
 TOLD: tuple[Told, ...] = ("metadata", "name", "neighbours")
 Codes = NDArray[np.int32]
+
+
+class Named(Protocol):
+    """What is read of an index."""
+
+    folder: FilePath
+    meta: dict[str, Any]
+    n_nodes: int
+
+    def node_name(self, node: int) -> str: ...
+
+    def node_outputs(self, node: int) -> list[int]: ...
+
+    def tensor_name(self, tensor: int) -> str: ...
 
 
 class Modules:
@@ -78,7 +89,7 @@ class NotedModules(Modules):
         )  # fmt: skip
 
 
-def open_modules(index: "GraphIndex") -> Modules | None:
+def open_modules(index: Named) -> Modules | None:
     """The modules of an index's nodes. None while nobody has read what the model's exporter noted, or the file is bad.
 
     Of a model whose exporter noted nothing they are made from the names, in about 2 us a node.
@@ -91,7 +102,7 @@ def open_modules(index: "GraphIndex") -> Modules | None:
         return None
 
 
-def _from_names(index: "GraphIndex") -> Modules:
+def _from_names(index: Named) -> Modules:
     places: dict[Path, int] = {}
     codes = np.full(index.n_nodes, -1, np.int32)
     for node in range(index.n_nodes):

@@ -17,7 +17,6 @@ from layerwise._tool.backends.model.structure import TensorRecord
 from layerwise._tool.backends.model.wire import WireError
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.backends.type_names import type_name
-from layerwise._tool.surgery.inspect.modules import module_lines
 from layerwise._tool.surgery.inspect.view import Elided, GraphView, array_text, open_view
 
 TAB = " " * 4
@@ -64,6 +63,8 @@ def _model_lines(model: ModelFile, structure: bytes, show: Collection[str], modu
     yield ""
     yield from _graph_lines(view, show, "Graph", 0, nodes)
     if "modules" in show:
+        from layerwise._tool.surgery.inspect.modules import module_lines
+
         yield from module_lines(view.origins(), module)
 
 

@@ -20,12 +20,11 @@ from layerwise._tool.backends.model.structure import TensorRecord, WeightRef
 from layerwise._tool.backends.model.wire import MAX_DEPTH, WireError
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.backends.type_names import type_name
-from layerwise._tool.surgery.origin.graph import record_origins
-from layerwise._tool.surgery.origin.origin import Origin
-from layerwise._tool.surgery.origin.tree import InModule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from layerwise._tool.surgery.origin.origin import Origin
 
 LIST_LIMIT = 1000
 _TYPE_ATTRIBUTES = {"to", "dtype", "target_type"}
@@ -80,12 +79,16 @@ class GraphView:
         for span in self._nodes:
             yield read_node(self._data, *span)
 
-    def origins(self) -> list[Origin | None]:
+    def origins(self) -> "list[Origin | None]":
         """Return where each node comes from, None where nothing tells."""
+        from layerwise._tool.surgery.origin.graph import record_origins
+
         return record_origins(self._data, self._nodes)
 
-    def nodes_in(self, module: str) -> list[tuple[int, Node, Origin]]:
+    def nodes_in(self, module: str) -> "list[tuple[int, Node, Origin]]":
         """Return the nodes in the modules that a pattern names, with their numbers. LayerwiseError if none is."""
+        from layerwise._tool.surgery.origin.tree import InModule
+
         inside = InModule(module)
         found = [(i, origin) for i, origin in enumerate(self.origins()) if origin is not None and inside(origin)]
         if not found:

@@ -1,11 +1,11 @@
 """The command that opens a line of Python in the user's editor. Paths come from models: nothing in them is obeyed."""
 
 import os
-import shlex
 import stat
 from pathlib import Path
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.shell import shell_words
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.origin.origin import SourceLine
 from layerwise._tool.tui.presenters.source import is_plain_path
@@ -31,7 +31,7 @@ def editor_command(line: SourceLine) -> list[str]:
         raise UsageError(f"{name} is not opened: it is no regular file")
     asked = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     try:
-        words = shlex.split(asked)
+        words = shell_words(asked)
     except ValueError as error:
         raise UsageError(f"$EDITOR: {error}") from error
     if not words:
