@@ -44,11 +44,12 @@ def columns(cells: int, n_nodes: int, with_errors: bool, modules: bool = False) 
     return Columns(number, rest - second - bool(second), output, module, type_, error)
 
 
-def header(at: Columns) -> Line:
+def header(at: Columns, summed: bool = False) -> Line:
+    """The columns' names. summed: some rows sum up the errors of nodes."""
     text = f"{'#':>{at.number}} {'op':<{OP}}  {'name':<{at.name}}"
     text += f" {'output':<{at.output}}" if at.output else ""
     text += f" {'module':<{at.module}}" if at.module else ""
-    text += f" {'type':<{at.type}}"
+    text += f" {'type; min median' if summed and at.error else 'type':<{at.type}}"
     return [(text + (f"{'max abs':>{at.error}}" if at.error else ""), "head")]
 
 

@@ -28,9 +28,9 @@ def module_name(head: ModuleHead, glyphs: Glyphs) -> str:
 def tree_heading(state: ErrorsState, cells: int) -> Line:
     """The columns of the tree: what lies in a module, and the smallest, middle and largest error of its layers."""
     metric = NAMES.get(state.metric, state.metric)
-    text = fit(f"  {'#':>{PLACE_CELLS}} module or tensor", _name_cells(cells) + PLACE_CELLS + 3)
+    text = fit(f"  {'#':>{PLACE_CELLS}} module or tensor: {metric}", _name_cells(cells) + PLACE_CELLS + 3)
     text += f"{'layers':>{COUNT}}" + "".join(f"{name:>{NUMBER}}" for name in ("min", "median", "max"))
-    return [(fit(f"{text} verdict, of {metric}", cells, keep="start"), "head")]
+    return [(fit(f"{text} verdict", cells, keep="start"), "head")]
 
 
 def tree_row(state: ErrorsState, line: int, cells: int, glyphs: Glyphs) -> Line:
@@ -58,13 +58,13 @@ def _layer(state: ErrorsState, line: int, cells: int, glyphs: Glyphs) -> Line:
     glyph = {FAILED: glyphs.bad, PASSED: glyphs.good}.get(int(table.verdicts()[place]), " ")
     codes, ops = table.labels("op")
     depth = state.tree.depth_at(line) if state.tree else 0
-    room = _name_cells(cells)
-    indent = min(2 * depth, room // 2)
+    room = _name_cells(cells) + COUNT + 2 * NUMBER
+    indent = min(2 * depth, room // 3)
     name = f"{' ' * indent}{fit(ops[int(codes[place])], min(OP, room - indent), glyphs.ellipsis)} "
     name += fit(table.tensors[place].removesuffix("_output_0"), max(0, room - len(name)), glyphs.ellipsis, keep="end")
     value = number_text(float(table.numbers(state.metric)[place]))
     text = f"{table.numbers('i')[place]:>{PLACE_CELLS}.0f} {fit(name, room, glyphs.ellipsis, keep='start')}"
-    text += f"{' ' * (COUNT + 2 * NUMBER)}{value:>{NUMBER}} "
+    text += f"{value:>{NUMBER}} "
     return merge([(f"{glyph} ", role), (text, ""), (fit(word, VERDICT_CELLS, glyphs.ellipsis), role)])
 
 
@@ -75,13 +75,13 @@ def _name_cells(cells: int) -> int:
 def graph_module_row(
     head: ModuleHead, first: int, errors: list[NodeError], at: Columns, cells: int, glyphs: Glyphs
 ) -> Line:
-    """`#  ▸ layer.0  49 nodes  min median  worst error`. first: its first node. errors: of its nodes that have one."""
-    size = f"{head.count} node{'s' * (head.count != 1)}"
+    """`#  ▸ layer.0  49 nodes  min median  max abs`. first: its first node. errors: of its nodes that have one."""
     worst = max(errors, key=lambda error: (error.passed is False, error.max_abs), default=None)
-    if errors:
-        values = sorted(error.max_abs for error in errors)
-        size = f"{size}  min {sig(values[0])}  median {sig(median(values))}"
-    room = max(8, cells - at.number - 2 - len(size) - at.error)
-    name = fit(module_name(head, glyphs), room, glyphs.ellipsis)
-    line: Line = [(f"{first:>{at.number}} ", "dim"), (f"{name} ", "strong"), (size, "dim")]
+    values = sorted(error.max_abs for error in errors)
+    low, middle = (sig(values[0]), sig(median(values))) if values else ("", "")
+    size = f" {head.count} node{'s' * (head.count != 1)}"
+    room = max(8, cells - at.number - 1 - len(size) - 1 - at.type - at.error)
+    text = fit(module_name(head, glyphs), room, glyphs.ellipsis)
+    figures = fit(f"{low:>{NUMBER - 1}} {middle:>{NUMBER - 1}}", at.type, glyphs.ellipsis)
+    line: Line = [(f"{first:>{at.number}} ", "dim"), (text, "strong"), (f"{size} {figures}", "dim")]
     return [*line, error_cell(worst, at.error)] if at.error else line

@@ -26,8 +26,12 @@ def origin_lines(origin: Origin | None, cells: int) -> list[Line]:
 
 def source_line(line: SourceLine, cells: int) -> Line:
     """`line   modeling_bert.py:93 in forward`, the end of the path where it is long."""
-    text = f"{line.file}:{line.line} in {line.function}"
-    return [("line   ", "dim"), (fit(text, max(8, cells - 7), keep="end").rstrip(), link_role(line.file))]
+    return [("line   ", "dim"), (fit(source_text(line), max(8, cells - 7), keep="end").rstrip(), link_role(line.file))]
+
+
+def source_text(line: SourceLine) -> str:
+    """`/…/modeling_bert.py:93 in forward`, escaped."""
+    return shown(f"{line.file}:{line.line} in {line.function}", 2000)
 
 
 def link_role(file: str) -> str:

@@ -128,7 +128,7 @@ class NodeView(Commands, Container, scope="graph"):
 
     def _header(self, cells: int) -> Line:
         before = GUTTER + self.model.sign
-        return [(" " * before, "head"), *header(self.model.columns(cells - before))]
+        return [(" " * before, "head"), *header(self.model.columns(cells - before), self.rows.by_module)]
 
     def update_status(self) -> None:
         self.query_one("#graph-status").refresh()

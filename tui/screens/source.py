@@ -10,7 +10,8 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.origin.origin import SourceLine
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.source import editor_command
-from layerwise._tool.tui.presenters.source import source_line
+from layerwise._tool.tui.presenters.source import link_role, source_text
+from layerwise._tool.tui.presenters.text import wrap_runs
 from layerwise._tool.tui.screens.job_table import JobTable
 from layerwise._tool.tui.screens.nodes import NodeView
 from layerwise._tool.tui.screens.page import Choice, Page
@@ -51,15 +52,15 @@ def offer(page: Page, line: SourceLine | None) -> None:
     if line is None:
         page.state.say("no line of Python is known: the model's exporter noted none")
         return
-    room = max(20, page.app.size.width - 20)
-    shown_line = source_line(line, room)
+    room = max(20, min(100, page.app.size.width - 16))
+    lines = wrap_runs([(source_text(line), link_role(line.file))], room)
     try:
         words = editor_command(line)
     except UsageError as problem:
-        page.choose(f"{problem} (esc closes)", [Choice(shown_line, None)])
+        page.choose(f"{problem} (esc closes)", [Choice(part, None) for part in lines])
         return
     title = f"enter opens it with {shown(shell_line(words[:-1]), 60)}, esc leaves it"
-    page.choose(title, [Choice(shown_line, words)], lambda chosen: edit(page, chosen))
+    page.choose(title, [Choice(part, words) for part in lines], lambda chosen: edit(page, chosen))
 
 
 def edit(page: Page, words: list[str]) -> None:
