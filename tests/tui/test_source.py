@@ -34,9 +34,10 @@ def test_an_editor_gets_the_line_and_the_path_as_one_word(net: Path, monkeypatch
     assert command(net) == ["hx", f"{net}:7"]
 
 
-@pytest.mark.parametrize(
-    "file", ["-c", "net.py", "../net.py", "", "/tmp/a\nb.py", "/tmp/\x1b]0;x\x07.py", "/tmp/\u202ea.py", "/a\0b"]
-)
+NOT_PLAIN = ["-c", "net.py", "../net.py", "", "/tmp/a\nb.py", "/tmp/\x1b]0;x\x07.py", "/tmp/\u202ea.py", "/a\0b"]
+
+
+@pytest.mark.parametrize("file", NOT_PLAIN)
 def test_a_path_that_is_not_absolute_or_not_plain_is_refused(net: Path, file: str) -> None:
     with pytest.raises(UsageError, match="is not opened") as refused:
         command(file)

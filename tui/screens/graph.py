@@ -11,7 +11,6 @@ from layerwise._tool.tui.screens.node_folding import NodeFolds
 from layerwise._tool.tui.screens.node_model import NodeModel
 from layerwise._tool.tui.screens.nodes import NodeView
 from layerwise._tool.tui.screens.page import Choice, Page
-from layerwise._tool.tui.screens.source import NodeSource
 from layerwise._tool.tui.state.graph import JumpHistory
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import run_latest

@@ -8,43 +8,13 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.origin.origin import SourceLine
-from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.source import editor_command
 from layerwise._tool.tui.presenters.source import link_role, source_text
 from layerwise._tool.tui.presenters.text import wrap_runs
-from layerwise._tool.tui.screens.job_table import JobTable
-from layerwise._tool.tui.screens.nodes import NodeView
 from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.widgets.lines import LineWidget
 
-TITLE = "open the Python line that the node comes from in $EDITOR"
-
-
-class NodeSource(Commands, scope="graph"):
-    """Of the node under the cursor."""
-
-    def __init__(self, page: Page, view: NodeView) -> None:
-        self._page, self._view = page, view
-
-    @command("graph.source", TITLE, keys="O", line="source")
-    def source(self) -> None:
-        index = self._view.session.index
-        modules = index.modules() if index is not None else None
-        origin = modules.origin(self._view.session.node) if modules is not None else None
-        offer(self._page, origin.line if origin else None)
-
-
-class RowSource(Commands, scope="errors"):
-    """Of the row under the cursor."""
-
-    def __init__(self, page: Page, table: JobTable) -> None:
-        self._page, self._table = page, table
-
-    @command("errors.source", TITLE, keys="O", line="source")
-    def source(self) -> None:
-        place = self._table.place
-        row = self._page.state.errors.table.row(place) if place >= 0 else None
-        offer(self._page, row.source if row is not None and isinstance(row.source, SourceLine) else None)
+TITLE = "open the Python line that it comes from in $EDITOR"
 
 
 def offer(page: Page, line: SourceLine | None) -> None:
