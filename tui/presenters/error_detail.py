@@ -11,7 +11,7 @@ from layerwise._tool.debugtools.compare.truth.figures import LIMIT, times
 from layerwise._tool.surgery.origin.origin import dotted
 from layerwise._tool.tui.presenters.numbers import index_text, shape_text, share_bar, sig
 from layerwise._tool.tui.presenters.source import source_line
-from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, plain, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, plain, width, wrap_runs
 from layerwise._tool.tui.state.error_table import FAULTS
 
 DIAGNOSES = {
@@ -35,8 +35,7 @@ def detail_lines(row: LayerRow, names: list[str], cells: int, evidence: str = ""
         [("node ", "dim"), (shown(row.node or "(no name)", max(20, cells - 30)), ""),
          ("  op ", "dim"), (shown(row.op, 24), "")],
         _types_line(row),
-        *_origin_lines(row, cells),
-        [],
+        _origin_line(row, cells),
     ]  # fmt: skip
     lines += _side_lines(row, names, cells)
     lines.append([])
@@ -47,14 +46,13 @@ def detail_lines(row: LayerRow, names: list[str], cells: int, evidence: str = ""
     return [*lines, [(shown(row.note, cells), "warn")]] if row.note else lines
 
 
-def _origin_lines(row: LayerRow, cells: int) -> list[Line]:
-    """The module that the tensor's node comes from, and the line of Python, where they are known."""
-    lines: list[Line] = []
-    if row.module is not UNSET:
-        lines.append([("module ", "dim"), (fit(dotted(row.module), cells - 7).rstrip(), "")])
-    if row.source is not UNSET:
-        lines.append(source_line(row.source, cells))
-    return lines
+def _origin_line(row: LayerRow, cells: int) -> Line:
+    """The module that the tensor's node comes from, and the line of Python; none where its name is all that tells."""
+    if row.source is UNSET or row.module is UNSET:
+        return []
+    room = max(8, (cells - 9) // 2)
+    module: Line = [("module ", "dim"), (fit(dotted(row.module), room, keep="end").rstrip() + "  ", "")]
+    return [*module, *source_line(row.source, cells - width(module))]
 
 
 def _types_line(row: LayerRow) -> Line:

@@ -3,26 +3,26 @@
 from textual import on
 from textual.app import ComposeResult
 
-from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import absolute_path, user_path
 from layerwise._tool.debugtools.compare.rows import LayerRow
+from layerwise._tool.surgery.origin.origin import SourceLine
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.debugging import DebugResults
 from layerwise._tool.tui.controllers.error_rows import TensorController, export_rows, yank_targets
 from layerwise._tool.tui.controllers.errors_page import node_of_row
 from layerwise._tool.tui.controllers.shared import Controllers
-from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines, tensor_lines
+from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines
 from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line
 from layerwise._tool.tui.presenters.module_rows import tree_heading, tree_row
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.job_table import JobTable, Minimap
 from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.screens.searching import Searching
-from layerwise._tool.tui.screens.source import RowSource
+from layerwise._tool.tui.screens.source import TITLE, offer
+from layerwise._tool.tui.screens.tensor_panel import TensorPanel
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.following import run_latest, run_work
+from layerwise._tool.tui.widgets.following import run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
-from layerwise._tool.tui.widgets.lines import DetailPane
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 
@@ -131,9 +131,8 @@ class ErrorRows(JobTable, scope="errors"):
 
     # ── modules ──
 
-    @command("errors.modules", "rows below their modules, with the errors of each (enter opens one), or all rows",
-             keys="m", footer="modules", line="modules")  # fmt: skip
     def toggle_modules(self) -> None:
+        """Show rows below their modules, or all in one list."""
         errors, place = self._errors, self.place
         errors.fold_modules(not errors.per_module)
         self._state.session.remember("errors", form={"modules": errors.per_module})
@@ -142,8 +141,8 @@ class ErrorRows(JobTable, scope="errors"):
         self.come_to(place if place >= 0 else self._errors.place(0))
         self.changed()
 
-    @command("errors.fold_block", "fold the module around the row", keys="Z")
     def turn_fold(self) -> None:
+        """Open or fold the module under the cursor, or fold the one that its row is in."""
         line = self._errors.turn(self.list.cursor)
         self._at = self._errors.anchor(line)
         self.changed()
@@ -152,37 +151,6 @@ class ErrorRows(JobTable, scope="errors"):
         row = self._errors.table.row(place)
         told = self._errors.evidence.get(row.tensor, "")
         return [[(" ", ""), *line] for line in detail_lines(row, self._errors.facts.runners, cells, told)]
-
-
-class TensorPanel(DetailPane):
-    """Shows a row's statistics at once, the rest when the job that reads the tensor is done."""
-
-    def __init__(self, state: AppState, control: TensorController) -> None:
-        super().__init__(id="tensor")
-        self._state = state
-        self._control = control
-
-    def show(self, place: int) -> None:
-        """Show the tensor of a row of the table."""
-        row = self._state.errors.table.row(place)
-        names = self._state.errors.facts.runners
-        lines = detail_lines(row, names, max(40, self.app.size.width - 2))
-        self._put([*lines, [], [("reading the values on both sides …", "dim")]])
-        run_latest(self, "tensor", lambda: self._read(place, lines))
-
-    async def _read(self, place: int, lines: list[Line]) -> None:
-        try:
-            data = await self._control.values(place)
-        except LayerwiseError as error:
-            self._put([*lines, [], [(f"the values could not be read: {error}", "bad")]])
-            return
-        names = self._state.errors.facts.runners
-        cells = max(40, self.size.width - 2)
-        self._put([*lines, [], *tensor_lines(data, names, cells, self._state.glyphs)])
-
-    def _put(self, lines: list[Line]) -> None:
-        hint: Line = [("esc ", "key"), ("back to the table   ", "dim"), ("j k ", "key"), ("scroll", "dim")]
-        self.set_lines([[(" ", ""), *line] for line in [hint, *lines]])
 
 
 class ErrorsScreen(Page, scope="errors"):
@@ -205,7 +173,7 @@ class ErrorsScreen(Page, scope="errors"):
         self.errors = state.errors
         self.table = ErrorRows(state)
         self._tensor = TensorPanel(state, TensorController(state))
-        self.groups = (ErrorSearches(self, self.table), RowSource(self, self.table), self.table)
+        self.groups = (ErrorSearches(self, self.table), self.table)
 
     def compose(self) -> ComposeResult:
         yield self.table
@@ -255,6 +223,23 @@ class ErrorsScreen(Page, scope="errors"):
             self.table.come_to(self.errors.place(line))
             self.table.changed()
             self.table.list.move_to(line)
+
+    # ── modules ──
+
+    @command("errors.modules", "rows below their modules, with the errors of each (enter opens one), or all rows",
+             keys="m", footer="modules", line="modules")  # fmt: skip
+    def toggle_modules(self) -> None:
+        self.table.toggle_modules()
+
+    @command("errors.fold_block", "fold the module around the row", keys="Z")
+    def turn_fold(self) -> None:
+        self.table.turn_fold()
+
+    @command("errors.source", TITLE, keys="O", line="source")
+    def source(self) -> None:
+        place = self.table.place
+        row = self.errors.table.row(place) if place >= 0 else None
+        offer(self, row.source if row is not None and isinstance(row.source, SourceLine) else None)
 
     # ── one tensor ──
 

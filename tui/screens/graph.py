@@ -11,6 +11,7 @@ from layerwise._tool.tui.screens.node_folding import NodeFolds
 from layerwise._tool.tui.screens.node_model import NodeModel
 from layerwise._tool.tui.screens.nodes import NodeView
 from layerwise._tool.tui.screens.page import Choice, Page
+from layerwise._tool.tui.screens.source import TITLE, offer
 from layerwise._tool.tui.state.graph import JumpHistory
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import run_latest
@@ -205,6 +206,13 @@ class NodeCommands(NodeGroup, scope="graph"):
         edited.mark(self._session.marks)
         self._page.open("surgery")
 
+    @command("graph.source", TITLE, keys="O", line="source")
+    def source(self) -> None:
+        index = self._session.index
+        modules = index.modules() if index is not None else None
+        origin = modules.origin(self._session.node) if modules is not None else None
+        offer(self._page, origin.line if origin else None)
+
     @command("graph.yank", "copy a name or the command line", keys="y", footer="yank")
     def yank(self) -> None:
         if self._session.index is not None and self._session.index.n_nodes:
@@ -216,7 +224,6 @@ def graph_groups(page: Page, view: NodeView, control: GraphController) -> tuple[
     return (
         view,
         NodeFolds(view),
-        NodeSource(page, view),
         *(kind(page, view, control) for kind in (Filter, Jumps, Marks, NodeCommands)),
     )
 
