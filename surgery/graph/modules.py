@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.surgery.graph.columns import Strings, read_columns
 from layerwise._tool.surgery.graph.kinds import MODULES_FILE
-from layerwise._tool.surgery.origin.names import named_path
+from layerwise._tool.surgery.origin.names import named_origin
+from layerwise._tool.surgery.origin.neighbours import COPIES, fill
 from layerwise._tool.surgery.origin.origin import Origin, Path, SourceLine, Told, dotted
 
 TOLD: tuple[Told, ...] = ("metadata", "name", "neighbours")
 Codes = NDArray[np.int32]
 
 
-class Named(Protocol):
+class Indexed(Protocol):
     """What is read of an index."""
 
     folder: FilePath
@@ -30,6 +31,16 @@ class Named(Protocol):
     def node_outputs(self, node: int) -> list[int]: ...
 
     def tensor_name(self, tensor: int) -> str: ...
+
+    def node_op(self, node: int) -> str: ...
+
+    def node_inputs(self, node: int) -> list[int]: ...
+
+    def producer(self, tensor: int) -> int: ...
+
+    def parents(self, node: int) -> list[int]: ...
+
+    def children(self, node: int) -> list[int]: ...
 
 
 class Modules:
@@ -89,10 +100,10 @@ class NotedModules(Modules):
         )  # fmt: skip
 
 
-def open_modules(index: Named) -> Modules | None:
+def open_modules(index: Indexed) -> Modules | None:
     """The modules of an index's nodes. None while nobody has read what the model's exporter noted, or the file is bad.
 
-    Of a model whose exporter noted nothing they are made from the names, in about 2 us a node.
+    Of a model whose exporter noted nothing they are made from the names and from the nodes around.
     """
     if not index.meta.get("noted"):
         return _from_names(index)
@@ -102,12 +113,26 @@ def open_modules(index: Named) -> Modules | None:
         return None
 
 
-def _from_names(index: Named) -> Modules:
-    places: dict[Path, int] = {}
-    codes = np.full(index.n_nodes, -1, np.int32)
+def _from_names(index: Indexed) -> Modules:
+    origins: list[Origin | None] = []
     for node in range(index.n_nodes):
-        outputs = index.node_outputs(node) if not (name := index.node_name(node)) else []
-        path = named_path(name or (index.tensor_name(outputs[0]) if outputs and outputs[0] >= 0 else ""))
-        if path is not None:
-            codes[node] = places.setdefault(path, len(places))
-    return Modules(list(places), codes)
+        name, outputs = index.node_name(node), index.node_outputs(node)
+        made = [index.tensor_name(outputs[0])] if not name and outputs and outputs[0] >= 0 else []
+        origins.append(named_origin(name, made))
+    if any(origin is not None for origin in origins):
+        fill(origins, _IndexWiring(index))
+    places: dict[Path, int] = {}
+    found = [-1 if origin is None else places.setdefault(origin.modules, len(places)) for origin in origins]
+    return Modules(list(places), np.array(found, np.int32))
+
+
+class _IndexWiring:
+    """Which nodes of an index are connected."""
+
+    def __init__(self, index: Indexed) -> None:
+        self._index = index
+        self.sources, self.readers = index.parents, index.children
+
+    def copied(self, node: int) -> int:
+        inputs = self._index.node_inputs(node) if self._index.node_op(node) in COPIES else []
+        return self._index.producer(inputs[0]) if inputs and inputs[0] >= 0 else -1

@@ -8,7 +8,7 @@ from layerwise._tool.backends.model.records import Span, read_node
 from layerwise._tool.backends.model.wire import BYTES, Source, WireError, fields, varint
 from layerwise._tool.surgery.origin.metadata import KEYS, MARK, MetadataReader
 from layerwise._tool.surgery.origin.names import named_origin
-from layerwise._tool.surgery.origin.neighbours import Ends, fill
+from layerwise._tool.surgery.origin.neighbours import Ends, NodeWiring, fill
 from layerwise._tool.surgery.origin.origin import Origin
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class ProtoOrigins:
     def _around(self) -> list[Origin | None]:
         self._filled = [self._own(node) for node in self._nodes]
         if any(origin is not None for origin in self._filled):
-            fill(self._filled, [Ends(node.op_type, node.input, node.output) for node in self._nodes])
+            _around(self._filled, [Ends(node.op_type, node.input, node.output) for node in self._nodes])
         return self._filled
 
 
@@ -76,7 +76,11 @@ def _complete(origins: list[Origin | None], names: Sequence[str], ends: Sequence
         if origin is None:
             origins[i] = named_origin(names[i], ends[i].outputs)
     if any(origin is not None for origin in origins) and None in origins:
-        fill(origins, ends)
+        _around(origins, ends)
+
+
+def _around(origins: list[Origin | None], ends: Sequence[Ends]) -> None:
+    fill(origins, NodeWiring(ends, [i for i, origin in enumerate(origins) if origin is None]))
 
 
 def _within(owner: Origin | None) -> Origin | None:

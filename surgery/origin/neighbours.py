@@ -1,7 +1,7 @@
 """Modules of nodes whose exporter noted none (constants, what an optimiser put in), from the nodes around them."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from layerwise._tool.surgery.origin.origin import Origin
 
@@ -17,51 +17,67 @@ class Ends(NamedTuple):
     outputs: Sequence[str]
 
 
-def fill(origins: list[Origin | None], ends: Sequence[Ends]) -> None:
-    """Put in what is unambiguous, in three steps; `ends`: of all nodes, in topological order.
+class Wiring(Protocol):
+    """Which nodes are connected, by number in topological order."""
+
+    def copied(self, node: int) -> int:
+        """The node whose tensor a copy (Cast, QuantizeLinear, …) copies, -1 for anything else."""
+        ...
+
+    def sources(self, node: int) -> Iterable[int]:
+        """The nodes that make what it reads."""
+        ...
+
+    def readers(self, node: int) -> Iterable[int]:
+        """The nodes that read what it makes."""
+        ...
+
+
+def fill(origins: list[Origin | None], wiring: Wiring) -> None:
+    """Put in what is unambiguous, in three steps.
 
     A copy (Cast, QuantizeLinear, …) belongs to what made its tensor. What is computed from weights and constants alone
     belongs to the innermost module that holds all its readers; any other node to the one that holds all nodes around
     it. Where that is only the outermost module, nothing is put in unless they all lie directly in it.
     """
+
+    def known(nodes: Iterable[int]) -> list[Origin]:
+        return [origin for node in nodes if (origin := origins[node]) is not None]
+
     wanted = [i for i, origin in enumerate(origins) if origin is None]
-    makers = {name: i for i, node in enumerate(ends) for name in node.outputs if name}
-    around = _Around(origins, ends, makers, wanted)
     for i in wanted:
-        if ends[i].op in COPIES and ends[i].inputs:
-            maker = makers.get(ends[i].inputs[0])
-            made = origins[maker] if maker is not None else None
-            origins[i] = made and Origin(made.modules, made.classes, told="neighbours")
+        copied = wiring.copied(i)
+        made = origins[copied] if copied >= 0 else None
+        origins[i] = made and Origin(made.modules, made.classes, told="neighbours")
     for i in reversed(wanted):
-        if origins[i] is None and not around.sources(i):
-            origins[i] = common(around.readers(i))
+        if origins[i] is None and not known(wiring.sources(i)):
+            origins[i] = common(known(wiring.readers(i)))
     for i in wanted:
         if origins[i] is None:
-            origins[i] = common([*around.sources(i), *around.readers(i)])
+            origins[i] = common(known([*wiring.sources(i), *wiring.readers(i)]))
 
 
-class _Around:
-    """The known origins around nodes."""
+class NodeWiring:
+    """The wiring of nodes given with their tensors; `wanted`: those whose readers are asked for."""
 
-    def __init__(
-        self, origins: list[Origin | None], ends: Sequence[Ends], makers: dict[str, int], wanted: Sequence[int]
-    ) -> None:
-        self._origins, self._ends, self._makers = origins, ends, makers
+    def __init__(self, ends: Sequence[Ends], wanted: Iterable[int]) -> None:
+        self._ends = ends
+        self._makers = {name: i for i, node in enumerate(ends) for name in node.outputs if name}
         self._readers: dict[str, list[int]] = {name: [] for i in wanted for name in ends[i].outputs}
         for i, node in enumerate(ends):
             for name in node.inputs:
                 if name in self._readers:
                     self._readers[name].append(i)
 
-    def sources(self, i: int) -> list[Origin]:
-        makers = dict.fromkeys(self._makers[name] for name in self._ends[i].inputs if name in self._makers)
-        return self._known(makers)
+    def copied(self, node: int) -> int:
+        found = self._ends[node]
+        return self._makers.get(found.inputs[0], -1) if found.op in COPIES and found.inputs else -1
 
-    def readers(self, i: int) -> list[Origin]:
-        return self._known(dict.fromkeys(reader for name in self._ends[i].outputs for reader in self._readers[name]))
+    def sources(self, node: int) -> Iterable[int]:
+        return dict.fromkeys(self._makers[name] for name in self._ends[node].inputs if name in self._makers)
 
-    def _known(self, nodes: Iterable[int]) -> list[Origin]:
-        return [origin for node in nodes if (origin := self._origins[node]) is not None]
+    def readers(self, node: int) -> Iterable[int]:
+        return dict.fromkeys(reader for name in self._ends[node].outputs for reader in self._readers[name])
 
 
 def common(origins: Sequence[Origin]) -> Origin | None:
