@@ -1,12 +1,15 @@
 """Modules of nodes whose exporter noted none (constants, what an optimiser put in), from the nodes around them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from layerwise._tool.surgery.origin.origin import Origin
 
 COPIES = frozenset({"Cast", "CastLike", "Identity", "QuantizeLinear", "DequantizeLinear"})
 """Operators that give the tensor that they read another type, or only another name."""
+
+
+FEW = 16
 
 
 class Ends(NamedTuple):
@@ -34,11 +37,12 @@ class Wiring(Protocol):
 
 
 def fill(origins: list[Origin | None], wiring: Wiring) -> None:
-    """Put in what is unambiguous, in three steps.
+    """Put in what is unambiguous.
 
-    A copy (Cast, QuantizeLinear, …) belongs to what made its tensor. What is computed from weights and constants alone
-    belongs to the innermost module that holds all its readers; any other node to the one that holds all nodes around
-    it. Where that is only the outermost module, nothing is put in unless they all lie directly in it.
+    A copy (Cast, QuantizeLinear, …) belongs to what made its tensor. Connected nodes of which nothing is known belong
+    to the innermost module that holds all that feed and read them; where there are only the former or the latter (at
+    an end of the graph), they must be few. What reads no node's tensor (a constant) belongs to what reads it. Where nodes
+    share only the outermost module, nothing is put in unless all of them lie directly in it.
     """
 
     def known(nodes: Iterable[int]) -> list[Origin]:
@@ -49,12 +53,34 @@ def fill(origins: list[Origin | None], wiring: Wiring) -> None:
         copied = wiring.copied(i)
         made = origins[copied] if copied >= 0 else None
         origins[i] = made and Origin(made.modules, made.classes, told="neighbours")
-    for i in reversed(wanted):
-        if origins[i] is None and not known(wiring.sources(i)):
+    left = [i for i in wanted if origins[i] is None]
+    inner = {i for i in left if any(True for _ in wiring.sources(i))}
+    for region in _regions(inner, wiring):
+        before = known(source for i in region for source in wiring.sources(i))
+        behind = known(reader for i in region for reader in wiring.readers(i))
+        if len(region) <= FEW or (before and behind):
+            found = common([*before, *behind])
+            for i in region:
+                origins[i] = found
+    for i in left:
+        if i not in inner:
             origins[i] = common(known(wiring.readers(i)))
-    for i in wanted:
-        if origins[i] is None:
-            origins[i] = common(known([*wiring.sources(i), *wiring.readers(i)]))
+
+
+def _regions(nodes: set[int], wiring: Wiring) -> Iterator[list[int]]:
+    """The parts of `nodes` that are connected among themselves."""
+    seen: set[int] = set()
+    for first in sorted(nodes):
+        if first in seen:
+            continue
+        seen.add(first)
+        region = [first]
+        for node in region:  # grows while it is gone through
+            for other in (*wiring.sources(node), *wiring.readers(node)):
+                if other in nodes and other not in seen:
+                    seen.add(other)
+                    region.append(other)
+        yield region
 
 
 class NodeWiring:

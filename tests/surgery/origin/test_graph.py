@@ -51,6 +51,27 @@ def test_a_node_between_two_modules_is_in_the_one_that_holds_both_if_that_is_not
     assert between("", "block.0") is None
 
 
+def test_one_node_does_not_tell_of_a_whole_graph() -> None:
+    far = [node("Relu", f"t{i}", f"t{i + 1}") for i in range(40)]
+    assert paths([node("MatMul", "x w", "t0", "block.0.proj"), *far])[1:] == [None] * 40
+    assert paths([*far, node("MatMul", "t40 w", "y", "block.0.proj")])[1:-1] == [None] * 39
+    both = [node("MatMul", "x w", "t0", "block.0.proj"), *far, node("MatMul", "t40 w", "y", "block.0.norm")]
+    assert paths(both)[1:-1] == [("block.0",)] * 40
+
+
+def test_a_constant_that_many_read_does_not_join_them() -> None:
+    nodes = [node("Constant", "", "c")]
+    for k in range(3):
+        nodes += [node("MatMul", "x w", f"a{k}", f"block.{k}.proj"), node("Mul", f"a{k} c", f"b{k}"),
+                  node("Tanh", f"b{k}", f"y{k}", f"block.{k}.proj")]  # fmt: skip
+    assert paths(nodes) == [
+        None,
+        *(3 * [("block.0", "proj")]),
+        *(3 * [("block.1", "proj")]),
+        *(3 * [("block.2", "proj")]),
+    ]
+
+
 def test_names_tell_where_no_metadata_does_and_the_rest_is_unknown() -> None:
     nodes = [node("MatMul", "x w", "a", name="/enc/fc/MatMul"), node("Add", "a b", "/enc/fc/Add_output_0"),
              node("Relu", "/enc/fc/Add_output_0", "y", name="relu"), node("Relu", "z", "o", name="other")]  # fmt: skip
