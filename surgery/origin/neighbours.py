@@ -41,8 +41,8 @@ def fill(origins: list[Origin | None], wiring: Wiring) -> None:
 
     A copy (Cast, QuantizeLinear, …) belongs to what made its tensor. Connected nodes of which nothing is known belong
     to the innermost module that holds all that feed and read them; where there are only the former or the latter (at
-    an end of the graph), they must be few. What reads no node's tensor (a constant) belongs to what reads it. Where nodes
-    share only the outermost module, nothing is put in unless all of them lie directly in it.
+    an end of the graph), they must be few. What reads no node's tensor (a constant) belongs to what reads it. Where
+    nodes share only the outermost module, nothing is put in unless all of them lie directly in it.
     """
 
     def known(nodes: Iterable[int]) -> list[Origin]:

@@ -64,12 +64,7 @@ def test_a_constant_that_many_read_does_not_join_them() -> None:
     for k in range(3):
         nodes += [node("MatMul", "x w", f"a{k}", f"block.{k}.proj"), node("Mul", f"a{k} c", f"b{k}"),
                   node("Tanh", f"b{k}", f"y{k}", f"block.{k}.proj")]  # fmt: skip
-    assert paths(nodes) == [
-        None,
-        *(3 * [("block.0", "proj")]),
-        *(3 * [("block.1", "proj")]),
-        *(3 * [("block.2", "proj")]),
-    ]
+    assert paths(nodes) == [None, *((f"block.{k}", "proj") for k in range(3) for _ in range(3))]
 
 
 def test_names_tell_where_no_metadata_does_and_the_rest_is_unknown() -> None:
