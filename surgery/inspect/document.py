@@ -10,7 +10,6 @@ from layerwise._tool.backends.model.records import Node
 from layerwise._tool.backends.model.structure import TensorRecord
 from layerwise._tool.backends.model.wire import WireError
 from layerwise._tool.backends.tensors import dtype_name
-from layerwise._tool.surgery.inspect.modules import modules_json, origin_json
 from layerwise._tool.surgery.inspect.text import describe_model
 from layerwise._tool.surgery.inspect.view import Elided, GraphView, open_view
 from layerwise._tool.surgery.types.infer import inferred_structure
@@ -68,6 +67,8 @@ def _graph(view: GraphView, show: Collection[str]) -> dict[str, Any]:
 
 def _nodes(view: GraphView, show: Collection[str], module: str) -> dict[str, Any]:
     """The main graph's nodes, with where they come from."""
+    from layerwise._tool.surgery.inspect.modules import modules_json, origin_json
+
     found: dict[str, Any] = {}
     chosen = view.nodes_in(module) if module else []
     if "layers" in show and module:

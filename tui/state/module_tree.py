@@ -1,9 +1,9 @@
 """Rows as a tree of modules: a module's row stands for what is in it until it is opened."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from layerwise._tool.surgery.origin.origin import Path
@@ -11,8 +11,7 @@ from layerwise._tool.surgery.origin.origin import Path
 Numbers = NDArray[np.int32]
 
 
-@dataclass(frozen=True)
-class ModuleHead:
+class ModuleHead(Struct, frozen=True):
     """A row that stands for a module. path: None for what has no module. shown: the names in it that the rows around
     do not say. count: how many items are in it, with those of modules inside.
     """
@@ -24,8 +23,7 @@ class ModuleHead:
     opened: bool
 
 
-@dataclass
-class _Module:
+class _Module(Struct, eq=False):
     """A module while rows are laid. first: the first item in it. items: those directly in it."""
 
     path: Path | None
