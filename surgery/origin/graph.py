@@ -60,8 +60,8 @@ class ProtoOrigins:
 
     def _own(self, node: "onnx.NodeProto") -> Origin | None:
         noted = node.metadata_props
-        found = self._reader.origin({prop.key: prop.value for prop in noted}) if noted else None
-        return found or named_origin(node.name, node.output)
+        found = self._reader.origin({_text(prop.key): _text(prop.value) for prop in noted}) if noted else None
+        return found or named_origin(_text(node.name), [_text(name) for name in node.output[:1]])
 
     @cached_property
     def _around(self) -> list[Origin | None]:
@@ -69,6 +69,12 @@ class ProtoOrigins:
         if any(origin is not None for origin in self._filled):
             _around(self._filled, [Ends(node.op_type, node.input, node.output) for node in self._nodes])
         return self._filled
+
+
+def _text(value: str | bytes) -> str:
+    """Text of a protobuf object, which is bytes where it is not valid UTF-8; too long is empty, as in the bytes."""
+    text = value if isinstance(value, str) else value.decode(errors="replace")
+    return text if len(text) <= _LONGEST_VALUE else ""
 
 
 def _complete(origins: list[Origin | None], names: Sequence[str], ends: Sequence[Ends]) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import onnx
+import pytest
 from onnx import helper
 from support.exported import note, noted_pair
 
@@ -81,6 +82,18 @@ def test_metadata_is_read_in_any_order_and_the_last_value_of_a_key_counts() -> N
     data = put_bytes(7, put_bytes(1, fields))
     assert record_origins(data, read_model(data).graph.nodes) == [Origin(("b",))]
     assert ProtoOrigins(onnx.load_from_string(data).graph.node)[0] == Origin(("b",))
+
+
+NOT_TEXT = (b"['', 'a\xff\xfe', 'n']", b"['', '" + b"a" * 200_000 + b"', 'n']", b"\xff" * 200_000)
+
+
+@pytest.mark.parametrize("scopes", NOT_TEXT)
+def test_invalid_text_is_read_alike(scopes: bytes) -> None:
+    entry = put_bytes(1, b"pkg.torch.onnx.name_scopes") + put_bytes(2, scopes)
+    data = put_bytes(7, put_bytes(1, put_bytes(3, b"/a/n") + put_bytes(9, entry) + put_bytes(4, b"Relu")))
+    found = record_origins(data, read_model(data).graph.nodes)
+    assert found == [ProtoOrigins(onnx.load_from_string(data).graph.node)[0]]
+    assert found[0] is not None
 
 
 def test_modules_are_counted_with_what_is_in_them(tmp_path: Path) -> None:
