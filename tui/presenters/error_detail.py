@@ -161,6 +161,8 @@ COLUMN_HELP: tuple[tuple[str, str], ...] = (
     ("", "differences large; clean: as exact as its dtype allows"),
     ("minimap", "the whole list in the right-most column: full blocks"),
     ("", "where trouble starts, half ones where it goes on"),
+    ("module", "of PyTorch that the node comes from; m sums up its layers:"),
+    ("", "smallest, median, largest error, and how many failed"),
 )
 
 

@@ -137,7 +137,7 @@ class ErrorRows(JobTable, scope="errors"):
         errors.fold_modules(not errors.per_module)
         self._state.session.remember("errors", form={"modules": errors.per_module})
         if errors.per_module and errors.tree is None:
-            self._state.say("no module is known: the model's exporter noted none", "warn")
+            self._state.say("no row has a module: the exporter noted none, or only outputs were compared", "warn")
         self.come_to(place if place >= 0 else self._errors.place(0))
         self.changed()
 
