@@ -10,9 +10,14 @@ from support.exported import note, noted_pair
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.edits.attributes import RenameNode
+from layerwise._tool.surgery.edits.nodes import InsertNode
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.surgery.graph.build_modules import answer_modules
+from layerwise._tool.surgery.graph.numbering import Numbering
+from layerwise._tool.surgery.graph.overlay import Overlay
+from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.origin.origin import Origin, SourceLine
 
 
@@ -92,3 +97,18 @@ def test_bodies_have_modules_too(tmp_path: Path) -> None:
     found = {(index.node_op(node), modules.text(node)) for node in range(index.n_nodes)}
     assert found == {("If", "block.0"), ("Relu", "block.0.then"), ("Relu", "block.0.else"), ("Neg", "block.0.then"),
                      ("Neg", "block.0.else")}  # fmt: skip
+
+
+def test_an_edited_graph_keeps_the_modules_of_its_files_nodes(tmp_path: Path) -> None:
+    model = noted_pair(tmp_path)[0]
+    index = indexed(model, tmp_path / "index")
+    answer_modules(None, {"path": str(model), "folder": str(index.folder)})  # type: ignore[arg-type]
+    with ModelFile(model) as file:
+        numbering = Numbering(index, Structure.open(file))
+    edited = InsertNode(tensor="mm_1", op="Relu").apply(numbering.structure)
+    overlay = Overlay(numbering, RenameNode(node="node_add_1", to="renamed").apply(edited))
+    modules = overlay.modules()
+    assert modules is not None
+    new = next(node for node in overlay.order.tolist() if overlay.node_op(node) == "Relu")
+    assert (modules.text(4), modules.text(new), modules.origin(new)) == ("block.1.proj", "", None)
+    assert sorted(overlay.search("module:block.1.proj.").tolist()) == [3, 4]
