@@ -16,7 +16,7 @@ SCOPES, CLASSES, SOURCE, TRACE = (
 )  # fmt: skip
 KEYS = frozenset({SCOPES, CLASSES, SOURCE, TRACE})
 LONGEST_LIST, LONGEST_NAME, DEEPEST = 20_000, 500, 100
-LONGEST_TRACE, LONGEST_FILE = 50_000, 4096
+LONGEST_TRACE, LONGEST_FILE, LONGEST_FUNCTION = 50_000, 1000, 100
 
 _STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _ITEM = re.compile(rf"\s*({_STRING})\s*(,|$)", re.DOTALL)
@@ -101,5 +101,5 @@ def source_line(trace: str) -> SourceLine | None:
     own = [frame for frame in frames if not _TORCH.search(frame[0])]
     for file, line, function in reversed(own or frames):
         if len(file) <= LONGEST_FILE:
-            return SourceLine(file, int(line), function[:LONGEST_NAME])
+            return SourceLine(file, int(line), function[:LONGEST_FUNCTION])
     return None
