@@ -44,6 +44,7 @@ ACTIONS = {
 }
 REQUESTS = {
     "weight_statistics": "layerwise._tool.surgery.weights.statistics:answer_weights",
+    "modules": "layerwise._tool.surgery.graph.build_modules:answer_modules",
     "input_plan": "layerwise._tool.surgery.feeds.requests:answer_plan",
     "edit_types": "layerwise._tool.surgery.history.requests:answer_types",
     "edit_result": "layerwise._tool.surgery.history.requests:answer_result",

@@ -24,7 +24,7 @@ from layerwise._tool.tui.commands import command, in_scopes, read_keymap, use_ke
 from layerwise._tool.tui.controllers.debugging import DebugController
 from layerwise._tool.tui.controllers.errors_page import ErrorsController, LocalErrors
 from layerwise._tool.tui.controllers.jobs import JobsController
-from layerwise._tool.tui.controllers.opening import open_model
+from layerwise._tool.tui.controllers.opening import open_model, read_modules
 from layerwise._tool.tui.controllers.perf import PerfController
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
@@ -140,10 +140,14 @@ class Workbench(CommandCenter, scope="global"):
             self.state.say(f":back opens {shown(self._before.name, 60)} again")
         if self._keymap_problem:
             self.state.say(self._keymap_problem, "warn")
-        self.run_worker(open_model(self.state), group="open")
+        self.run_worker(self._open(), group="open")
         self.state.client.keep_warm(WARM_AFTER)
         name = self.state.session.screen
         await self.show_page(name if name in self.page_names() else "graph")
+
+    async def _open(self) -> None:
+        await open_model(self.state)
+        await read_modules(self.state, self._controllers.warm)
 
     def on_unmount(self) -> None:
         self.state.client.close()

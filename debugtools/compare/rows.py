@@ -8,6 +8,8 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+from layerwise._tool.surgery.origin.origin import SourceLine
+
 Pair = tuple[int, int]
 Index = Sequence[int]
 Number = int | float | UnsetType
@@ -72,6 +74,7 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     side, where it failed. ampl: rel_l2 over the largest one among the node's inputs. finding: overflow, nan,
     leap, propagated, random, skip or "". metrics: the verdict of each; passed: all, None without one.
     local, local_abs, diagnosis: of a locate job: rel_l2 and largest error of the node on the reference's inputs.
+    module, source: where the node comes from, as its exporter noted it: the path of its module, and a Python line.
     """
 
     iteration: int = 0
@@ -133,6 +136,8 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     local_abs: Number | None = UNSET
     diagnosis: str | UnsetType = UNSET
     truth: Truth | UnsetType = UNSET
+    module: tuple[str, ...] | UnsetType = UNSET
+    source: SourceLine | UnsetType = UNSET
 
     @property
     def times(self) -> float | None:

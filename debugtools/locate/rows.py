@@ -6,6 +6,7 @@ Its layers are rows of table `layers` as `debugtools.compare.rows` has them.
 from msgspec import UNSET, Struct, UnsetType
 
 from layerwise._tool.debugtools.compare.rows import Truth, TruthResult
+from layerwise._tool.surgery.origin.origin import SourceLine
 
 
 class NodeRow(Struct, frozen=True):
@@ -31,7 +32,7 @@ class SuspectRow(Struct, frozen=True, kw_only=True):
     outputs: its tensors that speak against it, tensor the worst of them. Relative L2 errors: local, of the node alone
     on the reference's inputs (None: it failed), and accumulated, of the whole run; local_abs: the largest |a - b|.
     amplification: error out over error in. region: the nodes that make the tensor from tensors that both sides have.
-    truth: of the tensor, where it was asked for.
+    truth: of the tensor, where it was asked for. module, source: where the node comes from, as in a LayerRow.
     """
 
     i: int = -1
@@ -49,6 +50,8 @@ class SuspectRow(Struct, frozen=True, kw_only=True):
     region: list[NodeRow] = []
     inside: Inside | UnsetType = UNSET
     truth: Truth | UnsetType = UNSET
+    module: tuple[str, ...] | UnsetType = UNSET
+    source: SourceLine | UnsetType = UNSET
 
 
 class LocateResult(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.rows import Truth
-from layerwise._tool.debugtools.compare.table.layers import LEAP
+from layerwise._tool.debugtools.compare.table.layers import LEAP, origin_fields
 from layerwise._tool.debugtools.compare.table.places import Place
 from layerwise._tool.debugtools.locate.rows import Inside, NodeRow, SuspectRow
 from layerwise._tool.debugtools.locate.tensor_error import Error
@@ -116,6 +116,7 @@ def suspect_row(suspect: Suspect, outputs: list[str], cut: "GraphCut", evidence:
         accumulated=accumulated.rel if accumulated else None, amplification=suspect.amplification,
         diagnosis=suspect.word, evidence="; ".join(evidence), inside=suspect.inside or UNSET, truth=suspect.truth,
         region=[NodeRow(i, node_label(cut.nodes[i]), cut.nodes[i].op_type) for i in suspect.region],
+        **origin_fields(place),
     )  # fmt: skip
 
 

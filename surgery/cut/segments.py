@@ -17,6 +17,7 @@ from layerwise._tool.backends.model.reads import captures, reads
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.cut.sizes import Estimate
 from layerwise._tool.surgery.model.topological_order import topological
+from layerwise._tool.surgery.origin.graph import ProtoOrigins
 
 _INPUTS_HOLD_NO_WEIGHTS = 4  # from this IR version on, initializers need not be graph inputs
 CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
@@ -49,6 +50,11 @@ class GraphCut:
         weights = self.initializers.keys() | self.sparse.keys()
         self.inputs = [value.name for value in graph.input if value.name not in weights]
         self.outputs = list(dict.fromkeys(value.name for value in graph.output))
+
+    @cached_property
+    def origins(self) -> ProtoOrigins:
+        """Return where each node comes from."""
+        return ProtoOrigins(self.nodes)
 
     @cached_property
     def depth(self) -> list[int]:

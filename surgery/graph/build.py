@@ -21,6 +21,7 @@ from layerwise._tool.surgery.graph.collect import Collector, NodeEntry, TensorEn
 from layerwise._tool.surgery.graph.columns import Columns, StringTable, write_columns
 from layerwise._tool.surgery.graph.index import GraphIndex
 from layerwise._tool.surgery.graph.kinds import INDEX_FILE
+from layerwise._tool.surgery.origin.graph import has_metadata
 from layerwise._tool.surgery.types.infer import inferred_structure
 
 if TYPE_CHECKING:
@@ -184,6 +185,7 @@ class _Writer:
             "producer": shown(f"{model.producer} {model.producer_version}".strip(), 200),
             "graph_name": model.graph.name,
             "doc": shown(model.graph.doc or model.doc, 2000),
+            "noted": has_metadata(collected.data),
             "inputs": main.inputs,
             "outputs": main.outputs,
             "functions": [s.name for s in collected.scopes if s.kind == "function"],

@@ -15,6 +15,7 @@ from layerwise._tool.surgery.graph.kinds import INDEX_FILE, Kind
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from layerwise._tool.surgery.graph.modules import Modules
     from layerwise._tool.surgery.graph.repeats import Repeat
 
 Dim = int | str | None
@@ -33,6 +34,7 @@ class GraphIndex:
         self.folder = folder
         self._c, self.meta = read_columns(folder / INDEX_FILE)
         self._names, self._texts = Strings(self._c, "name"), Strings(self._c, "text")
+        self._modules: Modules | None = None
         self.n_nodes: int = self._c["node_name"].size
         self.n_tensors: int = self._c["tensor_name"].size
 
@@ -102,6 +104,14 @@ class GraphIndex:
         from layerwise._tool.surgery.graph.repeats import crossing, node_tokens
 
         return node_tokens(self._c), crossing(self._c)
+
+    def modules(self) -> "Modules | None":
+        """The modules that the nodes come from. See surgery.graph.modules.open_modules."""
+        if self._modules is None:
+            from layerwise._tool.surgery.graph.modules import open_modules
+
+            self._modules = open_modules(self)
+        return self._modules
 
     def main_nodes(self) -> Numbers:
         """The main graph's nodes, in topological order."""
@@ -205,7 +215,7 @@ class GraphIndex:
         """Nodes that match, ascending. See surgery.graph.search for the query syntax."""
         from layerwise._tool.surgery.graph.search import search
 
-        return search(self._c, self._names, query)
+        return search(self._c, self._names, query, self.modules)
 
     def _row(self, name: str, number: int) -> list[int]:
         start, end = self._c[f"{name}_at"][number : number + 2]

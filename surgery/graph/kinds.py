@@ -3,7 +3,8 @@
 from enum import IntEnum
 
 INDEX_FILE = "graph.index"
-FORMAT = 1  # part of every key and of the file header, so that an index of another version is not used
+MODULES_FILE = "modules.index"
+FORMAT = 2  # part of every key and of the file header, so that an index of another version is not used
 
 
 class Kind(IntEnum):

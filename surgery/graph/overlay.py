@@ -22,6 +22,7 @@ from layerwise._tool.surgery.graph.search import terms
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from layerwise._tool.surgery.graph.modules import Modules
     from layerwise._tool.surgery.model.graph_value import Graph
 
 
@@ -148,6 +149,10 @@ class Overlay(OverlayTensors):
     def _name_at(self, place: int) -> str:
         return self.node_name(int(self.order[place]))
 
+    def modules(self) -> "Modules | None":
+        """Those of the file's nodes; of new ones nothing is known."""
+        return self._base.modules()
+
     # Ways through the graph
 
     def parents(self, node: int) -> list[int]:
@@ -212,6 +217,8 @@ class Overlay(OverlayTensors):
             yield self.node_op(node)
         if field in ("", "name"):
             yield self.node_name(node)
+        if field == "module" and (modules := self.modules()) is not None:
+            yield f"{modules.text(node)}."
         for tensor in self.node_outputs(node):
             if tensor >= 0 and field in ("", "dtype"):
                 yield self.tensor_name(tensor) if not field else self.tensor_dtype(tensor)

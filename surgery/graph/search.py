@@ -4,26 +4,33 @@ text          in the node's name, its operator or the name of one of its outputs
 name:text     in the node's name
 op:text       in the operator type
 dtype:text    in the type of one of its outputs
+module:text   in the path of its module with a point behind it, so that `module:layer.1.` is not layer 10
 !term         the term does not match (a lone ! is text)
 """
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from layerwise._tool.surgery.graph.columns import Columns, Strings
 
+if TYPE_CHECKING:
+    from layerwise._tool.surgery.graph.modules import Modules
+
 Mask = NDArray[np.bool_]
-_TERM = re.compile(r'(!?)(?:(name|op|dtype):)?("[^"]*"|\S+)?', re.IGNORECASE)
+_TERM = re.compile(r'(!?)(?:(name|op|dtype|module):)?("[^"]*"|\S+)?', re.IGNORECASE)
 
 
-def search(columns: Columns, names: Strings, query: str) -> NDArray[np.int32]:
-    """Return the numbers of the nodes that match all terms, ascending."""
+def search(
+    columns: Columns, names: Strings, query: str, modules: "Callable[[], Modules | None]" = lambda: None
+) -> NDArray[np.int32]:
+    """Return the numbers of the nodes that match all terms, ascending. modules: asked for if a term is about them."""
     mask = np.ones(columns["node_name"].size, np.bool_)
     for negated, field, text in terms(query):
-        found = _matches(columns, names, field, text)
+        found = _in_modules(modules(), mask, text) if field == "module" else _matches(columns, names, field, text)
         mask &= ~found if negated else found
     return np.flatnonzero(mask).astype(np.int32)
 
@@ -51,6 +58,12 @@ def _matches(columns: Columns, names: Strings, field: str, text: str) -> Mask:
     if field == "name":
         return found
     return found | hits[columns["node_op"]] | _any_output(columns, hits[columns["tensor_name"]])
+
+
+def _in_modules(modules: "Modules | None", mask: Mask, text: str) -> Mask:
+    if not text:
+        return np.ones_like(mask)
+    return np.zeros_like(mask) if modules is None else modules.nodes_in(text.lower())
 
 
 def _by_value(column: NDArray[Any], names: Strings, text: str) -> Mask:

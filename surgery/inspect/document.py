@@ -21,9 +21,13 @@ VALUE_LIMIT = 1000
 _EVENT_CHARACTERS = 3000  # an event of the journal is at most 4 KB
 
 
-def describe_model_json(model: ModelFile, show: Collection[str] = (), shape_inference: bool = False) -> dict[str, Any]:
-    """Return name, opsets, inputs, outputs, counts and what `show` requests ("layers", "attrs", "weights").
+def describe_model_json(
+    model: ModelFile, show: Collection[str] = (), shape_inference: bool = False, module: str = ""
+) -> dict[str, Any]:
+    """Return name, opsets, inputs, outputs, counts and what `show` requests ("layers", "attrs", "weights", "modules").
 
+    Nodes have module, source_node and source (a Python line) where the exporter noted them. module: only nodes in
+    modules so named; LayerwiseError if there are none.
     Values are given for tensors of at most 1000 elements, with NaN and infinities as floats.
     BadFile if the bytes do not fit the format.
     """
@@ -43,6 +47,7 @@ def describe_model_json(model: ModelFile, show: Collection[str] = (), shape_infe
             "other_opsets": {d: v for d, v in head.opsets.items() if d},
             "n_functions": len(head.functions),
             **_graph(view, show),
+            **_nodes(view, show, module),
         }
     except WireError as error:
         raise BadFile(model.path, f"damaged ONNX model: {error}") from error
@@ -57,9 +62,21 @@ def _graph(view: GraphView, show: Collection[str]) -> dict[str, Any]:
     }
     if "layers" in show or "weights" in show:
         result["initializers"] = [_initializer(view, t, "weights" in show) for t in view.initializers]
-    if "layers" in show:
-        result["nodes"] = [_node(view, node, show) for node in view.nodes()]
     return result
+
+
+def _nodes(view: GraphView, show: Collection[str], module: str) -> dict[str, Any]:
+    """The main graph's nodes, with where they come from."""
+    from layerwise._tool.surgery.inspect.modules import modules_json, origin_json
+
+    found: dict[str, Any] = {}
+    chosen = view.nodes_in(module) if module else []
+    if "layers" in show and module:
+        found["nodes"] = [_node(view, node, show) | origin_json(origin) for _, node, origin in chosen]
+    elif "layers" in show:
+        pairs = zip(view.nodes(), view.origins(), strict=True)
+        found["nodes"] = [_node(view, node, show) | origin_json(origin) for node, origin in pairs]
+    return found | (modules_json(view.origins(), module) if "modules" in show else {})
 
 
 def _values(values: Iterable[Value]) -> list[dict[str, Any]]:
@@ -109,7 +126,8 @@ def _attribute(view: GraphView, value: Any, show: Collection[str]) -> Any:
     if isinstance(value, TensorRecord):
         return _initializer(view, value, "weights" in show)
     if isinstance(value, GraphView):
-        return {"name": value.name, **_graph(value, show)}
+        nodes = {"nodes": [_node(value, node, show) for node in value.nodes()]} if "layers" in show else {}
+        return {"name": value.name, **_graph(value, show), **nodes}
     return value
 
 

@@ -22,10 +22,13 @@ from layerwise._tool.surgery.inspect.view import Elided, GraphView, array_text, 
 TAB = " " * 4
 
 
-def describe_model(model: ModelFile, show: Collection[str] = (), shape_inference: bool = False) -> Iterator[str]:
+def describe_model(
+    model: ModelFile, show: Collection[str] = (), shape_inference: bool = False, module: str = ""
+) -> Iterator[str]:
     """Yield the lines of the description, the first one a heading, the others indented below it.
 
-    show: any of "layers", "attrs" (with layers only), "weights". BadFile if the bytes do not fit the format.
+    show: any of "layers", "attrs" (with layers only), "weights", "modules". module: only nodes in modules so named.
+    BadFile if the bytes do not fit the format, LayerwiseError if no node is in `module`.
     """
     structure = model.structure_bytes()
     if shape_inference:
@@ -34,7 +37,7 @@ def describe_model(model: ModelFile, show: Collection[str] = (), shape_inference
         structure = inferred_structure(structure)[0]
     yield "==== ONNX Model ===="
     try:
-        yield from body(_model_lines(model, structure, show))
+        yield from body(_model_lines(model, structure, show, module))
     except WireError as error:
         raise BadFile(model.path, f"damaged ONNX model: {error}") from error
 
@@ -51,16 +54,23 @@ def body(lines: Iterable[str]) -> Iterator[str]:
         yield TAB + line
 
 
-def _model_lines(model: ModelFile, structure: bytes, show: Collection[str]) -> Iterator[str]:
+def _model_lines(model: ModelFile, structure: bytes, show: Collection[str], module: str) -> Iterator[str]:
     view, head = open_view(model, structure)
+    nodes = [(i, node) for i, node, _ in view.nodes_in(module)] if module else enumerate(view.nodes())
     others = {shown(domain): version for domain, version in head.opsets.items() if domain}
     title = f"Name: {shown(view.name)} | ONNX Opset: {head.opsets.get('', 'Unknown')}"
     yield title + (f" | Other Opsets: {others}" if others else "")
     yield ""
-    yield from _graph_lines(view, show, "Graph", 0)
+    yield from _graph_lines(view, show, "Graph", 0, nodes)
+    if "modules" in show:
+        from layerwise._tool.surgery.inspect.modules import module_lines
+
+        yield from module_lines(view.origins(), module)
 
 
-def _graph_lines(view: GraphView, show: Collection[str], prefix: str, level: int) -> Iterator[str]:
+def _graph_lines(
+    view: GraphView, show: Collection[str], prefix: str, level: int, nodes: Iterable[tuple[int, Node]]
+) -> Iterator[str]:
     if "attrs" in show and view.doc:
         yield from ("---- Docstring ----", *shown_lines(view.doc).splitlines(), "")
     for what, values in (("Input", view.inputs), ("Output", view.outputs)):
@@ -77,7 +87,7 @@ def _graph_lines(view: GraphView, show: Collection[str], prefix: str, level: int
     yield f"---- {view.n_nodes} Node(s) ----"
     if "layers" in show:
         label = cache(partial(_labelled, view))  # most tensors are named by their producer and a reader
-        for index, node in enumerate(view.nodes()):
+        for index, node in nodes:
             yield from _node_lines(node, index, label)
             if "attrs" in show and node.attributes:
                 yield f"{TAB}---- Attributes ----"
@@ -142,7 +152,8 @@ def _attribute_lines(view: GraphView, node: Node, show: Collection[str], level: 
         label = f"{shown(node.name)}.{shown(name)}" if node.name else shown(name)
         if isinstance(value, GraphView):
             yield f"{TAB}{label} = "
-            yield from indented(_graph_lines(value, show, "Subgraph", level + 2), level + 3)
+            inner = _graph_lines(value, show, "Subgraph", level + 2, enumerate(value.nodes()))
+            yield from indented(inner, level + 3)
         elif isinstance(value, TensorRecord):
             yield from indented(_tensor_lines(view, label, value, show), 1)
         else:

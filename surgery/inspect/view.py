@@ -24,6 +24,8 @@ from layerwise._tool.backends.type_names import type_name
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from layerwise._tool.surgery.origin.origin import Origin
+
 LIST_LIMIT = 1000
 _TYPE_ATTRIBUTES = {"to", "dtype", "target_type"}
 _INT, _STRING, _TENSOR, _GRAPH, _SPARSE, _TYPE = 2, 3, 4, 5, 11, 13
@@ -76,6 +78,22 @@ class GraphView:
         """Yield the nodes in file order."""
         for span in self._nodes:
             yield read_node(self._data, *span)
+
+    def origins(self) -> "list[Origin | None]":
+        """Return where each node comes from, None where nothing tells."""
+        from layerwise._tool.surgery.origin.graph import record_origins
+
+        return record_origins(self._data, self._nodes)
+
+    def nodes_in(self, module: str) -> "list[tuple[int, Node, Origin]]":
+        """Return the nodes in the modules that a pattern names, with their numbers. LayerwiseError if none is."""
+        from layerwise._tool.surgery.origin.tree import InModule
+
+        inside = InModule(module)
+        found = [(i, origin) for i, origin in enumerate(self.origins()) if origin is not None and inside(origin)]
+        if not found:
+            raise LayerwiseError(f"no node lies in module {shown(module, 200)!r}: --show modules lists the modules")
+        return [(i, read_node(self._data, *self._nodes[i]), origin) for i, origin in found]
 
     def value(self, name: str) -> Value:
         """Return what is known of a tensor."""

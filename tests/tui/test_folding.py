@@ -14,7 +14,8 @@ from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.surgery.graph.repeats import Repeat
 from layerwise._tool.tui.presenters.graph_rows import columns, fold_row
 from layerwise._tool.tui.presenters.text import UNICODE, plain, width
-from layerwise._tool.tui.state.graph import Folding, NodeRows
+from layerwise._tool.tui.state.folding import Folding
+from layerwise._tool.tui.state.graph import NodeRows
 from layerwise._tool.tui.state.session import NodeError, Session
 
 repeats = st.lists(st.tuples(st.integers(0, 3), st.integers(2, 4), st.integers(2, 4)), max_size=3)

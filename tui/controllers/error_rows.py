@@ -34,7 +34,8 @@ def export_rows(errors: ErrorsState, path: Path) -> int:
 
 def text_lines(errors: ErrorsState) -> Iterator[str]:
     """The table as people read it."""
-    names = heading(EXPORT_CELLS, "graph", False, UNICODE, errors.table.has_local, errors.table.has_truth)
+    table = errors.table
+    names = heading(EXPORT_CELLS, "graph", False, UNICODE, table.has_local, table.has_truth, table.noted)
     for line in [*head_lines(errors, EXPORT_CELLS, UNICODE), names]:
         yield plain(line).rstrip()
     for place in errors.order:

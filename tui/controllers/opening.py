@@ -103,6 +103,17 @@ def engine_job(path: str, of: str, model: str = "", cwd: str = "") -> JobSpec:
     )  # fmt: skip
 
 
+async def read_modules(state: AppState, warm: "WarmWorker") -> None:
+    """Have a worker read where the nodes come from, if the model's exporter noted it and nobody has read it before."""
+    index, model = state.session.index, state.session.model
+    if index is None or model is None or not index.meta.get("noted"):
+        return
+    if index.modules() is None:
+        with state.telling():
+            await warm.ask("modules", {"path": str(model), "folder": str(index.folder)})
+    state.session.on_modules.emit()
+
+
 class WarmWorker:
     """Starts the worker at the first request, and again after a crash or its idle end."""
 

@@ -8,8 +8,10 @@ from msgspec import UNSET
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
 from layerwise._tool.debugtools.compare.truth.figures import LIMIT, times
+from layerwise._tool.surgery.origin.origin import dotted
 from layerwise._tool.tui.presenters.numbers import index_text, shape_text, share_bar, sig
-from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, plain, wrap_runs
+from layerwise._tool.tui.presenters.source import source_line
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, plain, width, wrap_runs
 from layerwise._tool.tui.state.error_table import FAULTS
 
 DIAGNOSES = {
@@ -33,7 +35,7 @@ def detail_lines(row: LayerRow, names: list[str], cells: int, evidence: str = ""
         [("node ", "dim"), (shown(row.node or "(no name)", max(20, cells - 30)), ""),
          ("  op ", "dim"), (shown(row.op, 24), "")],
         _types_line(row),
-        [],
+        _origin_line(row, cells),
     ]  # fmt: skip
     lines += _side_lines(row, names, cells)
     lines.append([])
@@ -42,6 +44,15 @@ def detail_lines(row: LayerRow, names: list[str], cells: int, evidence: str = ""
     lines += _truth_line(row, cells)
     lines += wrap_runs([(shown(evidence, 1000), "strong")], cells)[:2] if evidence else []
     return [*lines, [(shown(row.note, cells), "warn")]] if row.note else lines
+
+
+def _origin_line(row: LayerRow, cells: int) -> Line:
+    """The module that the tensor's node comes from, and the line of Python; none where its name is all that tells."""
+    if row.source is UNSET or row.module is UNSET:
+        return []
+    room = max(8, (cells - 9) // 2)
+    module: Line = [("module ", "dim"), (fit(dotted(row.module), room, keep="end").rstrip() + "  ", "")]
+    return [*module, *source_line(row.source, cells - width(module))]
 
 
 def _types_line(row: LayerRow) -> Line:
@@ -150,6 +161,8 @@ COLUMN_HELP: tuple[tuple[str, str], ...] = (
     ("", "differences large; clean: as exact as its dtype allows"),
     ("minimap", "the whole list in the right-most column: full blocks"),
     ("", "where trouble starts, half ones where it goes on"),
+    ("module", "of PyTorch that the node comes from; m sums up its layers:"),
+    ("", "smallest, median, largest error, and how many failed"),
 )
 
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.surgery.origin.origin import dotted
 from layerwise._tool.tui.presenters.numbers import sig
 from layerwise._tool.tui.presenters.text import Glyphs, Line, Run, fit, merge, width
 from layerwise._tool.tui.state.error_table import FAILED, PASSED, ErrorTable
@@ -19,6 +20,7 @@ VERDICT_CELLS = 10
 DIAGNOSIS_CELLS = 15
 PLACE_CELLS = 5
 WIDE = 100
+MODULE_ROOM = 30
 BUILDING = "build steps"
 HEADINGS = {
     "graph": "#", "max_abs": "max-abs", "max_rel": "max-rel", "rel_l2": "rel-L2", "ampl": "ampl",
@@ -29,18 +31,23 @@ HEADINGS = {
 
 @dataclass(frozen=True)
 class Columns:
-    """Cells of the op, tensor, mode (0: not shown) and verdict columns; numbers: (heading, key) of those shown."""
+    """Cells of the op, tensor, module, mode and verdict columns; numbers: (heading, key) of those shown.
+
+    module, mode: 0 where they are not shown.
+    """
 
     op: int
     tensor: int
+    module: int
     mode: int
     verdict: int
     numbers: tuple[tuple[str, str], ...]
 
 
-def columns(cells: int, local: bool, truth: bool = False) -> Columns:
+def columns(cells: int, local: bool, truth: bool = False, modules: bool = False) -> Columns:
     """The columns of a list `cells` wide. local: local errors are known; where it is narrow they take the place of
     the largest differences. truth: so is how far layers are from the truth; where it is narrow in place of max-rel.
+    modules: the exporter noted them; shown where tensors leave room.
     """
     op, mode = (14, 9) if cells >= WIDE else (10, 0)
     numbers = NUMBERS if not local else (NUMBERS[0], *LOCAL_NUMBERS) if cells >= WIDE else LOCAL_NUMBERS
@@ -49,12 +56,17 @@ def columns(cells: int, local: bool, truth: bool = False) -> Columns:
     verdict = DIAGNOSIS_CELLS if local else VERDICT_CELLS
     fixed = 2 + PLACE_CELLS + 1 + op + 1 + (mode + 1 if mode else 0) + 1
     taken = len(numbers) * (NUMBER_CELLS + 1) + AMPL_CELLS + 1 + verdict
-    return Columns(op, max(8, cells - fixed - taken), mode, verdict, numbers)
+    tensor = max(8, cells - fixed - taken)
+    module = tensor * 3 // 5 if modules and cells >= WIDE and tensor >= MODULE_ROOM else 0
+    return Columns(op, tensor - module - bool(module), module, mode, verdict, numbers)
 
 
-def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs, local: bool = False, truth: bool = False) -> Line:
+def heading(
+    cells: int, sort: str, reverse: bool, glyphs: Glyphs, local: bool = False, truth: bool = False,
+    modules: bool = False,
+) -> Line:  # fmt: skip
     """The column names; the sorted column carries an arrow."""
-    shape = columns(cells, local, truth)
+    shape = columns(cells, local, truth, modules)
     arrow = ("^" if reverse else "v") if glyphs.ellipsis == "~" else ("▴" if reverse else "▾")
     sorted_by = "accum" if local and sort == "rel_l2" else HEADINGS[sort]
 
@@ -62,6 +74,7 @@ def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs, local: bool = 
         return text + arrow if text == sorted_by else text
 
     text = f"  {name('#'):>{PLACE_CELLS}} {fit(name('op'), shape.op)} {fit(name('tensor'), shape.tensor)}"
+    text += f" {fit('module', shape.module)}" if shape.module else ""
     text += f" {fit('mode', shape.mode)}" if shape.mode else ""
     text += "".join(f"{name(title):>{NUMBER_CELLS + 1}}" for title, _ in shape.numbers)  # the arrow takes the gap
     return [(fit(f"{text} {name('ampl'):>{AMPL_CELLS}} {name('verdict')}", cells, keep="start"), "head")]
@@ -69,17 +82,28 @@ def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs, local: bool = 
 
 def row_line(table: ErrorTable, place: int, cells: int, glyphs: Glyphs) -> Line:
     """One row of the table, `cells` wide: at most three runs, one when it passed."""
-    shape = columns(cells, table.has_local, table.has_truth)
+    shape = columns(cells, table.has_local, table.has_truth, table.noted)
     verdict = int(table.verdicts()[place])
     kind = fit(_label(table, "op", place), shape.op, glyphs.ellipsis)
     text = f"{table.numbers('i')[place]:>{PLACE_CELLS}.0f} {kind} "
     text += f"{fit(short_name(table.tensors[place]), shape.tensor, glyphs.ellipsis, keep='end')} "
+    text += f"{fit(_module(table, place), shape.module, glyphs.ellipsis, keep='end')} " if shape.module else ""
     text += f"{fit(_label(table, 'mode', place), shape.mode, glyphs.ellipsis)} " if shape.mode else ""
     text += " ".join(f"{_number(table, key, place):>{NUMBER_CELLS}}" for _, key in shape.numbers)
     text += f" {_number(table, 'ampl', place):>{AMPL_CELLS}} "
-    word, role = _word(table, place, verdict)
+    word, role = word_of(table, place)
     glyph = {FAILED: glyphs.bad, PASSED: glyphs.good}.get(verdict, " ")
     return merge([(f"{glyph} ", role), (text, ""), (fit(word, shape.verdict, glyphs.ellipsis), role)])
+
+
+def _module(table: ErrorTable, place: int) -> str:
+    path = table.module(place)
+    return "" if path is None else dotted(path)
+
+
+def number_text(value: float) -> str:
+    """A number that need not be known."""
+    return "-" if math.isnan(value) else sig(value)
 
 
 def _number(table: ErrorTable, key: str, place: int) -> str:
@@ -87,8 +111,9 @@ def _number(table: ErrorTable, key: str, place: int) -> str:
     return "-" if math.isnan(value) and key in ("ampl", "local", "times") else sig(value)
 
 
-def _word(table: ErrorTable, place: int, verdict: int) -> Run:
+def word_of(table: ErrorTable, place: int) -> Run:
     """The diagnosis of what is at fault or hands an error on, else the finding, else the verdict; and its role."""
+    verdict = int(table.verdicts()[place])
     finding, diagnosis = _label(table, "finding", place), _label(table, "diagnosis", place)
     if bool(table.numbers("suspect")[place] == 1):
         return diagnosis, "bad" if verdict == FAILED else "warn"

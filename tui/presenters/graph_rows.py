@@ -11,7 +11,8 @@ from layerwise._tool.tui.state.session import NodeError
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
-    from layerwise._tool.tui.state.graph import Head, NodeRows
+    from layerwise._tool.tui.state.folding import Head
+    from layerwise._tool.tui.state.graph import NodeRows
     from layerwise._tool.tui.state.mark_cost import MarkCost
 
 OP = 13
@@ -22,29 +23,33 @@ _ENDS = "/._:"
 
 @dataclass(frozen=True)
 class Columns:
-    """Cells of each column; 0 leaves a column out."""
+    """Cells of each column; 0 leaves a column out. module: in place of the output where modules are noted."""
 
     number: int
     name: int
     output: int
+    module: int
     type: int
     error: int
 
 
-def columns(cells: int, n_nodes: int, with_errors: bool) -> Columns:
+def columns(cells: int, n_nodes: int, with_errors: bool, modules: bool = False) -> Columns:
     """Share `cells` among the columns: numbers and types first, names get the rest."""
     number = max(3, len(str(max(0, n_nodes - 1))))
     error = ERROR if with_errors else 0
     type_ = 16 if cells < 70 else 22
     rest = max(8, cells - number - 1 - OP - 2 - type_ - 1 - error)
-    output = rest * 2 // 5 if cells >= 100 else 0
-    return Columns(number, rest - output - bool(output), output, type_, error)
+    second = rest * (3 if modules else 2) // 5 if cells >= 100 else 0
+    output, module = (0, second) if modules else (second, 0)
+    return Columns(number, rest - second - bool(second), output, module, type_, error)
 
 
-def header(at: Columns) -> Line:
+def header(at: Columns, summed: bool = False) -> Line:
+    """The columns' names. summed: some rows sum up the errors of nodes."""
     text = f"{'#':>{at.number}} {'op':<{OP}}  {'name':<{at.name}}"
     text += f" {'output':<{at.output}}" if at.output else ""
-    text += f" {'type':<{at.type}}"
+    text += f" {'module':<{at.module}}" if at.module else ""
+    text += f" {'type; min median' if summed and at.error else 'type':<{at.type}}"
     return [(text + (f"{'max abs':>{at.error}}" if at.error else ""), "head")]
 
 
@@ -55,16 +60,22 @@ class Overlay(Protocol):
     errors: dict[int, NodeError]
 
 
-def node_row(index: "GraphIndex", node: int, at: Columns, overlay: Overlay, glyphs: Glyphs) -> Line:
-    """`#  op  ● name  output  type  error`. Neighbouring cells share a role: every run costs bytes."""
+def node_row(index: "GraphIndex", node: int, at: Columns, overlay: Overlay, glyphs: Glyphs, depth: int = 0) -> Line:
+    """`#  op  ● name  output  type  error`. Neighbouring cells share a role: every run costs bytes.
+
+    depth: how many modules' rows it stands below.
+    """
     outputs = [tensor for tensor in index.node_outputs(node) if tensor >= 0]
     names = [index.tensor_name(tensor) for tensor in outputs]
     name = index.node_name(node) or (names[0] if names else "")
     mark = mark_glyph(names, overlay.marks, glyphs)
-    indent = "  " if index.node_scope(node) else ""
+    indent = "  " * (depth + bool(index.node_scope(node)))
     text = fit(indent + name, at.name, glyphs.ellipsis)
     if at.output:
         text += " " + fit(names[0] if names else "", at.output, glyphs.ellipsis)
+    if at.module:
+        modules = index.modules()
+        text += " " + fit(modules.text(node) if modules is not None else "", at.module, glyphs.ellipsis, keep="end")
     kind = fit(tensor_type(index, outputs[0], glyphs) if outputs else "", at.type, glyphs.ellipsis)
     op = fit(index.node_op(node), OP, glyphs.ellipsis)
     line: Line = [(f"{node:>{at.number}} ", "dim"), (op, ""), (mark, "mark" if mark.strip() else ""), (text + " ", ""),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.around import neighbourhood
 from layerwise._tool.tui.presenters.numbers import index_text, size_text, tensor_type
+from layerwise._tool.tui.presenters.source import origin_lines
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, wrap_runs
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class NodeDetail:
         scope = index.node_scope(node)
         if scope:
             lines.append([(f"in {self._scope_text(scope)}", "dim")])
-        return lines
+        modules = index.modules() if index.meta.get("noted") else None
+        return lines + origin_lines(modules.origin(node) if modules else None, self._cells)
 
     def _scope_text(self, scope: int) -> str:
         found = self._index.meta["scopes"][scope]

@@ -14,7 +14,7 @@ from layerwise._tool.backends.text import shown
 Run: TypeAlias = tuple[str, str]
 Line: TypeAlias = list[Run]
 """Roles: "" text, dim, strong, accent, key, mark, good, warn, bad, head, cursor; on bars: title,
-tab, tab-on, bar-key; in fields: input, input-cursor."""
+tab, tab-on, bar-key; in fields: input, input-cursor. `link:URL` is a link."""
 
 
 def width(line: Line) -> int:

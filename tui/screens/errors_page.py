@@ -3,31 +3,33 @@
 from textual import on
 from textual.app import ComposeResult
 
-from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import absolute_path, user_path
 from layerwise._tool.debugtools.compare.rows import LayerRow
+from layerwise._tool.surgery.origin.origin import SourceLine
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.debugging import DebugResults
 from layerwise._tool.tui.controllers.error_rows import TensorController, export_rows, yank_targets
 from layerwise._tool.tui.controllers.errors_page import node_of_row
 from layerwise._tool.tui.controllers.shared import Controllers
-from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines, tensor_lines
+from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines
 from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line
+from layerwise._tool.tui.presenters.module_rows import tree_heading, tree_row
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.job_table import JobTable, Minimap
 from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.screens.searching import Searching
+from layerwise._tool.tui.screens.source import TITLE, offer
+from layerwise._tool.tui.screens.tensor_panel import TensorPanel
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.following import run_latest, run_work
+from layerwise._tool.tui.widgets.following import run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
-from layerwise._tool.tui.widgets.lines import DetailPane
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 
 class ErrorSearches(Commands, scope="errors"):
     """They are about the row under the cursor of a table."""
 
-    def __init__(self, page: Page, table: JobTable) -> None:
+    def __init__(self, page: Page, table: "ErrorRows") -> None:
         self._page, self._table, self._errors = page, table, page.state.errors
         self._searching = Searching(page)
         self._results = DebugResults(page.state)
@@ -48,17 +50,26 @@ class ErrorSearches(Commands, scope="errors"):
     @command("errors.reduce", "reduce: the smallest part that makes this tensor wrong", keys="d", footer="reduce",
              line="reduce")  # fmt: skip
     def reduce(self) -> None:
-        self._searching.start("reduce", target=self._tensor_in_view())
+        if not self._is_module():
+            self._searching.start("reduce", target=self._tensor_in_view())
 
     @command("errors.bisect", "bisect: the first node at which this tensor goes wrong", keys="b", footer="bisect",
              line="bisect")  # fmt: skip
     def bisect(self) -> None:
-        self._searching.start("bisect", target=self._tensor_in_view())
+        if not self._is_module():
+            self._searching.start("bisect", target=self._tensor_in_view())
 
     @command("errors.locate", "locate: the local error of every layer joins the table", keys="L", footer="locate",
              line="locate")  # fmt: skip
     def locate(self) -> None:
         self._searching.start("locate", then="its local errors join the table; 4 shows the suspects")
+
+    def _is_module(self) -> bool:
+        """Whether the cursor is on a module, which is no tensor; that is told."""
+        on_module = self._table.on_module
+        if on_module:
+            self._page.state.say("this row is a module: enter opens it; the searches are about one of its tensors")
+        return on_module
 
     def _tensor_in_view(self) -> str | None:
         row = self._row_in_view()
@@ -95,6 +106,8 @@ class ErrorRows(JobTable, scope="errors"):
         self._errors = state.errors
 
     def row_line(self, i: int, cells: int) -> Line:
+        if self._errors.tree is not None:
+            return tree_row(self._errors, i, cells, self._glyphs)
         return row_line(self._errors.table, self._errors.place(i), cells, self._glyphs)
 
     def head(self, cells: int) -> list[Line]:
@@ -103,43 +116,41 @@ class ErrorRows(JobTable, scope="errors"):
     def heading(self, cells: int) -> Line:
         errors = self._errors
         table = errors.table
-        return heading(cells, errors.sort, errors.reverse, self._glyphs, table.has_local, table.has_truth)
+        if errors.tree is not None:
+            return tree_heading(errors, cells)
+        return heading(cells, errors.sort, errors.reverse, self._glyphs, table.has_local, table.has_truth, table.noted)
+
+    @property
+    def on_module(self) -> bool:
+        """Whether the cursor is on a module's row."""
+        return self._errors.head(self.list.cursor) is not None
+
+    def on_mount(self) -> None:
+        self._errors.per_module = bool((self._state.session.forms.get("errors") or {}).get("modules"))
+        super().on_mount()
+
+    # ── modules ──
+
+    def toggle_modules(self) -> None:
+        """Show rows below their modules, or all in one list."""
+        errors, place = self._errors, self.place
+        errors.fold_modules(not errors.per_module)
+        self._state.session.remember("errors", form={"modules": errors.per_module})
+        if errors.per_module and errors.tree is None:
+            self._state.say("no row has a module: the exporter noted none, or only outputs were compared", "warn")
+        self.come_to(place if place >= 0 else self._errors.place(0))
+        self.changed()
+
+    def turn_fold(self) -> None:
+        """Open or fold the module under the cursor, or fold the one that its row is in."""
+        line = self._errors.turn(self.list.cursor)
+        self._at = self._errors.anchor(line)
+        self.changed()
 
     def detail(self, place: int, cells: int) -> list[Line]:
         row = self._errors.table.row(place)
         told = self._errors.evidence.get(row.tensor, "")
         return [[(" ", ""), *line] for line in detail_lines(row, self._errors.facts.runners, cells, told)]
-
-
-class TensorPanel(DetailPane):
-    """Shows a row's statistics at once, the rest when the job that reads the tensor is done."""
-
-    def __init__(self, state: AppState, control: TensorController) -> None:
-        super().__init__(id="tensor")
-        self._state = state
-        self._control = control
-
-    def show(self, place: int) -> None:
-        """Show the tensor of a row of the table."""
-        row = self._state.errors.table.row(place)
-        names = self._state.errors.facts.runners
-        lines = detail_lines(row, names, max(40, self.app.size.width - 2))
-        self._put([*lines, [], [("reading the values on both sides …", "dim")]])
-        run_latest(self, "tensor", lambda: self._read(place, lines))
-
-    async def _read(self, place: int, lines: list[Line]) -> None:
-        try:
-            data = await self._control.values(place)
-        except LayerwiseError as error:
-            self._put([*lines, [], [(f"the values could not be read: {error}", "bad")]])
-            return
-        names = self._state.errors.facts.runners
-        cells = max(40, self.size.width - 2)
-        self._put([*lines, [], *tensor_lines(data, names, cells, self._state.glyphs)])
-
-    def _put(self, lines: list[Line]) -> None:
-        hint: Line = [("esc ", "key"), ("back to the table   ", "dim"), ("j k ", "key"), ("scroll", "dim")]
-        self.set_lines([[(" ", ""), *line] for line in [hint, *lines]])
 
 
 class ErrorsScreen(Page, scope="errors"):
@@ -203,13 +214,32 @@ class ErrorsScreen(Page, scope="errors"):
     def _jump_to_place(self, place: int, otherwise: str) -> None:
         if place >= 0 and self.errors.index_of(place) < 0:
             self.table.filter_line("")
-        self._jump(self.errors.index_of(place) if place >= 0 else -1, otherwise)
+        self._jump(self.errors.show(place) if place >= 0 else -1, otherwise)
 
     def _jump(self, line: int, otherwise: str) -> None:
         if line < 0:
             self.state.say(otherwise)
         else:
+            self.table.come_to(self.errors.place(line))
+            self.table.changed()
             self.table.list.move_to(line)
+
+    # ── modules ──
+
+    @command("errors.modules", "rows below their modules, with the errors of each (enter opens one), or all rows",
+             keys="m", footer="modules", line="modules")  # fmt: skip
+    def toggle_modules(self) -> None:
+        self.table.toggle_modules()
+
+    @command("errors.fold_block", "fold the module around the row", keys="Z")
+    def turn_fold(self) -> None:
+        self.table.turn_fold()
+
+    @command("errors.source", TITLE, keys="O", line="source")
+    def source(self) -> None:
+        place = self.table.place
+        row = self.errors.table.row(place) if place >= 0 else None
+        offer(self, row.source if row is not None and isinstance(row.source, SourceLine) else None)
 
     # ── one tensor ──
 
@@ -218,7 +248,9 @@ class ErrorsScreen(Page, scope="errors"):
              footer="tensor", line="tensor")  # fmt: skip
     def open_tensor(self) -> None:
         place = self.table.place
-        if place >= 0:
+        if self.table.on_module:
+            self.table.turn_fold()
+        elif place >= 0:
             self.add_class("on-tensor")
             self._tensor.focus()
             self._tensor.show(place)

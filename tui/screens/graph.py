@@ -7,9 +7,11 @@ from layerwise._tool.tui.controllers.graph import GraphController
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.graph_rows import columns, node_row
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.node_folding import NodeFolds
 from layerwise._tool.tui.screens.node_model import NodeModel
 from layerwise._tool.tui.screens.nodes import NodeView
 from layerwise._tool.tui.screens.page import Choice, Page
+from layerwise._tool.tui.screens.source import TITLE, offer
 from layerwise._tool.tui.state.graph import JumpHistory
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import run_latest
@@ -29,7 +31,7 @@ class NodeGroup(Commands):
 class Filter(NodeGroup, scope="graph"):
     """`/` narrows the rows as one types; escape shows all again and keeps the matches for n and N."""
 
-    @command("graph.filter", "filter nodes: text op: dtype: name: !not", keys="slash", footer="filter",
+    @command("graph.filter", "filter nodes: text op: dtype: name: module: !not", keys="slash", footer="filter",
              line="filter TEXT")  # fmt: skip
     def filter(self, text: str = "") -> None:
         field = self._view.filter
@@ -204,6 +206,13 @@ class NodeCommands(NodeGroup, scope="graph"):
         edited.mark(self._session.marks)
         self._page.open("surgery")
 
+    @command("graph.source", TITLE, keys="O", line="source")
+    def source(self) -> None:
+        index = self._session.index
+        modules = index.modules() if index is not None else None
+        origin = modules.origin(self._session.node) if modules is not None else None
+        offer(self._page, origin.line if origin else None)
+
     @command("graph.yank", "copy a name or the command line", keys="y", footer="yank")
     def yank(self) -> None:
         if self._session.index is not None and self._session.index.n_nodes:
@@ -212,7 +221,11 @@ class NodeCommands(NodeGroup, scope="graph"):
 
 def graph_groups(page: Page, view: NodeView, control: GraphController) -> tuple[Commands, ...]:
     """The commands of a page that shows nodes."""
-    return (view, *(kind(page, view, control) for kind in (Filter, Jumps, Marks, NodeCommands)))
+    return (
+        view,
+        NodeFolds(view),
+        *(kind(page, view, control) for kind in (Filter, Jumps, Marks, NodeCommands)),
+    )
 
 
 class GraphScreen(Page, scope="graph"):

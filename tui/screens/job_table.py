@@ -40,10 +40,10 @@ class Minimap(LinesView):
 
     def update_map(self, top: int, height: int) -> None:
         """Draw for a list that shows `height` rows from row `top`."""
-        rows = max(1, len(self._state.order), self.size.height)
+        rows = max(1, self._state.lines(), self.size.height)
         worst = self._state.minimap(self.size.height)
         first, last = (row * self.size.height // rows for row in (top, top + height - 1))
-        in_view = len(self._state.order) > height
+        in_view = self._state.lines() > height
         self.set_lines([
             minimap_cell(int(severity), in_view and first <= y <= last, self._glyphs)
             for y, severity in enumerate(worst)
@@ -71,10 +71,10 @@ class JobTable(Commands, Container):
     def __init__(self, state: AppState, table: JobRows, map: Minimap | None = None) -> None:
         super().__init__()
         self._state, self._table, self._map, self._glyphs = state, table, map, state.glyphs
-        self._rows = LiveRows(lambda: len(table.order), self.row_line)
+        self._rows = LiveRows(table.lines, self.row_line)
         self.list = VirtualList(self._rows, glyphs=state.glyphs, id=f"{self._page}-list")
         self._told: list[Line] | None = None
-        self._at = -1
+        self._at: object = -1
         self._detail_soon = Coalesce(self._detail_now, DETAIL_WAIT)
         self._filter_soon = Coalesce(self._filter_now, FILTER_WAIT)
 
@@ -131,7 +131,7 @@ class JobTable(Commands, Container):
         if not self.size.width:
             return
         self._show_card()
-        line = self._table.index_of(self._at) if self._at >= 0 else -1
+        line = self._table.line_of(self._at)
         if line >= 0:
             self.list.move_to(line)
         self.list.sync()
@@ -174,7 +174,7 @@ class JobTable(Commands, Container):
     @on(VirtualList.Highlighted)
     def _cursor_moved(self) -> None:
         """The cursor is on another row."""
-        self._at = self.place
+        self._at = self._table.anchor(self.list.cursor)
         self._detail_soon.touch()
         self._show_map()
 
@@ -209,7 +209,7 @@ class JobTable(Commands, Container):
         self._table.set_filter(text)
         if not self._table.filter_problem:
             self._state.session.remember(self._page, filter=text)
-        if self._table.index_of(self._at) < 0:
+        if self._table.line_of(self._at) < 0:
             self.to_top()
         self.changed()
 
@@ -257,4 +257,4 @@ class JobTable(Commands, Container):
     def to_top(self) -> None:
         """Put the cursor on the first row."""
         self.list.move_to(0)
-        self._at = self._table.place(0)
+        self._at = self._table.anchor(0)

@@ -1,9 +1,11 @@
 """The nodes of a graph as text, with what stands below them."""
 
 from layerwise._tool.tui.presenters.graph_rows import Columns, columns, fold_row, node_row, status_line
+from layerwise._tool.tui.presenters.module_rows import graph_module_row
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.state.graph import NodeRows
 from layerwise._tool.tui.state.mark_cost import MarkCost
+from layerwise._tool.tui.state.module_tree import ModuleHead
 from layerwise._tool.tui.state.run_form import compared_text, load_form
 from layerwise._tool.tui.state.session import Session
 from layerwise._tool.tui.state.shared import AppState
@@ -18,17 +20,21 @@ class NodeModel:
         self.state = state
         self.session = session
         self.rows = NodeRows()
-        self.rows.fold(bool((session.forms.get("graph") or {}).get("fold")))
+        form = session.forms.get("graph") or {}
+        self.rows.fold(bool(form.get("fold")))
+        self.rows.fold_modules(bool(form.get("modules")))
         self.cost = MarkCost()
-        self._columns: tuple[tuple[int, bool, int], Columns] | None = None
+        self._columns: tuple[tuple[int, bool, int, bool], Columns] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def columns(self, cells: int) -> Columns:
-        key = (cells, bool(self.session.errors), self.rows.index.n_nodes if self.rows.index else 0)
+        index = self.rows.index
+        noted = index is not None and bool(index.meta.get("noted")) and index.modules() is not None
+        key = (cells, bool(self.session.errors), index.n_nodes if index else 0, noted)
         if self._columns is None or self._columns[0] != key:
-            self._columns = key, columns(cells, key[2], key[1])
+            self._columns = key, columns(cells, key[2], key[1], noted)
         return self._columns[1]
 
     def row(self, i: int, cells: int) -> Line:
@@ -36,9 +42,16 @@ class NodeModel:
         if index is None:
             return []
         at, head, glyphs = self.columns(cells), self.rows.head_at(i), self.state.glyphs
+        if isinstance(head, ModuleHead):
+            return self._module_row(head, i, cells)
         if head is not None:
             return fold_row(index, self.rows.nodes_at(i), head, at, self.session, glyphs)
-        return node_row(index, self.rows.node_at(i), at, self.session, glyphs)
+        return node_row(index, self.rows.node_at(i), at, self.session, glyphs, self.rows.depth_at(i))
+
+    def _module_row(self, head: ModuleHead, i: int, cells: int) -> Line:
+        at, nodes, errors = self.columns(cells), self.rows.nodes_at(i), self.session.errors
+        found = [errors[node] for node in nodes if node in errors] if errors else []
+        return graph_module_row(head, nodes[0], found, at, cells, self.state.glyphs)
 
     def status(self, in_range: int | None, cells: int) -> Line:
         """The line below the list. in_range: how many rows are in the range, None without one."""

@@ -79,6 +79,7 @@ class NodeView(Commands, Container, scope="graph"):
         follow(self, session.on_marks, self._marks_changed)
         follow(self, session.on_errors, self._errors_changed)
         follow(self, session.on_node, self.node_changed)
+        follow(self, self.model.state.session.on_modules, self._modules_read)
         follow(self, session.on_opening, self._opening_changed)
         if session.index is not None:
             self._index_opened()
@@ -103,6 +104,10 @@ class NodeView(Commands, Container, scope="graph"):
         """Show rows that are others than before, with the cursor on `row`."""
         self.list.set_model(self.model, row)
 
+    def turn_fold(self) -> None:
+        """Open or fold what the row under the cursor stands for, or fold what it lies in."""
+        self.show_rows(self.rows.turn(self.list.cursor))
+
     # ── drawing ──
 
     def on_resize(self, event: Resize) -> None:
@@ -123,7 +128,7 @@ class NodeView(Commands, Container, scope="graph"):
 
     def _header(self, cells: int) -> Line:
         before = GUTTER + self.model.sign
-        return [(" " * before, "head"), *header(self.model.columns(cells - before))]
+        return [(" " * before, "head"), *header(self.model.columns(cells - before), self.rows.by_module)]
 
     def update_status(self) -> None:
         self.query_one("#graph-status").refresh()
@@ -153,23 +158,7 @@ class NodeView(Commands, Container, scope="graph"):
             lines = around_lines(index, node, self.model.state.errors, errors, cells, self.model.state.glyphs)
             pane.set_lines([[(" ", ""), *line] for line in lines], pane.top if same else 0)
 
-    # ── folding, and going from pane to pane ──
-
-    @command("graph.fold", "fold equal blocks to one row each (enter opens one), or show all nodes", keys="z")
-    def toggle_folding(self) -> None:
-        rows, session = self.rows, self.session
-        if session.index is None:
-            return
-        found = rows.fold(not rows.folding)
-        session.remember("graph", form={"fold": rows.folding})
-        self.show_rows(rows.row_of(session.node))
-        self.update_head()
-        blocks = f"{found} group{'s' * (found != 1)} of equal blocks; enter opens one" if found else "no equal blocks"
-        self.model.state.say(blocks if rows.folding else "all nodes are shown")
-
-    @command("graph.fold_block", "fold the block around the node", keys="Z")
-    def turn_fold(self) -> None:
-        self.show_rows(self.rows.turn(self.list.cursor))
+    # ── going from pane to pane ──
 
     @command("graph.detail", "to the detail pane, or back to the list", keys="tab", footer="detail")
     def toggle_detail(self) -> None:
@@ -239,6 +228,17 @@ class NodeView(Commands, Container, scope="graph"):
             session.select_node(self.node())
         self.model.cost.follow(session.index, session.marks)
         self.update_status()
+        self.update_head()
+        self.show_detail()
+
+    def _modules_read(self) -> None:
+        """It is known by now which modules the nodes come from."""
+        rows = self.rows
+        if rows.by_module:
+            rows.fold_modules(True)
+        if self.session.index is not None and "module:" in rows.query.lower():
+            rows.search(rows.query)
+        self.show_rows(rows.row_of(self.session.node) if len(rows) else 0)
         self.update_head()
         self.show_detail()
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.surgery.origin.origin import Path, dotted
 from layerwise._tool.tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable
 
 NUMBER_FIELDS = {
@@ -27,9 +28,10 @@ NUMBER_FIELDS = {
 LABEL_FIELDS = {"op": "op", "mode": "mode", "dtype": "dtype", "finding": "finding",
                 "diagnosis": "diagnosis"}  # fmt: skip
 NAME_FIELDS = ("tensor", "node", "name")
+MODULE = "module"
 FLAGS = ("failed", "passed", "unknown", "found", "suspect")
 LONGEST = 500
-FIELDS = (*NUMBER_FIELDS, *LABEL_FIELDS, *NAME_FIELDS)
+FIELDS = (*NUMBER_FIELDS, *LABEL_FIELDS, *NAME_FIELDS, MODULE)
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<op><=|>=|==|!=|=|<|>|~)|(?P<bracket>[()])|(?P<quoted>"[^"]*"|'[^']*')|(?P<not>!)"""
@@ -81,6 +83,22 @@ def _name(field: str, sign: str, value: str) -> Test:
     def test(table: ErrorTable) -> Mask:
         names = table.nodes if field == "node" else table.tensors
         return np.fromiter((_text_test(name, sign, value) for name in names), bool, len(names))
+
+    return test
+
+
+def _module(sign: str, value: str) -> Test:
+    """A path equals that of its module and of all that it lies in; else it contains the text, a point behind it."""
+    low = value.lower()
+
+    def fits(path: Path) -> bool:
+        text = f"{dotted(path)}.".lower()
+        return low in text if sign == "~" else text.startswith(f"{low}.")
+
+    def test(table: ErrorTable) -> Mask:
+        codes, paths = table.modules()
+        inside = np.asarray(np.array([*map(fits, paths), False], bool)[codes])
+        return ~inside if sign == "!=" else inside
 
     return test
 
@@ -193,12 +211,14 @@ def _field_test(field: str, sign: str, value: str) -> Test:
             raise UsageError(f"filter: {field} is a number; use < <= > >= == or !=")
         column, wanted, compare = NUMBER_FIELDS[name], _number(field, value), SIGNS[sign]
         return lambda table: compare(table.numbers(column), wanted)
-    if sign in ("<", "<=", ">", ">=") and (name in LABEL_FIELDS or name in NAME_FIELDS):
+    if sign in ("<", "<=", ">", ">=") and (name in LABEL_FIELDS or name in (*NAME_FIELDS, MODULE)):
         raise UsageError(f"filter: {field} is text; use == != or ~")
     if name in LABEL_FIELDS:
         return _label(LABEL_FIELDS[name], sign, value)
     if name in NAME_FIELDS:
         return _name(name, sign, value)
+    if name == MODULE:
+        return _module(sign, value)
     raise UsageError(f"filter: no column '{field}'; there are {', '.join(FIELDS)}")
 
 
@@ -213,7 +233,7 @@ def _single(word: str) -> Test:
     if word.lower() in FLAGS:
         return _flag(word.lower())
     field, colon, value = word.partition(":")
-    if colon and value and field.lower() in (*LABEL_FIELDS, *NAME_FIELDS):
+    if colon and value and field.lower() in (*LABEL_FIELDS, *NAME_FIELDS, MODULE):
         return _field_test(field, "==" if field.lower() == "op" else "~", value)
     return _anywhere(word)
 

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import UNSET, structs
+from msgspec import UNSET, UnsetType, structs
 
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.locate.rows import SuspectRow
+from layerwise._tool.surgery.origin.origin import Path
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -98,6 +99,22 @@ class Labels:
         self.column.put(places, [self._codes[label] for label in labels])
 
 
+class Paths:
+    """Modules, as codes; -1 where there is none."""
+
+    def __init__(self) -> None:
+        self.kinds: list[Path] = []
+        self._codes: dict[Path, int] = {}
+        self.column = Column(np.int32)
+
+    def put(self, places: Sequence[int], paths: Sequence[Path | UnsetType]) -> None:
+        for path in paths:
+            if path is not UNSET and path not in self._codes:
+                self._codes[path] = len(self.kinds)
+                self.kinds.append(path)
+        self.column.put(places, [-1 if path is UNSET else self._codes[path] for path in paths])
+
+
 def number(value: object) -> float:
     """A float column's value; NaN where there is none."""
     return float(value) if isinstance(value, (int, float)) else float("nan")
@@ -116,6 +133,7 @@ class ErrorTable:
 
     has_local: some rows say what the layer does on the reference's inputs, and a diagnosis. imprecise: most layers are
     off alike, so that only suspects are at fault. has_truth: some rows say how far the layer is from the truth.
+    has_modules: some rows say which module they come from; noted: and which line, so that names need not tell it.
     """
 
     def __init__(self) -> None:
@@ -132,7 +150,8 @@ class ErrorTable:
         self._labels = {name: Labels() for name in LABELS}
         self._verdict = Column(np.int8)
         self._new: list[tuple[int, int, LayerRow]] = []
-        self.has_local = self.has_truth = False
+        self._modules = Paths()
+        self.has_local = self.has_truth = self.has_modules = self.noted = False
         self.imprecise = False
         self._local: dict[int, tuple[Any, Any, Any]] = {}
         self._suspects: dict[int, str] = {}
@@ -154,6 +173,8 @@ class ErrorTable:
         self.changes += 1
         self.has_local = self.has_local or row.diagnosis is not UNSET
         self.has_truth = self.has_truth or row.truth is not UNSET
+        self.has_modules = self.has_modules or row.module is not UNSET
+        self.noted = self.noted or row.source is not UNSET
         if key in self._local or key in self._suspects:
             self._joined.append(place)
         self._new.append((place, self._rows.append(row), row))
@@ -209,6 +230,7 @@ class ErrorTable:
         for name, labels in self._labels.items():
             labels.put(places, [side_text(getattr(row, name)) for row in rows])
         self._verdict.put(places, [_verdict(row) for row in rows])
+        self._modules.put(places, [row.module for row in rows])
 
     def row(self, place: int) -> LayerRow:
         """Return the whole row, with what was joined to it."""
@@ -230,6 +252,16 @@ class ErrorTable:
         self._fill()
         labels = self._labels[name]
         return labels.column.first(self.count), labels.kinds
+
+    def modules(self) -> tuple[Ints, list[Path]]:
+        """Return a column of codes of modules, -1 where none is known, and the path of each code."""
+        self._fill()
+        return self._modules.column.first(self.count), self._modules.kinds
+
+    def module(self, place: int) -> Path | None:
+        """Return the module of a row, None where it is unknown."""
+        codes, paths = self.modules()
+        return paths[int(codes[place])] if codes[place] >= 0 else None
 
     def verdicts(self) -> npt.NDArray[np.int8]:
         """Return FAILED, PASSED or UNKNOWN per row."""

@@ -1,5 +1,8 @@
 """What the Errors screen shows: a job's table through a filter and a sort, and what is known of the run."""
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -8,22 +11,39 @@ from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.tui.state.error_filter import parse_filter
 from layerwise._tool.tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable, Ints
 from layerwise._tool.tui.state.job_rows import JobRows, RunFacts
+from layerwise._tool.tui.state.module_tree import ModuleHead, ModuleTree
 
 LEAPS = ("leap", "overflow", "nan")
 NOTHING, CLEAN, OPEN, WRONG, FOUND = range(5)
 
 
+class Rollup(NamedTuple):
+    """What the rows of a module come to, of which there are `rows`. severity: of the worst.
+
+    low, middle, high: of the error that is shown, NaN where no row has it.
+    """
+
+    rows: int
+    failed: int
+    passed: int
+    severity: int
+    low: float
+    middle: float
+    high: float
+
+
 class ErrorsState(JobRows):
     """The rows of a comparison or a locate job.
 
-    locating: how far the job is whose local errors join the rows, "" if none is. evidence: tensor -> what speaks
-    against it.
+    per_module: rows stand below their modules, which fold. locating: how far the job is whose local errors join the
+    rows, "" if none is. evidence: tensor -> what speaks against it.
     """
 
     SORTS = ("graph", "max_abs", "max_rel", "local", "rel_l2", "times", "ampl", "verdict", "op", "tensor")
     order: Ints
 
     def __init__(self) -> None:
+        self.per_module, self._tree = False, ModuleTree()
         super().__init__(parse_filter)
         self.open("")
 
@@ -39,6 +59,7 @@ class ErrorsState(JobRows):
     def drop(self) -> None:
         """Forget the rows: the job makes them again."""
         self.table, self._seen = ErrorTable(), None
+        self._worst: tuple[object, npt.NDArray[np.int8]] = (None, np.zeros(0, np.int8))
         self.evidence: dict[str, str] = {}
 
     @property
@@ -64,6 +85,84 @@ class ErrorsState(JobRows):
         if self.sort != "graph":
             order = order[_ranks(self.table, self.sort, order)]
         self.order = order[::-1] if self.reverse else order
+        if self.tree is not None:
+            codes, paths = self.table.modules()
+            self._tree.lay(paths, codes[self.order])
+
+    # ── modules ──
+
+    def fold_modules(self, on: bool) -> None:
+        """Show rows below their modules, or all in one list."""
+        self.per_module = on
+        self.refresh(always=True)
+
+    @property
+    def tree(self) -> ModuleTree | None:
+        """The tree of modules while rows are shown in one."""
+        return self._tree if self.per_module and self.table.has_modules else None
+
+    def head(self, line: int) -> ModuleHead | None:
+        """The module that a line stands for, None for a row's own."""
+        return self.tree.head_at(line) if self.tree is not None else None
+
+    def turn(self, line: int) -> int:
+        """Open or fold the module of a line, or fold that of the line's row; returns the line to go to."""
+        return self.tree.turn(line) if self.tree is not None else line
+
+    def rows_at(self, line: int) -> Ints:
+        """The places of all rows that a line stands for."""
+        if self.tree is None:
+            return self.order[line : line + 1]
+        return np.asarray(self.order[self.tree.places_at(line)])
+
+    def show(self, place: int) -> int:
+        """Open what a row is folded into; returns its line, -1 if the filter hides it."""
+        found = np.flatnonzero(np.equal(self.order, place))
+        if self.tree is not None and len(found):
+            self.tree.reveal(int(found[0]))
+        return self.index_of(place)
+
+    def lines(self) -> int:
+        return len(self.order) if self.tree is None else len(self.tree)
+
+    def place(self, line: int) -> int:
+        """The row at a line of the list, -1 if there is none, or a module's."""
+        if self.tree is None or not 0 <= line < len(self.tree):
+            return super().place(line) if self.tree is None else -1
+        return -1 if self.tree.head_at(line) else int(self.order[self.tree.place_at(line)])
+
+    def index_of(self, place: int) -> int:
+        """The line that shows a row, or the module that it is folded into; -1 if the filter hides it."""
+        at = super().index_of(place)
+        return at if self.tree is None or at < 0 else self.tree.row_of(at)
+
+    def anchor(self, line: int) -> object:
+        head = self.head(line)
+        return ("module", head.path) if head else self.place(line)
+
+    def line_of(self, anchor: object) -> int:
+        if isinstance(anchor, tuple):
+            return self.tree.row_of_module(anchor[1]) if self.tree is not None else -1
+        return super().line_of(anchor)
+
+    @property
+    def metric(self) -> str:
+        """The error that modules are summed up by: what is sorted by, else the local error, else rel-L2."""
+        known = ("max_abs", "max_rel", "rel_l2", "local", "times", "ampl")
+        return self.sort if self.sort in known else "local" if self.table.has_local else "rel_l2"
+
+    def rollup(self, line: int) -> "Rollup":
+        """What the rows of a line come to."""
+        rows = self.rows_at(line)
+        values = self.table.numbers(self.metric)[rows]
+        values = np.sort(values[~np.isnan(values)])
+        middle = float(np.median(values)) if len(values) else math.nan
+        low, high = (float(values[0]), float(values[-1])) if len(values) else (math.nan, math.nan)
+        verdicts, severity = self.table.verdicts()[rows], self._severity()[rows]
+        failed, passed = (int(np.count_nonzero(verdicts == verdict)) for verdict in (FAILED, PASSED))
+        return Rollup(len(rows), failed, passed, int(severity.max(initial=NOTHING)), low, middle, high)
+
+    # ── jumps ──
 
     def first_bad(self) -> int:
         """Return the row where the graph first goes wrong, or -1 (the job's own answer where it gave one)."""
@@ -79,8 +178,10 @@ class ErrorsState(JobRows):
         lines = np.flatnonzero((self.table.found(LEAPS) | self.table.at_fault())[self.order])
         if not len(lines):
             lines = np.flatnonzero(self.table.verdicts()[self.order] == FAILED)
+        if self.tree is not None and 0 <= index < len(self.tree):
+            index = self.tree.place_at(index) - (self.tree.head_at(index) is not None and step > 0)
         ahead = lines[lines > index] if step > 0 else lines[lines < index][::-1]
-        return int(ahead[0]) if len(ahead) else -1
+        return self.show(int(self.order[ahead[0]])) if len(ahead) else -1
 
     def counts(self) -> tuple[int, int, int]:
         """Return how many rows failed, passed and have no verdict."""
@@ -92,7 +193,12 @@ class ErrorsState(JobRows):
         """Return the worst severity (NOTHING … FOUND) of each of `height` equal parts of the list."""
         if height <= 0 or not len(self.order):
             return np.zeros(max(height, 0), np.int8)
-        severity = self._severity()[self.order]
+        severity = self._severity()
+        if self.tree is None:
+            severity = severity[self.order]
+        else:
+            of_lines = (severity[self.rows_at(line)].max(initial=NOTHING) for line in range(self.lines()))
+            severity = np.fromiter(of_lines, np.int8)
         lines = len(severity)
         buckets = np.arange(lines) * height // max(lines, height)
         worst = np.zeros(height, np.int8)
@@ -100,6 +206,12 @@ class ErrorsState(JobRows):
         return worst
 
     def _severity(self) -> npt.NDArray[np.int8]:
+        state = (self.table.changes, self.table.imprecise)
+        if self._worst[0] != state:
+            self._worst = (state, self._severities())
+        return self._worst[1]
+
+    def _severities(self) -> npt.NDArray[np.int8]:
         by_verdict = np.zeros(3, np.int8)
         by_verdict[[FAILED, PASSED, UNKNOWN]] = WRONG, CLEAN, OPEN
         severity = by_verdict[self.table.verdicts()]

@@ -1,125 +1,17 @@
 """What the Graph screen shows: which nodes, in which rows, equal blocks folded, and where the user has been."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from layerwise._tool.tui.state.folding import Folding, Head
+from layerwise._tool.tui.state.module_tree import ModuleHead, ModuleTree
+
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
-    from layerwise._tool.surgery.graph.repeats import Repeat
-
 
 Numbers = NDArray[np.int32]
-
-
-@dataclass(frozen=True)
-class Head:
-    """A row that stands for nodes: those of `count` equal blocks of `size` nodes, or of one of them (count 1).
-
-    first: place of its first node in the order. number: which of the blocks it is, -1 for all of them. opened: whether
-    they follow below.
-    """
-
-    first: int
-    size: int
-    count: int
-    number: int
-    opened: bool
-
-
-class Folding:
-    """What is folded, over an order of nodes. A block is known by its first node, so what is open outlives a change."""
-
-    def __init__(self) -> None:
-        self.on = False
-        self._open: set[tuple[int, bool]] = set()
-        self._order: Numbers = np.zeros(0, np.int32)
-        self._repeats: list[Repeat] = []
-        self._rows: Numbers = self._order
-        self._row_of: Numbers = self._order
-        self._heads: dict[int, Head] = {}
-
-    def lay(self, order: Numbers, repeats: "list[Repeat]") -> None:
-        """Take other nodes."""
-        self._order, self._repeats = order, repeats
-        self._lay()
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def place_at(self, row: int) -> int:
-        """The place of the row's node, or of the first of those that it stands for."""
-        return int(self._rows[row])
-
-    def head_at(self, row: int) -> Head | None:
-        """What the row stands for, None for a node's own row."""
-        return self._heads.get(row)
-
-    def row_of(self, place: int) -> int:
-        """The row of a node, or of the head that it is folded into."""
-        return int(self._row_of[place])
-
-    def turn(self, row: int) -> int:
-        """Open or fold the blocks of a head, or fold the block that a node is in; returns the row to go to."""
-        head = self._heads.get(row) or self._around(row)
-        if head is None:
-            return row
-        key = self._key(head)
-        self._open ^= {key}
-        self._lay()
-        return next(at for at, other in self._heads.items() if self._key(other) == key)
-
-    def reveal(self, place: int) -> None:
-        """Open what the node at `place` is folded into."""
-        for _ in range(2):
-            head = self._heads.get(self.row_of(place))
-            if head is not None and not head.opened:
-                self._open.add(self._key(head))
-                self._lay()
-
-    def _around(self, row: int) -> Head | None:
-        above = [at for at, head in self._heads.items() if at < row and head.opened]
-        if not above:
-            return None
-        head = self._heads[max(above)]
-        inside = head.first <= self.place_at(row) < head.first + head.size * head.count
-        return head if inside else None
-
-    def _key(self, head: Head) -> tuple[int, bool]:
-        return int(self._order[head.first]), head.number < 0
-
-    def _lay(self) -> None:
-        parts: list[Numbers] = []
-        self._heads, row, at = {}, 0, 0
-        for repeat in self._repeats:
-            parts.append(np.arange(at, repeat.start, dtype=np.int32))
-            row += repeat.start - at
-            row = self._lay_repeat(repeat, parts, row)
-            at = repeat.end
-        parts.append(np.arange(at, len(self._order), dtype=np.int32))
-        self._rows = np.concatenate(parts)
-        everywhere = np.arange(len(self._order), dtype=np.int32)
-        self._row_of = (np.searchsorted(self._rows, everywhere, "right") - 1).astype(np.int32)
-
-    def _lay_repeat(self, repeat: "Repeat", parts: list[Numbers], row: int) -> int:
-        row = self._head(Head(repeat.start, repeat.period, repeat.count, -1, False), parts, row)
-        if not self._heads[row - 1].opened:
-            return row
-        for number in range(repeat.count):
-            first = repeat.start + number * repeat.period
-            row = self._head(Head(first, repeat.period, 1, number, False), parts, row)
-            if self._heads[row - 1].opened:
-                parts.append(np.arange(first, first + repeat.period, dtype=np.int32))
-                row += repeat.period
-        return row
-
-    def _head(self, head: Head, parts: list[Numbers], row: int) -> int:
-        opened = self._key(head) in self._open
-        self._heads[row] = Head(head.first, head.size, head.count, head.number, opened)
-        parts.append(np.array([head.first], np.int32))
-        return row + 1
 
 
 class NodeRows:
@@ -134,6 +26,8 @@ class NodeRows:
         self.matches: Numbers | None = None
         self.narrowed = False
         self._folding = Folding()
+        self._tree = ModuleTree()
+        self._by_module = False
         self.index: GraphIndex | None = None
         self._order: Numbers = np.zeros(0, np.int32)
         self._place: Numbers = np.zeros(0, np.int32)
@@ -150,20 +44,54 @@ class NodeRows:
         self.search(self.query)
         self.narrowed = self.narrowed and narrowed
         self._folding.lay(self._order, index.repeats() if self._folding.on else [])
+        self._lay_modules()
 
     def __len__(self) -> int:
         if self.index is None:
             return 0
         if self.narrowed and self.matches is not None:
             return len(self.matches)
-        return len(self._folding) if self.folded else len(self._order)
+        return len(self._shape) if self.folded else len(self._order)
 
     # ── folding ──
 
     @property
     def folded(self) -> bool:
-        """Whether equal blocks are folded in the rows shown now."""
-        return self._folding.on and not self.narrowed
+        """Whether rows shown now may stand for several nodes."""
+        return (self._folding.on or self._tree_on) and not self.narrowed
+
+    @property
+    def _shape(self) -> "Folding | ModuleTree":
+        """What says which rows there are while all nodes are shown, some folded."""
+        return self._tree if self._tree_on else self._folding
+
+    @property
+    def _tree_on(self) -> bool:
+        return self._by_module and len(self._tree) > 0
+
+    @property
+    def by_module(self) -> bool:
+        """Whether nodes stand below their modules where all are shown."""
+        return self._by_module
+
+    def fold_modules(self, on: bool) -> bool:
+        """Show nodes below their modules, or not; returns whether any module is known."""
+        self._by_module = on
+        return self._lay_modules()
+
+    def _lay_modules(self) -> bool:
+        modules = self.index.modules() if self._by_module and self.index is not None else None
+        codes = np.full(len(self._order), -1, np.int32)
+        if modules is not None:
+            of_file = self._order < modules.codes.size
+            codes[of_file] = modules.codes[self._order[of_file]]
+        known = bool((codes >= 0).any())
+        self._tree.lay(modules.paths if modules is not None else (), codes if known else codes[:0])
+        return known
+
+    def depth_at(self, row: int) -> int:
+        """How many modules with rows of their own a row lies in."""
+        return self._tree.depth_at(row) if self._tree_on and not self.narrowed else 0
 
     @property
     def folding(self) -> bool:
@@ -178,18 +106,18 @@ class NodeRows:
             self._folding.lay(self._order, repeats)
         return len(repeats)
 
-    def head_at(self, row: int) -> Head | None:
+    def head_at(self, row: int) -> Head | ModuleHead | None:
         """What a row stands for that is not a node's own."""
-        return self._folding.head_at(row) if self.folded else None
+        return self._shape.head_at(row) if self.folded else None
 
     def turn(self, row: int) -> int:
-        """Open or fold the blocks at `row`; returns the row to go to."""
-        return self._folding.turn(row) if self.folded else row
+        """Open or fold the blocks or the module at `row`; returns the row to go to."""
+        return self._shape.turn(row) if self.folded else row
 
     def reveal(self, node: int) -> None:
         """Open what the node is folded into."""
         if self.folded and self.knows(node):
-            self._folding.reveal(int(self._place[node]))
+            self._shape.reveal(int(self._place[node]))
 
     # ── the filter ──
 
@@ -209,14 +137,13 @@ class NodeRows:
         """The row's node, or the first of those that it stands for."""
         if self.narrowed and self.matches is not None:
             return int(self.matches[row])
-        return int(self._order[self._folding.place_at(row) if self._folding.on else row])
+        return int(self._order[self._shape.place_at(row) if self.folded else row])
 
     def nodes_at(self, row: int) -> list[int]:
         """All nodes that a row stands for."""
-        head = self.head_at(row)
-        if head is None:
+        if self.head_at(row) is None:
             return [self.node_at(row)]
-        nodes: list[int] = self._order[head.first : head.first + head.size * head.count].tolist()
+        nodes: list[int] = self._order[np.sort(self._shape.places_at(row))].tolist()
         return nodes
 
     def row_of(self, node: int) -> int:
@@ -225,7 +152,7 @@ class NodeRows:
             places = self._place[self.matches]
             return min(int(np.searchsorted(places, self._place_of(node))), max(0, len(self.matches) - 1))
         place = min(self._place_of(node), max(0, len(self._order) - 1))
-        return self._folding.row_of(place) if self._folding.on and len(self._order) else place
+        return self._shape.row_of(place) if self.folded and len(self._order) else place
 
     def holds(self, node: int) -> bool:
         """Whether the node has a row of its own."""

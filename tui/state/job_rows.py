@@ -127,9 +127,21 @@ class JobRows:
         """Bring `order` up to date with the rows."""
         raise NotImplementedError
 
+    def lines(self) -> int:
+        """How many lines the list has."""
+        return len(self.order)
+
     def place(self, line: int) -> int:
         """The row at a line of the list, -1 if there is none."""
         return int(self.order[line]) if 0 <= line < len(self.order) else -1
+
+    def anchor(self, line: int) -> object:
+        """What a line is known by while lines come and go: the row's place, -1 if there is none."""
+        return self.place(line)
+
+    def line_of(self, anchor: object) -> int:
+        """The line that is known by `anchor`, -1 if none is."""
+        return self.index_of(anchor) if isinstance(anchor, int) and anchor >= 0 else -1
 
     def index_of(self, place: int) -> int:
         """The line that shows a row, -1 if the filter hides it."""

@@ -49,6 +49,7 @@ class NodeError(msgspec.Struct, frozen=True):
 class Session:
     """One model being looked at. Plain data with signals; no widget, no process.
 
+    on_modules: it is known which modules the nodes come from.
     index: the model's graph once it is open; opening: how far that is; problem: why it cannot be.
     node: the selected node, shared by all screens.
     errors: node number -> its worst error in the comparison on view.
@@ -71,6 +72,7 @@ class Session:
         self.errors: dict[int, NodeError] = {}
         self.on_index: Signal[[]] = Signal()
         self.on_opening: Signal[[]] = Signal()
+        self.on_modules: Signal[[]] = Signal()
         self.on_marks: Signal[[]] = Signal()
         self.on_node: Signal[[]] = Signal()
         self.on_errors: Signal[[]] = Signal()

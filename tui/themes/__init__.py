@@ -53,8 +53,9 @@ def textual_theme(palette: Palette) -> Theme:
 
 @lru_cache(512)
 def role_style(theme: str, role: str) -> Style:
-    """The rich style of `role`; a role that no theme knows looks like plain text."""
+    """The rich style of `role`; a role that no theme knows looks like plain text. `link:URL` is a link to there."""
     palette = PALETTES.get(theme, PALETTES[DEFAULT])
+    role, _, link = role.partition(":")
     base = Style(color=palette.text, bgcolor=palette.background)
     bar = Style(color=palette.text, bgcolor=palette.bar)
     reverse = Style(color=palette.background, bgcolor=palette.accent, bold=True)
@@ -73,6 +74,7 @@ def role_style(theme: str, role: str) -> Style:
         "bar-key": bar + Style(color=palette.accent, bold=True),
         "tab-on": reverse,
         "head": Style(color=palette.dim, underline=True),
+        "link": Style(color=palette.accent, link=link or None),
         "input": Style(bold=True),
         "input-cursor": Style(color=palette.background, bgcolor=palette.text),
     }

@@ -225,8 +225,16 @@ def layer_row(
         nan=(a.nans if a else 0, b.nans if b else 0), inf=(a.infs if a else 0, b.infs if b else 0),
         first_nan=_first_place([(s.first_nan, sh) for s, sh in zip((a, b), result.shapes, strict=True) if s]),
         stats=(first, second), ampl=judged[0], rel_l2=result.rel_l2, finding=judged[1], metrics=result.verdicts,
-        passed=result.passed, note=result.note, **_errors(result),
+        passed=result.passed, note=result.note, **_errors(result), **origin_fields(place),
     )  # fmt: skip
+
+
+def origin_fields(place: Place) -> dict[str, Any]:
+    """The fields of a row that say where its node comes from; none where nothing tells."""
+    origin = place.origin
+    if origin is None:
+        return {}
+    return {"module": origin.modules, "source": UNSET if origin.line is None else origin.line}
 
 
 def _errors(result: Comparison) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.surgery.cut.randomness import RANDOM_OPS, Randomness
+from layerwise._tool.surgery.origin.origin import Origin
 
 if TYPE_CHECKING:
     import onnx
@@ -65,6 +66,7 @@ class Place(Struct, frozen=True):
     """Where a tensor is made. i: position of its node in topological order, -1 for a graph input or initializer.
 
     reads: None where nobody looked. types: the coarsest that it was rounded to on the way, one of each side's graph.
+    origin: where the node comes from, None where unknown.
     """
 
     i: int = -1
@@ -73,6 +75,7 @@ class Place(Struct, frozen=True):
     reads: tuple[str, ...] | None = ()
     depth: int = 1
     types: tuple[str, ...] = ()
+    origin: Origin | None = None
 
 
 class Places:
@@ -173,7 +176,7 @@ class Places:
             return place
         i = self._named.get((meant.node, meant.op), place.i) if meant.node else place.i
         reads = tuple(self._other.common(read) for read in meant.reads or ())
-        return replace(meant, i=i, types=place.types, reads=reads)
+        return replace(meant, i=i, types=place.types, reads=reads, origin=meant.origin or place.origin)
 
 
 def _rounded_behind(cut: "GraphCut", name: str, stops: Callable[[str], bool]) -> set[str]:
@@ -201,4 +204,4 @@ def _made(cut: "GraphCut", name: str) -> Place:
     if i is None:
         return Place()
     reads = tuple(read for read in cut.reads[i] if read not in cut.initializers)
-    return Place(i, cut.nodes[i].name, cut.nodes[i].op_type, reads, cut.depth[i])
+    return Place(i, cut.nodes[i].name, cut.nodes[i].op_type, reads, cut.depth[i], origin=cut.origins[i])

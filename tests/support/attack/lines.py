@@ -57,7 +57,7 @@ bundle            debug bundle 2 -o made
 template          template onnx-gs good.onnx --overwrite -o made.py
 visual            inspect model good.onnx --visual -o made.html
 gen-script        run {_SIDES} --gen-script made.py
-inspect-model     inspect model good.onnx --show layers attrs weights
+inspect-model     inspect model good.onnx --show layers attrs weights modules
 inspect-data      inspect data golden.json --show-values -s
 inspect-diff      inspect diff good.onnx bad.onnx
 sparsity          inspect sparsity good.onnx

@@ -20,7 +20,7 @@ from layerwise._tool.tui.cli.request.to_spec import refuse_other_frameworks, wan
 if TYPE_CHECKING:
     from layerwise._tool.backends.model.file import ModelFile
 
-_PARTS = ("layers", "attrs", "weights")
+_PARTS = ("layers", "attrs", "weights", "modules")
 _MODES = {"basic": [], "layers": ["layers"], "attrs": ["layers", "attrs"], "full": ["layers", "attrs", "weights"]}
 
 
@@ -29,6 +29,7 @@ def fill_model(parser: Parser) -> None:
     parser.usage = "%(prog)s MODEL.onnx | ENGINE | SCRIPT.py[:FUNCTION] [OPTIONS]"
     parser.epilog = (
         "layerwise inspect model M.onnx --show layers attrs weights\n"
+        "layerwise inspect model M.onnx --show modules --module encoder.layer.0   # as PyTorch's exporter noted them\n"
         "layerwise inspect model M.onnx --convert-to trt --show layers   # the network that its parser makes\n"
         "layerwise inspect model M.engine --show layers attrs --nodes-of M.onnx   # tactics; which layer does what\n"
         "layerwise inspect model M.engine --visual -o engine.html                 # the same as a web page"
@@ -36,7 +37,9 @@ def fill_model(parser: Parser) -> None:
     add(parser, MODEL_FILE)
     group = parser.add_argument_group("What to show")
     group.add_argument("--show", nargs="+", action="extend", choices=_PARTS, default=[],
-                       help="layers, their attributes too, weights")  # fmt: skip
+                       help="layers, their attributes too, weights; the modules that nodes come from")  # fmt: skip
+    parser.own(group, "--module", metavar="PATH", default="",
+               help="only nodes of this module, as in encoder.layer.0, or of those that a glob names")  # fmt: skip
     parser.own(group, "--mode", choices=tuple(_MODES), help="the older spelling of --show")
     parser.own(group, "--show-weights", action="store_true", help="the same as --show weights")
     group.add_argument("--convert-to", "--display-as", choices=("trt",),
@@ -64,6 +67,8 @@ def run_model(args: Namespace, log: Log) -> int:
     in_other_ways = args.convert_to or wants_engine(args) or args.visual or args.save_visual
     if args.fp_to_fp16 and in_other_ways:
         raise UsageError("--fp-to-fp16 is for ONNX models shown as text: `layerwise convert` the model first")
+    if in_other_ways and (args.module or "modules" in show):
+        raise UsageError("modules are known of ONNX models shown as text or JSON")
     if args.convert_to or wants_engine(args):
         from layerwise._tool.tui.cli.inspect.trt import describe_trt
 
@@ -88,11 +93,11 @@ def _describe(args: Namespace, show: list[str], log: Log) -> int:
         unbounded = _unbounded(model, inferred) if args.list_unbounded_dds else None
         if args.json:
             extra = {} if unbounded is None else {"unbounded_dds": unbounded}
-            print_json(describe_model_json(model, show, inferred) | extra)
+            print_json(describe_model_json(model, show, inferred, args.module) | extra)
             return 0
         log.info(f"Loading model: {shown(str(model.path))}")
         context = DirectContext({}, log)
-        lines = describe_model(model, show, inferred)
+        lines = describe_model(model, show, inferred, args.module)
         context.log(next(lines), "out")
         for text in joined_lines(lines):  # a flush for each of 400,000 lines takes longer than making them
             context.log(text, "out")

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 
 import msgspec
+from msgspec import UNSET
 
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, WARNING
 from layerwise._tool.backends.shell import shell_line
@@ -11,6 +12,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.rows import Average, CompareResult, LayerRow, Pair, TruthResult
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, unsaved
 from layerwise._tool.debugtools.compare.table import report_lines as lines
+from layerwise._tool.surgery.origin.origin import dotted
 from layerwise._tool.tui.cli.request.line import command_line
 
 _ORIGINS = 8  # bad tensors whose error begins with them that are kept for the last lines
@@ -103,6 +105,7 @@ def _layers(result: CompareResult, spec: CompareSpec, totals: Totals, job: objec
     )
     if totals.first_bad is not None:
         yield ERROR, f"first bad    {_row_text(totals.first_bad)}"
+        yield from _source(totals.first_bad)
     for row in totals.origins:
         if row is not totals.first_bad and row is not totals.worst:
             yield ERROR, f"also         {_row_text(row)}"
@@ -110,6 +113,14 @@ def _layers(result: CompareResult, spec: CompareSpec, totals: Totals, job: objec
         yield INFO, f"worst        {_row_text(totals.worst)}"
     for text in _next(spec, totals, job):
         yield INFO, text
+
+
+def _source(row: LayerRow) -> Iterator[tuple[int, str]]:
+    """The module and the line of Python that a row's node comes from, where the exporter noted them."""
+    if row.module is not UNSET and row.source is not UNSET:
+        line = row.source
+        where = f"{shown(line.file, 300)}:{line.line} in {shown(line.function, 100)}"
+        yield INFO, f"comes from   {shown(dotted(row.module), 300)}   {where}"
 
 
 def _left_out(result: CompareResult, spec: CompareSpec, job: object) -> Iterator[tuple[int, str]]:

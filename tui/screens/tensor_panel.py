@@ -1,0 +1,40 @@
+"""One tensor of the layer error table in full, in the place of the table."""
+
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.tui.controllers.error_rows import TensorController
+from layerwise._tool.tui.presenters.error_detail import detail_lines, tensor_lines
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.widgets.following import run_latest
+from layerwise._tool.tui.widgets.lines import DetailPane
+
+
+class TensorPanel(DetailPane):
+    """Shows a row's statistics at once, the rest when the job that reads the tensor is done."""
+
+    def __init__(self, state: AppState, control: TensorController) -> None:
+        super().__init__(id="tensor")
+        self._state = state
+        self._control = control
+
+    def show(self, place: int) -> None:
+        """Show the tensor of a row of the table."""
+        row = self._state.errors.table.row(place)
+        names = self._state.errors.facts.runners
+        lines = detail_lines(row, names, max(40, self.app.size.width - 2))
+        self._put([*lines, [], [("reading the values on both sides …", "dim")]])
+        run_latest(self, "tensor", lambda: self._read(place, lines))
+
+    async def _read(self, place: int, lines: list[Line]) -> None:
+        try:
+            data = await self._control.values(place)
+        except LayerwiseError as error:
+            self._put([*lines, [], [(f"the values could not be read: {error}", "bad")]])
+            return
+        names = self._state.errors.facts.runners
+        cells = max(40, self.size.width - 2)
+        self._put([*lines, [], *tensor_lines(data, names, cells, self._state.glyphs)])
+
+    def _put(self, lines: list[Line]) -> None:
+        hint: Line = [("esc ", "key"), ("back to the table   ", "dim"), ("j k ", "key"), ("scroll", "dim")]
+        self.set_lines([[(" ", ""), *line] for line in [hint, *lines]])
