@@ -1,6 +1,7 @@
 """The layer error table as styled text."""
 
 import math
+import textwrap
 from dataclasses import dataclass
 
 from layerwise._tool.backends.text import shown
@@ -21,6 +22,7 @@ DIAGNOSIS_CELLS = 15
 PLACE_CELLS = 5
 WIDE = 100
 MODULE_ROOM = 30
+_SENTENCE_LINES = 3
 BUILDING = "build steps"
 HEADINGS = {
     "graph": "#", "max_abs": "max-abs", "max_rel": "max-rel", "rel_l2": "rel-L2", "ampl": "ampl",
@@ -152,16 +154,20 @@ def head_lines(state: ErrorsState, cells: int, glyphs: Glyphs) -> list[Line]:
     lines += _truth(facts, cells, glyphs)
     if facts.card is not None and len(state.table):
         text = f"{glyphs.bad} {facts.card.get('kind', '')}: {facts.card.get('summary', '')}"
-        lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
+        lines += _sentence(text, "bad", cells, glyphs)
     elif facts.result.nothing_compared:
-        text = f"{glyphs.bad} {shown(facts.result.nothing_compared[0], 1000)}"
-        lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
+        lines += _sentence(f"{glyphs.bad} {facts.result.nothing_compared[0]}", "bad", cells, glyphs)
     elif facts.result.conclusion and facts.result.truth is None:
-        role = "bad" if facts.result.n_failed else "good"
-        lines.append([(fit(facts.result.conclusion, cells, glyphs.ellipsis, keep="start"), role)])
+        lines += _sentence(facts.result.conclusion, "bad" if facts.result.n_failed else "good", cells, glyphs)
     elif facts.warning:
-        lines.append([(fit(f"warning: {facts.warning}", cells, glyphs.ellipsis, keep="start"), "warn")])
+        lines += _sentence(f"warning: {facts.warning}", "warn", cells, glyphs)
     return lines
+
+
+def _sentence(text: str, role: str, cells: int, glyphs: Glyphs) -> list[Line]:
+    """What was found, over as many lines as it takes, up to `_SENTENCE_LINES`."""
+    parts = textwrap.wrap(shown(text, 1000), max(20, cells), max_lines=_SENTENCE_LINES, placeholder=glyphs.ellipsis)
+    return [[(fit(part, cells, glyphs.ellipsis, keep="start"), role)] for part in parts]
 
 
 def _truth(facts: RunFacts, cells: int, glyphs: Glyphs) -> list[Line]:
@@ -170,7 +176,7 @@ def _truth(facts: RunFacts, cells: int, glyphs: Glyphs) -> list[Line]:
     if found is None:
         return []
     role = "warn" if found.acceptable is None else "good" if found.acceptable else "bad"
-    return [[(fit(shown(found.text, 1000), cells, glyphs.ellipsis, keep="start"), role)]]
+    return _sentence(found.text, role, cells, glyphs)
 
 
 def _sides(facts: RunFacts, cells: int, glyphs: Glyphs) -> Line:

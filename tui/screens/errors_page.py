@@ -157,8 +157,6 @@ class ErrorsScreen(Page, scope="errors"):
     """Table, minimap beside it, detail of the row below where there is room; enter opens a tensor's values."""
 
     DEFAULT_CSS = """
-    ErrorsScreen #errors-head { height: 2; }
-    ErrorsScreen .told #errors-head { height: 3; }
     ErrorsScreen #errors-table { width: 1fr; }
     ErrorsScreen #errors-detail { height: 15; display: none; }
     ErrorsScreen .tall #errors-detail { display: block; }

@@ -136,8 +136,9 @@ class JobTable(Commands, Container):
             self.list.move_to(line)
         self.list.sync()
         head = [[(" ", ""), *line] for line in self.head(self.size.width - 2)]
-        self.set_class(len(head) > 2, "told")
-        self.query_one(f"#{self._page}-head", LinesView).set_lines(head)
+        view = self.query_one(f"#{self._page}-head", LinesView)
+        view.styles.height = len(head)
+        view.set_lines(head)
         names: Line = [("  ", "head"), *self.heading(self.list.size.width - GUTTER)]
         self.query_one(f"#{self._page}-heading", OneLine).set_line(names)
         problem = self._table.filter_problem.removeprefix("filter: ")

@@ -57,7 +57,6 @@ class PerfScreen(Page, scope="perf"):
     """Figures above, layers in the middle, the layer under the cursor in full below."""
 
     DEFAULT_CSS = """
-    PerfScreen #perf-head { height: 3; }
     PerfScreen #perf-list { height: 1fr; }
     PerfScreen #perf-detail { height: 3; }
     PerfScreen .tall #perf-detail { height: 5; }
