@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.feeds.fit import fit_feed
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.results.inference import IterationResult
@@ -34,6 +35,7 @@ from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_fe
 from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, shown_outputs
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.sides.torch import example_of, takes_example
 from layerwise._tool.debugtools.compare.table.comparison import Enough, Feed, RowContext, Validator
 from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows, plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer, Listener
@@ -120,11 +122,12 @@ class ComparisonRun:
 
     def _tell_notes(self, side: ModelSide) -> None:
         """Say what the builds of a runner had to say; an engine may be built with the first feed, and again later."""
-        notes = side.runner.notes() if side.spec.kind == "trt" else []
+        notes = side.runner.notes() if side.spec.kind in ("trt", "torch") else []
         for note in notes:
             if (side.index, note) not in self._noted:
                 self._noted.add((side.index, note))
-                self.context.log(f"{shown(side.name, 80)}: {note}")
+                tell = self.context.warn if side.spec.kind == "torch" else self.context.log
+                tell(f"{shown(side.name, 80)}: {note}")
         file = side.runner.engine_file
         if file is not None and (side.index, file) not in self._noted:
             self._noted.add((side.index, file))
@@ -135,10 +138,22 @@ class ComparisonRun:
         feeds = None
         if own is not None:
             similar = not self.spec.strict_names
-            spec = self.setup.plan_feeds(self.context, own)
-            made = iter(make_feeds(spec, own.runner.inputs, self.context.warn, similar=similar))
+            made = self._example(own, similar)
+            if made is None:
+                spec = self.setup.plan_feeds(self.context, own)
+                made = iter(make_feeds(spec, own.runner.inputs, self.context.warn, similar=similar))
             feeds = same_feeds(self.context, self.spec.feeds, made)
         return common_feeds(self.sides, feeds, self._uneven)
+
+    def _example(self, own: ModelSide, similar: bool) -> Iterator[Feed] | None:
+        """The inputs that a PyTorch module came with, where nobody asked for others."""
+        source, example = example_of(self.model_sides) if takes_example(self.spec.feeds) else ("", {})
+        if not example:
+            return None
+        self.context.log(f"inputs: the example inputs of {shown(source, 200)}")
+        inputs = own.runner.inputs
+        where = f"the example inputs of {shown(source, 200)}"
+        return iter([fit_feed(example, inputs, self.context.warn, where, similar=similar) if inputs else example])
 
     def _uneven(self, done: int, text: str) -> None:
         self.shared.left_out.add(NotCompared("", "iterations", text, iteration=done))

@@ -13,6 +13,8 @@ BACKENDS = {
     "reference": "onnx reference",
     "pluginref": "plugin reference",
     "trt": "TensorRT",
+    "torch": "PyTorch",
+    "extension": "extension",
 }
 
 

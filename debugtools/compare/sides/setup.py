@@ -12,6 +12,7 @@ from layerwise._tool.debugtools.compare.memory import keep_for_reuse, keep_nothi
 from layerwise._tool.debugtools.compare.sides.marks import any_marks
 from layerwise._tool.debugtools.compare.sides.models import OpaqueModel, make_model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, make_sides
+from layerwise._tool.debugtools.compare.sides.torch import TorchSide
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 if TYPE_CHECKING:
@@ -29,9 +30,11 @@ class Setup:
         if not spec.runners:
             raise UsageError("there is nothing to run: name at least one runner, such as --onnxrt")
         self.spec = spec
-        path = spec.model or next((runner.model for runner in spec.runners if runner.model), None)
+        path = spec.model or next(
+            (runner.model for runner in spec.runners if runner.model and runner.kind != "torch"), None
+        )
         self.model = make_model(path, spec.model_options) if path else None
-        self.sides = make_sides(spec, self.model)
+        self.sides = make_sides(spec, self.model, {"torch": TorchSide})
         self.model_sides = [side for side in self.sides if isinstance(side, ModelSide)]
         self.pairs = [(i, i + 1) for i in range(len(self.sides) - 1)]
         asked = spec.observe != "auto" or spec.truth

@@ -242,8 +242,10 @@ class SavedSide(Side):
         return self._runner.result(iteration).outputs[self.own(name)]
 
 
-def make_sides(spec: CompareSpec, model: Model | None) -> list[Side]:
-    """Make the sides of a comparison, models opened, no session yet.
+def make_sides(
+    spec: CompareSpec, model: Model | None, classes: Mapping[str, type[ModelSide]] | None = None
+) -> list[Side]:
+    """Make the sides of a comparison, models opened, no session yet. classes: of kinds of runners with their own.
 
     UsageError if a runner lacks a model, or no side has a tensor that is renamed.
     """
@@ -256,7 +258,7 @@ def make_sides(spec: CompareSpec, model: Model | None) -> list[Side]:
         number = counts.get(runner.kind, 0)
         counts[runner.kind] = number + 1
         name = runner_name(runner, number, now)
-        sides.append(_make_side(index, runner, name, spec, model, models))
+        sides.append(_make_side(index, runner, name, spec, model, models, classes or {}))
     _check_renames(spec, sides)
     return sides
 
@@ -270,7 +272,13 @@ def _check_renames(spec: CompareSpec, sides: Sequence[Side]) -> None:
 
 
 def _make_side(
-    index: int, runner: RunnerSpec, name: str, spec: CompareSpec, model: Model | None, models: dict[str, Model]
+    index: int,
+    runner: RunnerSpec,
+    name: str,
+    spec: CompareSpec,
+    model: Model | None,
+    models: dict[str, Model],
+    classes: Mapping[str, type[ModelSide]],
 ) -> Side:
     rename = {**spec.rename, **runner.rename} if _may_rename(runner) else dict(runner.rename)
     if runner.kind == "saved":
@@ -281,8 +289,8 @@ def _make_side(
     if path is None:
         raise UsageError(f"runner {shown(name, 80)} has no model to run: name one")
     if path not in models:
-        models[path] = make_model(path, spec.model_options)
-    return ModelSide(index, runner, name, rename, models[path])
+        models[path] = make_model(path, spec.model_options, runner.kind)
+    return classes.get(runner.kind, ModelSide)(index, runner, name, rename, models[path])
 
 
 def _may_rename(runner: RunnerSpec) -> bool:

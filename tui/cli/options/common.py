@@ -46,6 +46,9 @@ RUNNERS = Group(
     _runner("--pluginref", help="CPU references of common TensorRT plugins"),
     _runner("--trt", help="TensorRT"),
     _runner("--trt-engine", own=True, const="trt", nargs=1, metavar="ENGINE", help="TensorRT with this engine"),
+    _runner("--torch", own=True, nargs=1, metavar="SOURCE",
+            help="a PyTorch module: FILE.py:function that returns (module, example inputs), an exported program "
+            "(.pt2), or the folder of a Hugging Face model with safetensors"),
     _runner("--tf", help="TensorFlow (convert with tf2onnx instead)"),
     _runner("--runner", own=True, nargs=1, const="json", metavar="SPEC",
             help="a runner with its own options: KIND[,OPTION=VALUE…] (onnxrt,graph_optimization_level=disable) or "
