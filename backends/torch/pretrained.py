@@ -36,7 +36,8 @@ def load_folder(folder: Path) -> Loaded:
         listed = ", ".join(shown(name, 60) for name in names) or "none"
         raise LayerwiseError(
             f"{shown(str(folder))}: transformers {transformers.__version__} has none of the architectures that "
-            f"config.json names ({listed}); code from the folder itself is not run. Load it in a script: --torch FILE.py:function"
+            f"config.json names ({listed}); code from the folder itself is not run. Load it in a script: "
+            "--torch FILE.py:function"
         )
     try:
         module = kind.from_pretrained(str(folder), local_files_only=True, use_safetensors=True, trust_remote_code=False)

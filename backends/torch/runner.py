@@ -37,7 +37,9 @@ class TorchRunner(RunnerBase):
         self.loaded: Loaded | None = loaded
         self.module = _placed(loaded.module, self.options, self.device)
         self._run = torch.compile(self.module) if self.options.compiled else self.module
-        self.taken = ByName(self.module) if loaded.args is None else Example(loaded.module, loaded.args, loaded.kwargs)
+        self.taken: ByName | Example = (
+            ByName(self.module) if loaded.args is None else Example(loaded.module, loaded.args, loaded.kwargs)
+        )
         self.inputs, self.example = list(self.taken.inputs), dict(self.taken.feed)
         self.outputs = []
         self._state = KeptState(self.module)
@@ -77,7 +79,8 @@ class TorchRunner(RunnerBase):
         return [note for note in (training_note(self.module), self._state.note()) if note]
 
     def close(self) -> None:
-        self.loaded = self.module = self._run = self.taken = None
+        self.loaded = self.module = self._run = None
+        self._state = KeptState(None)
 
 
 @contextmanager

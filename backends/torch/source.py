@@ -21,7 +21,7 @@ def kind_of(text: str) -> Kind:
     if Path(text).suffix in (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"):
         raise UsageError(
             f"{shown(text)} is a pickle, which runs code when it is read: nothing is unpickled here. Make the module "
-            "in a script's function (FILE.py:function, its weights from safetensors), or save it with torch.export (.pt2)"
+            "in a script's function (FILE.py:function, its weights from safetensors), or save it by torch.export (.pt2)"
         )
     if Path(text).is_dir():
         return "folder"

@@ -14,8 +14,9 @@ class KeptState:
     """Around a run: random numbers from one seed, and buffers put back that the run changed."""
 
     def __init__(self, module: Any) -> None:
-        parts = dict(module.named_modules())
-        owners = [(name, *name.rpartition(".")[::2]) for name, _ in module.named_buffers()]
+        parts = dict(module.named_modules()) if module is not None else {}
+        names = [name for name, _ in module.named_buffers()] if parts else []
+        owners = [(name, *name.rpartition(".")[::2]) for name in names]
         self._buffers = [_Buffer(name, parts[path], key) for name, path, key in owners]
         self._changed: dict[str, None] = {}
 
@@ -53,13 +54,21 @@ class _Buffer:
         """Whether it had been changed."""
         import torch
 
-        replaced, written = getattr(self._owner, self._key) is not self._tensor, self._tensor._version != self._version
+        replaced = getattr(self._owner, self._key) is not self._tensor
+        written = self._tensor._version != self._version or not _same(self._tensor, self._values)
         if written:
             with torch.no_grad():
                 self._tensor.copy_(self._values)
         if replaced:
             setattr(self._owner, self._key, self._tensor)
         return bool(replaced or written)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two tensors are the same bit by bit; batch norm changes its buffers without a new version."""
+    import torch
+
+    return torch.equal(*(tensor.detach().contiguous().reshape(-1).view(torch.uint8) for tensor in (a, b)))
 
 
 def training_note(module: Any) -> str:

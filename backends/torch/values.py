@@ -37,7 +37,7 @@ def parts(value: Any) -> list[tuple[str, Any]]:
 
 
 def output_tensors(value: Any) -> dict[str, Any]:
-    """The tensors that a module returns: `output` if it is one, `output.0`, … of a tuple, those of a dict by its keys."""
+    """The tensors that a module returns: `output` if one alone, `output.0`, … of a tuple, a dict's by its keys."""
     named = not isinstance(value, list) and (not isinstance(value, tuple) or hasattr(value, "_fields"))
     return dict(tensors("" if named and not is_tensor(value) else OUTPUT, value))
 
