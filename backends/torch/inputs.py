@@ -34,6 +34,10 @@ class Example:
         args = tuple(replaced(name, value, put) for name, value in zip(self._names, self._args, strict=True))
         return args, {name: replaced(name, value, put) for name, value in self._kwargs.items()}
 
+    def names(self, feed: Mapping[str, Array]) -> list[str]:
+        """Names of the tensors among the arguments, in order."""
+        return [info.name for info in self.inputs]
+
 
 class ByName:
     """Inputs of a module without example: the feed's tensors go to the parameters of their names, or else in order."""
@@ -55,6 +59,10 @@ class ByName:
                 f"forward takes {listed(known) or 'no inputs'}, the feed has {listed([shown(name) for name in made])}"
             )
         return tuple(made.values()), {}
+
+    def names(self, feed: Mapping[str, Array]) -> list[str]:
+        """Names of the tensors among the arguments, in order."""
+        return list(feed)
 
 
 def _parameters(module: Any) -> dict[str, inspect.Parameter]:

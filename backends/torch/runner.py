@@ -15,8 +15,10 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.torch.inputs import ByName, Example
 from layerwise._tool.backends.torch.loaded import Loaded
 from layerwise._tool.backends.torch.options import TorchOptions, torch_options
+from layerwise._tool.backends.torch.parts import open_part
 from layerwise._tool.backends.torch.source import load
 from layerwise._tool.backends.torch.state import KeptState, training_note
+from layerwise._tool.backends.torch.traced import Traced, trace
 from layerwise._tool.backends.torch.values import first_sentence, is_users, output_tensors
 from layerwise._tool.backends.torch_bridge import import_torch, to_array
 
@@ -35,7 +37,7 @@ class TorchRunner(RunnerBase):
         self.options = torch_options(spec.options)
         self.device = _device(self.options)
         self.loaded: Loaded | None = loaded
-        self.module = _placed(loaded.module, self.options, self.device)
+        self.module = _placed(loaded, self.options, self.device)
         self._run = torch.compile(self.module) if self.options.compiled else self.module
         self.taken: ByName | Example = (
             ByName(self.module) if loaded.args is None else Example(loaded.module, loaded.args, loaded.kwargs)
@@ -63,6 +65,17 @@ class TorchRunner(RunnerBase):
             check_names({}, (), outputs, made)
             made = {name: made[name] for name in outputs}
         return IterationResult(outputs=made, runtime=runtime, runner_name=self.name)
+
+    def trace(self, feed: Mapping[str, Array]) -> Traced:
+        """The module's operators for inputs of these shapes. NotTraced where torch.export does not take it."""
+        if self.loaded is None:
+            raise UsageError(f"{self.name} is closed")
+        if not self.outputs:
+            self.infer(feed)
+        args, kwargs = self.taken.arguments(feed, self.device)
+        names = self.taken.names(feed), self.outputs
+        with self._state:
+            return trace(self.module, args, kwargs, *names, self.device, self.loaded.program)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -128,8 +141,14 @@ def _device(options: TorchOptions) -> Any:
     return device
 
 
-def _placed(module: Any, options: TorchOptions, device: Any) -> Any:
+def _placed(loaded: Loaded, options: TorchOptions, device: Any) -> Any:
     """The module in the mode that is asked for, on its device."""
+    module = loaded.module
+    if loaded.program is not None and device.type != "cpu":
+        from torch.export.passes import move_to_device_pass
+
+        loaded.program = move_to_device_pass(loaded.program, device)
+        module = loaded.program.module()
     if options.mode != "given":
         try:
             module.train(options.mode == "train")
@@ -138,11 +157,14 @@ def _placed(module: Any, options: TorchOptions, device: Any) -> Any:
     return module.to(device)
 
 
-def open_torch(spec: RunnerSpec, model: Loadable, *, name: str) -> TorchRunner:
-    """Open the module that `spec.model` names. MissingPackage without torch; errors as of `source.load`."""
+def open_torch(spec: RunnerSpec, model: Loadable, *, name: str) -> RunnerBase:
+    """Open the module that `spec.model` names, or a part of one that is held (`parts`).
+
+    MissingPackage without torch; errors as of `source.load`.
+    """
     import_torch("a PyTorch module as a side")
+    if model.data is not None:
+        return open_part(spec, model, name)
     if not spec.model:
         raise UsageError("a PyTorch runner needs its source (--torch FILE.py:function)")
-    with forward_errors(name, None):
-        loaded = load(spec.model)
-    return TorchRunner(spec, loaded, name)
+    return TorchRunner(spec, load(spec.model), name)

@@ -35,6 +35,8 @@ class Setup:
         )
         self.model = make_model(path, spec.model_options) if path else None
         self.sides = make_sides(spec, self.model, {"torch": TorchSide})
+        if self.model is None:  # modules are compared with one another
+            self.model = next((side.model for side in self.sides if isinstance(side, TorchSide)), None)
         self.model_sides = [side for side in self.sides if isinstance(side, ModelSide)]
         self.pairs = [(i, i + 1) for i in range(len(self.sides) - 1)]
         asked = spec.observe != "auto" or spec.truth

@@ -1,25 +1,149 @@
-"""A PyTorch module as a side of a comparison."""
+"""A PyTorch module as a side of a comparison: its operators are the nodes of a graph like that of an ONNX model."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.feeds.fit import fit_feed
-from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.runner import Loadable
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 
 if TYPE_CHECKING:
+    import onnx
+
+    from layerwise._tool.backends.torch.parts import Held
     from layerwise._tool.backends.torch.runner import TorchRunner
+    from layerwise._tool.backends.torch.traced import Traced
+    from layerwise._tool.surgery.cut.segments import GraphCut
+    from layerwise._tool.surgery.wire.makers import Maker
 
 Feed = Mapping[str, Array]
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class ModuleFile(ModelFile):
+    """A module in the place of a model's file: its operators as a structure, its weights as they are in memory."""
+
+    def __init__(self, path: str, operators: "Operators") -> None:
+        self.path = self.real_path = Path(path)
+        self.folder = self.data_folder = Path()
+        self._fd, self._operators = -1, operators
+
+    def structure(self) -> "onnx.ModelProto":
+        made: onnx.ModelProto = self._operators.structure()
+        return made
+
+    def structure_bytes(self) -> bytes:
+        data: bytes = self.structure().SerializeToString()
+        return data
+
+    def array(self, name: str) -> Array:
+        try:
+            return self._operators.traced().weight(name)
+        except KeyError:
+            raise BadFile(self.path, f"there is no weight {shown(name, 200)!r}") from None
+
+
+class Operators:
+    """The operators of a module, traced for the shapes of the feed that was last taken in."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.runner: Callable[[], TorchRunner] | None = None
+        self._traced: dict[Shapes, Traced] = {}
+        self._feed: Feed | None = None
+        self._held: Held | None = None
+
+    def take(self, feed: Feed) -> None:
+        """The module is about to run on this feed."""
+        self._feed = feed
+
+    def traced(self) -> "Traced":
+        """The operators for the shapes of the last feed, or of the example inputs. LayerwiseError without either, or
+        where torch.export does not take the module."""
+        if self.runner is None:
+            raise UsageError(f"{shown(self.path)} is not loaded")
+        runner = self.runner()
+        feed = runner.example if self._feed is None else self._feed
+        if not feed:
+            raise UsageError(
+                f"{shown(self.path)} came without example inputs: what is in it is known with the first feed"
+            )
+        shapes = tuple((name, array.shape) for name, array in feed.items())
+        if shapes not in self._traced:
+            self._traced[shapes] = runner.trace(feed)
+        return self._traced[shapes]
+
+    def structure(self) -> "onnx.ModelProto":
+        """The operators as an ONNX structure."""
+        from layerwise._tool.backends.torch.parts import Held, as_onnx
+
+        traced = self.traced()
+        if self._held is None:
+            assert self.runner is not None
+            self._held = Held(self.runner().running, self.traced)
+        return as_onnx(traced.graph, self._held.name)
+
+    def close(self) -> None:
+        """Forget the module."""
+        if self._held is not None:
+            self._held.close()
+        self._traced.clear()
+
+
+class TorchModel(Model):
+    """A module as a model. Its graph is known once it is loaded and inputs are."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.traced = Operators(path)
+        self.file = ModuleFile(path, self.traced)
+
+    def prepare(self, *, whole_graph: bool) -> None:
+        """There is nothing to read before the module is loaded and fed."""
+
+    def maker(self, name: str) -> "Maker | None":
+        return None
+
+    def operators(self) -> frozenset[str]:
+        return frozenset()
+
+    def layers(self) -> Set[str]:
+        return self.cut.maker.keys() - set(self.cut.outputs)
+
+    @cached_property
+    def cut(self) -> "GraphCut":
+        """The operators as a graph. LayerwiseError where torch.export does not take the module."""
+        from layerwise._tool.surgery.cut.segments import GraphCut
+
+        return GraphCut(self.file.structure())
+
+    def whole(self) -> Loadable:
+        return Loadable(path=Path(self.path))
 
 
 class TorchSide(ModelSide):
     """A module: its inputs and outputs have names of their own, its sizes are not fixed."""
+
+    def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model) -> None:
+        model = TorchModel(model.path)  # modules are told apart by their options too
+        super().__init__(index, spec, name, rename, model)
+        self._operators = model.traced
+        self._operators.runner = lambda: self.module_runner
+
+    @property
+    def backend(self) -> tuple[str, ...]:
+        return ("torch", str(self.spec.options.get("device", "cpu")))
 
     @property
     def module_runner(self) -> "TorchRunner":
@@ -34,7 +158,13 @@ class TorchSide(ModelSide):
         inputs = sizeless(self.runner.inputs)
         renamed = {self.own(name): array for name, array in feed.items()}
         where = f"feed of {shown(self.name, 80)}"
-        return fit_feed(renamed, inputs, warn, where, similar=True) if inputs else renamed
+        fitted = fit_feed(renamed, inputs, warn, where, similar=True) if inputs else renamed
+        self._operators.take(fitted)
+        return fitted
+
+    def close(self) -> None:
+        self._operators.close()
+        super().close()
 
 
 def sizeless(inputs: list[TensorInfo]) -> list[TensorInfo]:
