@@ -1,7 +1,7 @@
 """Parts of a module as models: what cuts, segments and exploded graphs of ONNX models are made of, run by torch.
 
-A module's operators are written as the nodes of an ONNX structure, whose name says of which module it is. Parts of it are
-run by calling the operators that their nodes stand for.
+A module's operators are written as the nodes of an ONNX structure, whose name says of which module it is. Parts of it
+are run by calling the operators that their nodes stand for.
 """
 
 import itertools

@@ -88,7 +88,8 @@ def trace(
 ) -> Traced:
     """Trace a module with these inputs. NotTraced, with what torch says, where it cannot be.
 
-    inputs, outputs: names of the tensors among them, and of those returned, in order. program: the exported program that the module is of.
+    inputs, outputs: names of the tensors among them, and of those returned, in order. program: the exported program
+    that the module is of.
     """
     import torch
 

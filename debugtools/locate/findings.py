@@ -123,7 +123,8 @@ def _value(attribute: onnx.AttributeProto | None) -> str:
         return "a graph"
     if attribute.type in (onnx.AttributeProto.TENSOR, onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.TENSORS):
         return _tensor_text(attribute.t)
-    return shown(str(onnx.helper.get_attribute_value(attribute)), 60)
+    value = onnx.helper.get_attribute_value(attribute)
+    return shown(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value), 60)
 
 
 def _tensor_text(tensor: onnx.TensorProto) -> str:
