@@ -17,7 +17,7 @@ def locate(context: "JobContext") -> LocateResult:
     can mend.
     """
     spec = read_spec(context.params, LocateSpec, "what to locate")
-    return context.resumed(lambda: _locate(context, spec), ["layers", "feeds"])
+    return context.resumed(lambda: _locate(context, spec), ["layers", "feeds", "alignment"])
 
 
 def _locate(context: "JobContext", spec: LocateSpec) -> LocateResult:

@@ -15,6 +15,7 @@ from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.options import loads_engine
+from layerwise._tool.debugtools.compare.aligning.when import align_sides
 from layerwise._tool.debugtools.compare.memory import (
     Limits,
     keep_for_reuse,
@@ -117,6 +118,7 @@ class LocateRun(ExitStack):
     def run(self) -> LocateResult:
         """Run all iterations and return the job's result."""
         for number, feed in enumerate(self._feeds()):
+            align_sides(self.context, self.setup, feed)
             feeds = self._fitted(feed)
             if number == 0 and wanted(self.spec.compare, self.suspect, self.reference):
                 self._look_at_executed(feeds[0], "")

@@ -50,7 +50,7 @@ class MarkedStream:
         self._pool.give(self._key, 0)
         for own in self._names:
             if own in outputs:
-                yield {self._side.common(own): outputs.pop(own)}
+                yield dict([self._side.named(own, outputs.pop(own))])
 
     def _open(self) -> SegmentSession:
         model = self._side.model
@@ -268,7 +268,7 @@ class Observer:
 
     def _session(self, side: ModelSide) -> Open:
         """On its device, unless tensors have to be put into another layout."""
-        laid_out = any(layout for _, layout in (side.observed.names or {}).values())
+        laid_out = side.naming.laid_out or any(layout for _, layout in (side.observed.names or {}).values())
         stays = self._device is not None and side.index in self._device.sides and not laid_out
         return self._device.session if self._device is not None and stays else on_host
 

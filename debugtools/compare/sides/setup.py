@@ -1,9 +1,11 @@
 """What a comparison needs first: models and sides. Their sessions begin to open before the rest is even imported."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.plan_text import pinning
 from layerwise._tool.backends.runner import load_backend
@@ -19,8 +21,14 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
+class Feeding(Protocol):
+    """What every feed is shown to before anything is run on it."""
+
+    def begin(self, feed: Mapping[str, Array]) -> None: ...
+
+
 class Setup:
-    """The sides of a comparison, and how it goes about them.
+    """The sides of a comparison, and how it goes about them. aligner: what aligns them, once that was begun.
 
     observing: layers are looked at, not just outputs. marks: of what; one_at_a_time: a session is closed after its
     plain run, because memory counts, or because the plain runs are done after one iteration.
@@ -30,6 +38,7 @@ class Setup:
         if not spec.runners:
             raise UsageError("there is nothing to run: name at least one runner, such as --onnxrt")
         self.spec = spec
+        self.aligner: Feeding | None = None
         path = spec.model or next(
             (runner.model for runner in spec.runners if runner.model and runner.kind != "torch"), None
         )
@@ -38,6 +47,8 @@ class Setup:
         if self.model is None:  # modules are compared with one another
             self.model = next((side.model for side in self.sides if isinstance(side, TorchSide)), None)
         self.model_sides = [side for side in self.sides if isinstance(side, ModelSide)]
+        for side in self.model_sides:
+            side.similar_inputs = spec.align != "names" and not spec.strict_names
         self.pairs = [(i, i + 1) for i in range(len(self.sides) - 1)]
         asked = spec.observe != "auto" or spec.truth
         self.observing = self.model is not None and (any_marks(spec.marks) or asked)
