@@ -7,23 +7,18 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.align.match import align
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
+from layerwise._tool.debugtools.align.file import fitting_map, load_map, save_map
+from layerwise._tool.debugtools.align.match import align
+from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
 from layerwise._tool.debugtools.align.side_data import SideData, collect
+from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, load_by_hand
+from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest, structure
 from layerwise._tool.debugtools.compare.aligning.lacking import names_suffice
 from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out, meet
-from layerwise._tool.debugtools.compare.aligning.map_file import (
-    check_map,
-    corrected,
-    load_by_hand,
-    read_map,
-    write_map,
-)
-from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest
 from layerwise._tool.debugtools.compare.aligning.rows import AlignmentRow
 from layerwise._tool.debugtools.compare.aligning.streamed import streamed
 from layerwise._tool.debugtools.compare.aligning.told import missing_texts, rows_of, summary
@@ -36,6 +31,11 @@ if TYPE_CHECKING:
 
 Feed = Mapping[str, Array]
 Shapes = dict[str, tuple[int, ...]]
+
+
+def map_name(index: int) -> str:
+    """The file among a job's artifacts that says which tensors of a side belong to which of the comparison's model."""
+    return f"alignment-{index}.json"
 
 
 class Aligner:
@@ -59,7 +59,7 @@ class Aligner:
             if first:
                 self._align(base, side, feed)
             elif side.index in self._found:
-                self._apply(base, side, feed, self._found[side.index])
+                self._apply(base, side, feed, _as_they_are(self._found[side.index]))
         if first:
             self._tell()
 
@@ -71,31 +71,29 @@ class Aligner:
         return base, [side for side in sides if side.model is not model]
 
     def _align(self, base: ModelSide, side: ModelSide, feed: Feed) -> None:
-        map_path = None if self._spec.align == "auto" else user_path(self._spec.align)
         given = [AlignedPair(name, own, "certain", ("hand",)) for name, own in side.naming.rename.items()]
         given = [pair for pair in given if pair.tensor in base.model.cut.maker]
-        if map_path is not None:
-            found = self._read(map_path, base, side)
+        alone: list[str] = []
+        if self._spec.align != "auto":
+            found = self._read(user_path(self._spec.align), base, side)
         elif names_suffice(base.model.cut, side):
             return
         else:
             found = self._measured(base, side, feed)
-            given += load_by_hand(self._context.folder.parent.parent, found.models)
-        self._apply(base, side, feed, _outputs_by_name(corrected(found, given), base, side))
+            by_hand = load_by_hand(self._context.folder.parent.parent, found.models)
+            given = [*by_hand.pairs, *given]
+            alone = [one.tensor for one in by_hand.unpaired]
+        self._apply(base, side, feed, _with_outputs(corrected(found, given, alone), base, side))
 
     def _read(self, path: Path, base: ModelSide, side: ModelSide) -> Alignment:
         """The map, with equal names where it says nothing."""
-        found = read_map(path)
-        check_map(path, found, _models(base, side))
+        graphs = align_graph(base), align_graph(side)
+        found = fitting_map(path, load_map(path), graphs, (digest(graphs[0]), digest(graphs[1])))
         mine, theirs = base.model.cut.maker, side.model.cut.maker
-        for pair in found.pairs:
-            _check_there(path, pair.tensor, mine.keys() | set(base.model.cut.inputs), base.name)
-            _check_there(path, pair.other, theirs.keys() | set(side.model.cut.inputs), side.name)
         told = {pair.tensor for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 0}
         taken = {pair.other for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 1}
         alike = [name for name in mine if name in theirs and name not in told and name not in taken]
-        named = [AlignedPair(name, name, "certain", ("name",)) for name in alike]
-        return replace(found, pairs=[*found.pairs, *named], models=_models(base, side))
+        return replace(found, pairs=[*found.pairs, *(AlignedPair(n, n, "certain", ("name",)) for n in alike)])
 
     def _measured(self, base: ModelSide, side: ModelSide, feed: Feed) -> Alignment:
         self._context.log(
@@ -107,82 +105,91 @@ class Aligner:
 
     def _data(self, side: ModelSide, feed: Feed) -> SideData:
         graph = align_graph(side)
-        fed = side.fit(feed, self._context.warn)
+        fed = self._fed(side, feed)
 
         def tensors() -> Iterator[tuple[str, Array]]:
             yield from fed.items()
-            for name in side.model.cut.initializers:
-                yield name, side.model.file.array(name)
+            yield from weight_arrays(side.model.file, structure(side))
             for made in streamed(side, fed, self._limits().segment):
                 yield from made.items()
 
         return collect(graph, tensors(), digest(graph))
+
+    def _fed(self, side: ModelSide, feed: Feed) -> Feed:
+        return side.fit(feed, lambda text: None)  # the plain run says it
 
     def _limits(self) -> Limits:
         return limits(self._spec.memory_budget, resident())
 
     def _apply(self, base: ModelSide, side: ModelSide, feed: Feed, found: Alignment) -> None:
         """Find out the layouts, and have the side know its names."""
-        pairs: list[AlignedPair] = []
-        unpaired = list(found.unpaired)
-        for each in laid_out(found.pairs, self._met(base, side, feed, found)):
+        mine, theirs = base.model.cut, side.model.cut
+        made = [pair for pair in found.pairs if pair.tensor in mine.maker and pair.other in theirs.maker]
+        pairs = [pair for pair in found.pairs if pair.tensor in mine.initializers and pair.other in theirs.initializers]
+        pairs += [
+            AlignedPair(n, side.own(n), "certain", ("name",)) for n in mine.inputs if side.own(n) in theirs.inputs
+        ]
+        unpaired, why = list(found.unpaired), dict[str, str]()
+        for each in laid_out(made, self._met(base, side, feed, made)):
             if isinstance(each, AlignedPair):
                 pairs.append(each)
-            else:
-                pair, why = each
-                unpaired += [Unpaired(pair.tensor, 0, pair.other, None), Unpaired(pair.other, 1, pair.tensor, None)]
-                side.naming.missing[pair.tensor] = (
-                    f"{shown(side.name, 80)} has it as {shown(pair.other, 120)}, but {why}"
-                )
+                continue
+            pair, reason = each
+            unpaired += [Unpaired(pair.tensor, 0, pair.other), Unpaired(pair.other, 1, pair.tensor)]
+            why[pair.tensor] = f"{shown(side.name, 80)} has it as {shown(pair.other, 120)}, but {reason}"
         found = replace(found, pairs=pairs, unpaired=unpaired)
-        mine, theirs = base.model.cut, side.model.cut
         names = [{*cut.inputs, *cut.maker, *cut.initializers, *cut.sparse} for cut in (mine, theirs)]
-        inputs = [(name, side.own(name)) for name in mine.inputs]
-        fed = [AlignedPair(name, own, "certain", ("name",)) for name, own in inputs if own in theirs.inputs]
-        side.naming.align([*pairs, *fed], names[0], names[1])
-        side.naming.missing = {**missing_texts(found, side), **side.naming.missing}
+        outputs_first = sorted(pairs, key=lambda pair: pair.tensor not in mine.outputs)
+        side.naming.align(outputs_first, names[0], names[1])
+        side.naming.missing = {**missing_texts(found, side), **why}
         self._found[side.index] = found
 
-    def _met(self, base: ModelSide, side: ModelSide, feed: Feed, found: Alignment) -> dict[str, Met]:
+    def _met(self, base: ModelSide, side: ModelSide, feed: Feed, pairs: list[AlignedPair]) -> dict[str, Met]:
         allowed = self._limits()
-        names = [pair.tensor for pair in found.pairs], [pair.other for pair in found.pairs]
-        streams = (
-            streamed(each, each.fit(feed, self._context.warn), allowed.segment, wanted)
-            for each, wanted in zip((base, side), names, strict=True)
-        )
-        return meet(found.pairs, (next(streams), next(streams)), allowed, self._context.artifacts / "aligning")
+        mine = streamed(base, self._fed(base, feed), allowed.segment, {pair.tensor for pair in pairs})
+        theirs = streamed(side, self._fed(side, feed), allowed.segment, {pair.other for pair in pairs})
+        return meet(pairs, (mine, theirs), allowed, self._context.artifacts / "aligning")
 
     def _tell(self) -> None:
         rows = [row for index, found in self._found.items() for row in rows_of(found, (self._base_index(), index))]
         known = typed(self._context.previous_rows("alignment"), AlignmentRow)
         if known and [row.key for row in known] != [row.key for row in rows]:
             raise Stale("other tensors belong together than before")
-        for index, found in self._found.items():
+        for number, (index, found) in enumerate(self._found.items()):
             self._context.log(f"{shown(self._setup.sides[index].name, 80)}: {summary(found)}")
-            if self._spec.save_align is not None:
-                write_map(user_path(self._spec.save_align), found)
+            self._save(index, found, first=number == 0)
         for row in () if known else rows:
             self._context.row("alignment", row)
+
+    def _save(self, index: int, found: Alignment, *, first: bool) -> None:
+        """Write the map where it was asked for (of a further model beside it), and for who looks at the job."""
+        self._context.artifacts.mkdir(parents=True, exist_ok=True)
+        save_map(self._context.artifacts / map_name(index), found)
+        if self._spec.save_align is not None:
+            path = user_path(self._spec.save_align)
+            save_map(path if first else path.with_stem(f"{path.stem}-{index}"), found)
 
     def _base_index(self) -> int:
         base, _ = self._sides()
         return base.index if base is not None else 0
 
 
-def _models(base: ModelSide, side: ModelSide) -> tuple[str, str]:
-    return digest(align_graph(base)), digest(align_graph(side))
+def _as_they_are(found: Alignment) -> Alignment:
+    """The alignment without layouts, which are those of some shapes."""
+    return replace(found, pairs=[replace(pair, layout=None) for pair in found.pairs])
 
 
-def _check_there(path: Path, name: str, names: set[str], side: str) -> None:
-    if name not in names:
-        raise UsageError(f"--align {shown(str(path), 200)}: {shown(side, 80)} makes no tensor {shown(name, 120)!r}")
-
-
-def _outputs_by_name(found: Alignment, base: ModelSide, side: ModelSide) -> Alignment:
-    """The alignment with equal names of outputs as counterparts: those are what a model is used by."""
-    mine, theirs = base.model.cut, side.model.cut
-    shared = [name for name in mine.outputs if name in mine.maker and name in theirs.maker and name in theirs.outputs]
-    known = {pair.tensor: pair for pair in found.pairs}
-    fixed = [name for name in shared if name not in known or known[name].other != name]
+def _with_outputs(found: Alignment, base: ModelSide, side: ModelSide) -> Alignment:
+    """The alignment with all outputs, which are what a model is used by: equal names belong together, and what is left
+    over on both sides, in order.
+    """
+    mine, theirs = ([name for name in cut.outputs if name in cut.maker] for cut in (base.model.cut, side.model.cut))
     by_hand = {pair.tensor for pair in found.pairs if "hand" in pair.reasons}
-    return corrected(found, [AlignedPair(name, name, "certain", ("name",)) for name in fixed if name not in by_hand])
+    named = [AlignedPair(name, name, "certain", ("name",)) for name in mine if name in theirs and name not in by_hand]
+    found = corrected(found, [pair for pair in named if pair not in found.pairs])
+    paired = {pair.tensor for pair in found.pairs}, {pair.other for pair in found.pairs}
+    left = [name for name in mine if name not in paired[0]], [name for name in theirs if name not in paired[1]]
+    if len(left[0]) != len(left[1]):
+        return found
+    rest = zip(*left, strict=True)
+    return corrected(found, [AlignedPair(name, other, "possible", ("structure",)) for name, other in rest])

@@ -10,9 +10,14 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.surgery.model.structure import Structure
 
 
+def structure(side: ModelSide) -> Structure:
+    """A side's model without its weights."""
+    return Structure.from_proto(side.model.cut.model, side.model.file.folder)
+
+
 def align_graph(side: ModelSide) -> AlignGraph:
     """The main graph of a side's model."""
-    return onnx_graph(Structure(side.model.file.structure()))
+    return onnx_graph(structure(side))
 
 
 def digest(graph: AlignGraph) -> str:

@@ -34,9 +34,11 @@ def meet(
 
     streams: both sides' tensors by their own names. spill: where what waits lies beyond what memory allows.
     """
-    others = {pair.other: pair.tensor for pair in pairs}
-    names = list(others.values())
-    renamed = ({others[own]: array for own, array in made.items() if own in others} for made in streams[1])
+    others: dict[str, list[str]] = {}
+    for pair in pairs:
+        others.setdefault(pair.other, []).append(pair.tensor)
+    names = [name for several in others.values() for name in several]
+    renamed = ({name: array for own, array in made.items() for name in others.get(own, ())} for made in streams[1])
     store, found = ArrayStore(limits.waiting, spill), dict[str, Met]()
     try:
         joined = Joiner({0: streams[0], 1: renamed}, {}, {0: names, 1: names}, [(0, 1)], store).run()
@@ -75,8 +77,7 @@ def _met(mine: Array, theirs: Array) -> Met:
         return Met(shapes, mine.shape == theirs.shape and np.array_equal(mine, theirs))
     if mine.shape == theirs.shape and _close(mine, theirs):
         return Met(shapes, alike=True)
-    layout = find_layout(mine, theirs)
-    return Met(shapes, layout=layout)
+    return Met(shapes, layout=find_layout(mine, theirs))
 
 
 def _floating(array: Array) -> bool:

@@ -37,7 +37,7 @@ class MarkedStream:
         session: Open = on_host,
     ) -> None:
         self._side, self._feed, self._pool, self._session = side, feed, pool, session
-        self._names = [side.own(name) for name in names]
+        self._names = list(dict.fromkeys(side.own(name) for name in names))
         self._spec = short_lived(side.spec)
         self._key = id(side.model), tuple(self._names), msgspec.json.encode(self._spec), session
         if self._names:
@@ -50,7 +50,7 @@ class MarkedStream:
         self._pool.give(self._key, 0)
         for own in self._names:
             if own in outputs:
-                yield dict([self._side.named(own, outputs.pop(own))])
+                yield dict(self._side.naming.named(own, outputs.pop(own)))
 
     def _open(self) -> SegmentSession:
         model = self._side.model

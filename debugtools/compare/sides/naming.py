@@ -1,6 +1,6 @@
 """What one side of a comparison calls its tensors, and in which layout it has them."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -21,7 +21,9 @@ class Naming:
         self.rename = dict(rename)
         self.aligned = False
         self.missing: dict[str, str] = {}
-        self._back = {own: name for name, own in self.rename.items()}
+        self._back: dict[str, list[str]] = {}
+        for name, own in self.rename.items():
+            self._back.setdefault(own, []).append(name)
         self._layouts: dict[str, Layout] = {}
         self._shapes: dict[str, Shape] = {}
 
@@ -30,19 +32,29 @@ class Naming:
         return self.rename.get(name, name)
 
     def common(self, own: str) -> str:
-        """The comparison's name of one of this side's tensors."""
-        return self._back.get(own, own)
+        """The comparison's name of one of this side's tensors; the first, where it is the counterpart of several."""
+        names = self._back.get(own)
+        return names[0] if names else own
+
+    def named(self, own: str, array: Array) -> Iterator[tuple[str, Array]]:
+        """One of this side's tensors by each of the comparison's names of it, in that one's layout."""
+        for name in self._back.get(own) or [own]:
+            yield name, self.laid(name, array)
 
     def add(self, name: str, own: str) -> None:
         """Have a tensor go by another name here."""
+        before = self._back.get(self.rename.get(name, ""), [])
+        if name in before:
+            before.remove(name)
         self.rename[name] = own
-        self._back[own] = name
+        self._back.setdefault(own, []).append(name)
 
     def align(self, pairs: Iterable[AlignedPair], mine: Collection[str], theirs: Collection[str]) -> None:
         """Take up which tensors belong together. What has no counterpart is nothing's counterpart by its name either.
 
-        mine: all names in the comparison's model; theirs: all names here. Inputs that were paired before stay so.
+        Several may have one counterpart. mine: all names in the comparison's model; theirs: all names here.
         """
+        self._layouts.clear()
         for pair in pairs:
             self.add(pair.tensor, pair.other)
             if pair.layout is not None:
@@ -53,8 +65,8 @@ class Naming:
             if name not in self.rename and name in there:
                 self.rename[name] = _free(f"{name} (no counterpart)", taken)
         for own in theirs:
-            if own not in self._back and own in mine:
-                self._back[own] = _free(f"{own} (of the other side)", taken)
+            if not self._back.get(own) and own in mine:
+                self._back[own] = [_free(f"{own} (of the other side)", taken)]
 
     @property
     def laid_out(self) -> bool:

@@ -169,13 +169,8 @@ class ModelSide(Side):
         with explained(self.hint):
             result = runner.infer(feed)
         self.declared = frozenset(map(self.common, self.runner.outputs))
-        outputs = dict(self.named(own, array) for own, array in result.outputs.items())
+        outputs = dict(next(self.naming.named(own, array)) for own, array in result.outputs.items())
         return IterationResult(outputs, result.runtime, self.name)
-
-    def named(self, own: str, array: Array) -> tuple[str, Array]:
-        """One of this side's tensors by the comparison's name, in its layout."""
-        name = self.common(own)
-        return name, self.naming.laid(name, array)
 
     def fit(self, feed: Feed, warn: Callable[[str], None]) -> Feed:
         """The feed as this side's model takes it."""
@@ -209,10 +204,10 @@ class ModelSide(Side):
     def _renamed(self, graph: ObservedGraph, made: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
         for name, array in made.items():
             if graph.names is None:
-                yield self.named(name, array)
+                yield from self.naming.named(name, array)
             elif name in graph.names:
                 own, layout = graph.names[name]
-                yield self.named(own, layout(array) if layout else array)
+                yield from self.naming.named(own, layout(array) if layout else array)
 
 
 class SavedSide(Side):
