@@ -25,7 +25,7 @@ def streamed(side: ModelSide, feed: Feed, limit: int, names: Collection[str] | N
     known = estimates(cut.model, {name: array.shape for name, array in feed.items()})
     wanted = [name for name in (cut.maker if names is None else names) if not (name in known and known[name].opaque)]
     spec = side.spec
-    if spec.kind not in ("onnxrt", "reference", "pluginref"):
+    if spec.kind not in ("onnxrt", "reference", "pluginref", "torch"):
         spec = RunnerSpec(kind="onnxrt", model=spec.model)
     plan = cut.segments(wanted, limit, known)
     chosen = frozenset(wanted)
