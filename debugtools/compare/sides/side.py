@@ -99,8 +99,11 @@ class Side:
 class ModelSide(Side):
     """A backend that runs a model: the comparison's, or one of its own. session_owner: whose session it uses.
 
-    hint: what to say where it does not run. similar_inputs: data may be for an input of another name.
+    hint: what to say where it does not run. similar_inputs: data may be for an input of another name. keeps_runner: its
+    parts run by the runner of the whole.
     """
+
+    keeps_runner = False
 
     def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model) -> None:
         super().__init__(index, spec, name, rename)

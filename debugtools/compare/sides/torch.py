@@ -135,6 +135,8 @@ class TorchModel(Model):
 class TorchSide(ModelSide):
     """A module: its inputs and outputs have names of their own, its sizes are not fixed."""
 
+    keeps_runner = True
+
     def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model) -> None:
         model = TorchModel(model.path)  # modules are told apart by their options too
         super().__init__(index, spec, name, rename, model)
