@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.feeds.fit import fit_feed
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.results.inference import IterationResult
@@ -36,7 +35,7 @@ from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_fe
 from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, shown_outputs
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.sides.torch import example_of, takes_example
+from layerwise._tool.debugtools.compare.sides.torch import example_feeds
 from layerwise._tool.debugtools.compare.table.comparison import Enough, Feed, RowContext, Validator
 from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows, plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer, Listener
@@ -139,7 +138,7 @@ class ComparisonRun:
         feeds = None
         if own is not None:
             similar = not self.spec.strict_names
-            made = self._example(own, similar)
+            made = example_feeds(self.spec.feeds, self.sides, own, similar, self.context)
             if made is None:
                 spec = self.setup.plan_feeds(self.context, own)
                 made = iter(make_feeds(spec, own.runner.inputs, self.context.warn, similar=similar))
@@ -148,16 +147,6 @@ class ComparisonRun:
             if self.setup.observing:
                 align_sides(self.context, self.setup, feed)
             yield feed
-
-    def _example(self, own: ModelSide, similar: bool) -> Iterator[Feed] | None:
-        """The inputs that a PyTorch module came with, where nobody asked for others."""
-        source, example = example_of(self.model_sides) if takes_example(self.spec.feeds) else ("", {})
-        if not example:
-            return None
-        self.context.log(f"inputs: the example inputs of {shown(source, 200)}")
-        inputs = own.runner.inputs
-        where = f"the example inputs of {shown(source, 200)}"
-        return iter([fit_feed(example, inputs, self.context.warn, where, similar=similar) if inputs else example])
 
     def _uneven(self, done: int, text: str) -> None:
         self.shared.left_out.add(NotCompared("", "iterations", text, iteration=done))

@@ -32,6 +32,7 @@ from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_fe
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
+from layerwise._tool.debugtools.compare.sides.torch import example_feeds, feeding_side
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
@@ -130,8 +131,13 @@ class LocateRun(ExitStack):
         return self._result()
 
     def _feeds(self) -> Iterator[Feed]:
-        spec = self.setup.plan_feeds(self.context, self.suspect)
-        feeds = same_feeds(self.context, spec, iter(make_feeds(spec, self.suspect.model.inputs, self.context.warn)))
+        own = feeding_side(self.suspect, self.reference)
+        similar = not self.spec.compare.strict_names
+        made = example_feeds(self.spec.compare.feeds, self.setup.sides, own, similar, self.context)
+        if made is None:
+            spec = self.setup.plan_feeds(self.context, own)
+            made = iter(make_feeds(spec, own.model.inputs, self.context.warn))
+        feeds = same_feeds(self.context, self.setup.feeds, made)
         return common_feeds(self.setup.sides, feeds, lambda _, text: self.context.warn(text))
 
     def _fitted(self, feed: Feed) -> tuple[Feed, Feed]:

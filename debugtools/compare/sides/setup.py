@@ -104,7 +104,7 @@ class Setup:
 
     def plan_feeds(self, context: "JobContext", own: ModelSide) -> FeedSpec:
         """The feeds, planned by the graph of a side where that is asked for; what is chosen is said once."""
-        if self.feeds.made == "auto" and not isinstance(own.model, OpaqueModel):
+        if self.feeds.made == "auto" and not isinstance(own.model, OpaqueModel) and not isinstance(own, TorchSide):
             from layerwise._tool.surgery.feeds.planned import planned
 
             self.feeds = planned(self.feeds, own.model.file.structure, context.warn, context.log, context.row)

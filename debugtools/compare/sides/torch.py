@@ -1,6 +1,6 @@
 """A PyTorch module as a side of a comparison: its operators are the nodes of a graph like that of an ONNX model."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -16,11 +16,12 @@ from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.models import Model
-from layerwise._tool.debugtools.compare.sides.side import ModelSide
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 
 if TYPE_CHECKING:
     import onnx
 
+    from layerwise._tool.backends.jobs.context import JobContext
     from layerwise._tool.backends.torch.parts import Held
     from layerwise._tool.backends.torch.runner import TorchRunner
     from layerwise._tool.backends.torch.traced import Traced
@@ -121,6 +122,12 @@ class TorchModel(Model):
     def layers(self) -> Set[str]:
         return self.cut.maker.keys() - set(self.cut.outputs)
 
+    @property
+    def inputs(self) -> list[TensorInfo]:  # type: ignore[override]
+        """The parameters of forward; [] where no example inputs tell what they are."""
+        runner = self.traced.runner
+        return sizeless(runner().inputs) if runner is not None else []
+
     @cached_property
     def cut(self) -> "GraphCut":
         """The operators as a graph. LayerwiseError where torch.export does not take the module."""
@@ -153,14 +160,11 @@ class TorchSide(ModelSide):
         return cast("TorchRunner", self.runner)
 
     def fit(self, feed: Feed, warn: Callable[[str], None]) -> Feed:
-        """The feed by the names of forward's parameters: the same, similar ones, or else in order.
+        """The feed by the names of forward's parameters. UsageError as `fit_feed`.
 
-        UsageError as `fit_feed`. Of a module without example inputs nothing is known: the feed as it is.
+        Of a module without example inputs nothing is known: the feed as it is.
         """
-        inputs = sizeless(self.runner.inputs)
-        renamed = {self.own(name): array for name, array in feed.items()}
-        where = f"feed of {shown(self.name, 80)}"
-        fitted = fit_feed(renamed, inputs, warn, where, similar=True) if inputs else renamed
+        fitted = super().fit(feed, warn) if self.runner.inputs else feed
         self._operators.take(fitted)
         return fitted
 
@@ -174,16 +178,29 @@ def sizeless(inputs: list[TensorInfo]) -> list[TensorInfo]:
     return [msgspec.structs.replace(info, shape=(None,) * len(info.shape or ())) for info in inputs]
 
 
-def takes_example(feeds: FeedSpec) -> bool:
-    """Whether nothing was said about inputs, so that those that a module came with are used."""
-    return feeds.iterations in (None, 1) and msgspec.structs.replace(feeds, iterations=None) == FeedSpec()
+def feeding_side(suspect: ModelSide, reference: Side) -> ModelSide:
+    """Of two sides the one whose model tells what inputs there are: an ONNX model rather than a module."""
+    if isinstance(suspect, TorchSide) and isinstance(reference, ModelSide):
+        return reference
+    return suspect
 
 
-def example_of(sides: list[ModelSide]) -> tuple[str, Feed]:
-    """The example inputs of the first module that came with some, with its source; ("", {}) where there is none."""
-    for side in sides:
-        if isinstance(side, TorchSide) and side.module_runner.example:
-            return side.spec.model or "", {
-                side.common(name): array for name, array in side.module_runner.example.items()
-            }
-    return "", {}
+def example_feeds(
+    feeds: FeedSpec, sides: Iterable[Side], own: ModelSide, similar: bool, context: "JobContext"
+) -> Iterator[Feed] | None:
+    """The inputs that a module came with, by the names that `own` has for them, where nobody asked for others.
+
+    similar: an input may go by a similar name, or by its place. None where there are none.
+    """
+    plain = msgspec.structs.replace(feeds, iterations=None, made="polygraphy")
+    asked = plain != FeedSpec() or feeds.iterations not in (None, 1)
+    if asked or (feeds.made == "auto" and not isinstance(own, TorchSide)):
+        return None
+    side = next((side for side in sides if isinstance(side, TorchSide) and side.module_runner.example), None)
+    if side is None:
+        return None
+    where = f"the example inputs of {shown(side.spec.model or '', 200)}"
+    context.log(f"inputs: {where}")
+    example = {side.common(name): array for name, array in side.module_runner.example.items()}
+    inputs = own.model.inputs
+    return iter([fit_feed(example, inputs, context.warn, where, similar=similar) if inputs else example])
