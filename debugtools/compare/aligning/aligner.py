@@ -151,15 +151,28 @@ class Aligner:
         return meet(pairs, (mine, theirs), allowed, self._context.artifacts / "aligning")
 
     def _tell(self) -> None:
-        rows = [row for index, found in self._found.items() for row in rows_of(found, (self._base_index(), index))]
+        made = {index: self._made(found, index) for index, found in self._found.items()}
+        rows = [row for index, found in made.items() for row in rows_of(found, (self._base_index(), index))]
         known = typed(self._context.previous_rows("alignment"), AlignmentRow)
         if known and [row.key for row in known] != [row.key for row in rows]:
             raise Stale("other tensors belong together than before")
         for number, (index, found) in enumerate(self._found.items()):
-            self._context.log(f"{shown(self._setup.sides[index].name, 80)}: {summary(found)}")
+            self._context.log(f"{shown(self._setup.sides[index].name, 80)}: {summary(made[index])}")
             self._save(index, found, first=number == 0)
         for row in () if known else rows:
             self._context.row("alignment", row)
+
+    def _made(self, found: Alignment, index: int) -> Alignment:
+        """The alignment of what nodes compute: there is no row for weights and constants."""
+        side = self._setup.sides[index]
+        base, _ = self._sides()
+        assert isinstance(side, ModelSide) and base is not None
+        known = [
+            {name for name, i in each.model.cut.maker.items() if each.model.cut.nodes[i].op_type != "Constant"}
+            for each in (base, side)
+        ]
+        pairs = [pair for pair in found.pairs if pair.tensor in known[0] and pair.other in known[1]]
+        return replace(found, pairs=pairs, unpaired=[one for one in found.unpaired if one.tensor in known[one.side]])
 
     def _save(self, index: int, found: Alignment, *, first: bool) -> None:
         """Write the map where it was asked for (of a further model beside it), and for who looks at the job."""
