@@ -32,7 +32,7 @@ from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_fe
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
-from layerwise._tool.debugtools.compare.sides.torch import example_feeds, feeding_side
+from layerwise._tool.debugtools.compare.sides.torch import example_feeds, feeding_side, renamed_feeds
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
@@ -137,7 +137,7 @@ class LocateRun(ExitStack):
         if made is None:
             spec = self.setup.plan_feeds(self.context, own)
             made = iter(make_feeds(spec, own.model.inputs, self.context.warn))
-        feeds = same_feeds(self.context, self.setup.feeds, made)
+        feeds = same_feeds(self.context, self.setup.feeds, renamed_feeds(made, own, self.suspect))
         return common_feeds(self.setup.sides, feeds, lambda _, text: self.context.warn(text))
 
     def _fitted(self, feed: Feed) -> tuple[Feed, Feed]:

@@ -30,11 +30,13 @@ class Feeding(Protocol):
 class Setup:
     """The sides of a comparison, and how it goes about them. aligner: what aligns them, once that was begun.
 
+    suspect_names: where the first side is a PyTorch module, its operators are the comparison's nodes.
+
     observing: layers are looked at, not just outputs. marks: of what; one_at_a_time: a session is closed after its
     plain run, because memory counts, or because the plain runs are done after one iteration.
     """
 
-    def __init__(self, spec: CompareSpec) -> None:
+    def __init__(self, spec: CompareSpec, *, suspect_names: bool = False) -> None:
         if not spec.runners:
             raise UsageError("there is nothing to run: name at least one runner, such as --onnxrt")
         self.spec = spec
@@ -46,8 +48,11 @@ class Setup:
         self.sides = make_sides(spec, self.model, {"torch": TorchSide})
         if self.model is None:  # modules are compared with one another
             self.model = next((side.model for side in self.sides if isinstance(side, TorchSide)), None)
+        if suspect_names and isinstance(self.sides[0], TorchSide):
+            self.model = self.sides[0].model
         self.model_sides = [side for side in self.sides if isinstance(side, ModelSide)]
         for side in self.model_sides:
+            side.own_model = side.own_model or side.model is not self.model
             side.similar_inputs = spec.align != "names" and not spec.strict_names
         self.pairs = [(i, i + 1) for i in range(len(self.sides) - 1)]
         asked = spec.observe != "auto" or spec.truth

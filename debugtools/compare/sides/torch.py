@@ -10,6 +10,7 @@ import msgspec
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.feeds.fit import fit_feed
+from layerwise._tool.backends.feeds.pairing import paired_inputs
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
@@ -123,7 +124,7 @@ class TorchModel(Model):
         return self.cut.maker.keys() - set(self.cut.outputs)
 
     @property
-    def inputs(self) -> list[TensorInfo]:  # type: ignore[override]
+    def inputs(self) -> list[TensorInfo]:
         """The parameters of forward; [] where no example inputs tell what they are."""
         runner = self.traced.runner
         return sizeless(runner().inputs) if runner is not None else []
@@ -180,9 +181,17 @@ def sizeless(inputs: list[TensorInfo]) -> list[TensorInfo]:
 
 def feeding_side(suspect: ModelSide, reference: Side) -> ModelSide:
     """Of two sides the one whose model tells what inputs there are: an ONNX model rather than a module."""
-    if isinstance(suspect, TorchSide) and isinstance(reference, ModelSide):
-        return reference
-    return suspect
+    onnx = isinstance(suspect, TorchSide) and isinstance(reference, ModelSide) and not isinstance(reference, TorchSide)
+    return cast("ModelSide", reference) if onnx else suspect
+
+
+def renamed_feeds(feeds: Iterable[Feed], own: ModelSide, suspect: ModelSide) -> Iterator[Feed]:
+    """Feeds by the names of a suspect that is a module. own: the side whose inputs they were made for."""
+    for feed in feeds:
+        names = paired_inputs(feed, suspect.model.inputs) if own is not suspect else {}
+        for name, taken in names.items():
+            own.naming.add(taken, name)
+        yield {names.get(name, name): array for name, array in feed.items()}
 
 
 def example_feeds(
