@@ -23,6 +23,11 @@ class Values:
         self.quantised = first.quantised or second.quantised
         self._known: dict[tuple[int, int], tuple[Apart, float]] = {}
         self.near: list[tuple[int, int]] = list(dict.fromkeys(self._pairs()))
+        self._best: tuple[dict[int, float], dict[int, float]] = ({}, {})
+        for pair in self.near:
+            found = self.apart(*pair)[0].nearest
+            for best, number in zip(self._best, pair, strict=True):
+                best[number] = min(best.get(number, FAR), found)
 
     def apart(self, a: int, b: int) -> tuple[Apart, float]:
         """The distances of two groups' nearest members, and within which distance they agree."""
@@ -30,6 +35,10 @@ class Values:
         if known is None:
             known = self._known[a, b] = self._measured(a, b)
         return known
+
+    def best(self, a: int, b: int) -> float:
+        """The distance of whatever comes nearest to one of the two groups."""
+        return min(self._best[0].get(a, FAR), self._best[1].get(b, FAR))
 
     def _measured(self, a: int, b: int) -> tuple[Apart, float]:
         in_order = any_order = FAR

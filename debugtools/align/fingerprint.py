@@ -81,6 +81,10 @@ def _digest(data: Any) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
+def _packed(values: Array) -> bytes:
+    return values.astype("<f4").tobytes()
+
+
 def _of_floats(flat: Array, name: str, shape: tuple[int, ...]) -> Fingerprint:
     with np.errstate(all="ignore"):
         values = flat.astype(np.float32)
@@ -129,7 +133,7 @@ def _quantiles(ordered: Array, scale: float) -> bytes:
     low = at.astype(np.int64)
     high = np.minimum(low + 1, ordered.size - 1)
     marks = ordered[low] + (at - low) * (ordered[high].astype(np.float64) - ordered[low])
-    return bytes((marks / scale).astype("<f4").data)
+    return _packed(marks / scale)
 
 
 def _sketch(values: Array, scale: float) -> bytes:
@@ -144,7 +148,7 @@ def _sketch(values: Array, scale: float) -> bytes:
         rest = values[whole * _BLOCK :]
         folded[:, : rest.size] += signs[:, whole : whole + 1] * rest
     sums = (folded.astype(np.float64) * _pattern()).reshape(_ROUNDS, -1, _BUCKETS).sum(1).reshape(-1)
-    return (sums / (scale * math.sqrt(values.size * _ROUNDS))).astype("<f4").tobytes()
+    return _packed(sums / (scale * math.sqrt(values.size * _ROUNDS)))
 
 
 @lru_cache(maxsize=64)

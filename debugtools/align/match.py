@@ -27,9 +27,11 @@ def align(first: SideData, second: SideData, hand: Sequence[AlignedPair] = ()) -
 
 
 def _pairs(matcher: Matcher) -> Iterator[AlignedPair]:
-    verdicts = Verdicts(matcher)
+    verdicts, trusted = Verdicts(matcher), matcher.names.trusted
     for a, b in [*sorted(matcher.forth.items()), *verdicts.copies()]:
-        for member in pair_members(matcher.first, matcher.second, matcher.first.groups[a], matcher.second.groups[b]):
+        for member in pair_members(
+            matcher.first, matcher.second, matcher.first.groups[a], matcher.second.groups[b], trusted
+        ):
             yield _pair(verdicts, a, b, member)
 
 

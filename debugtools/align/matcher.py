@@ -4,18 +4,21 @@ import heapq
 from collections.abc import Iterable
 
 from layerwise._tool.debugtools.align.candidates import Values
-from layerwise._tool.debugtools.align.evidence import Judge
+from layerwise._tool.debugtools.align.evidence import Judge, behind_of, reached
 from layerwise._tool.debugtools.align.groups import Side
 from layerwise._tool.debugtools.align.names import Names
+from layerwise._tool.debugtools.align.parameters import pair_parameters
 
 _SURE, _GUESS = 2.0, 0.9
 _MARGIN = 0.2
 _PAIRS = 4096  # neighbours of one pair that are looked at
 _AHEAD = 24
+_STALE = 2.5  # by how much a score may have grown unnoticed
 
 
 class Matcher:
-    """ties: groups of the first side whose counterpart was chosen among equals by the order alone."""
+    """ties: groups of the first side whose counterpart was chosen among equals by the order alone.
+    placed: those that were paired by where they are read."""
 
     def __init__(self, first: Side, second: Side) -> None:
         self.first, self.second = first, second
@@ -24,6 +27,7 @@ class Matcher:
         self.judge = Judge(first, second, self.values, self.names)
         self.forth, self.back = self.judge.forth, self.judge.back
         self.ties: set[int] = set()
+        self.placed: set[int] = set()
         self._heap: list[tuple[float, int, int]] = []
         self._of_first: dict[int, dict[int, float]] = {}
         self._of_second: dict[int, dict[int, float]] = {}
@@ -36,6 +40,10 @@ class Matcher:
             a, b = self.first.of.get(x), self.second.of.get(y)
             if a is not None and b is not None and a not in self.forth and b not in self.back:
                 self._accept(a, b)
+        for a, b in self.values.near:
+            if self.first.groups[a].weight and self.second.groups[b].weight:
+                self._propose(a, b)
+        self._settle(3.0, keep=False)
         near = [*self.values.near, *self.names.near, *self._ends()]
         for a, b in dict.fromkeys(near):
             self._propose(a, b)
@@ -46,6 +54,25 @@ class Matcher:
             self._settle(_GUESS)
             if len(self.forth) == before:
                 break
+        self._withdraw()
+        self.placed = pair_parameters(self.first, self.second, self.values, self.forth, self.back)
+
+    def _withdraw(self) -> None:
+        """Take back pairs whose values differ while what is computed from them agrees: the two are not one tensor.
+
+        Unless they are the same operation of the same inputs.
+        """
+        for a in sorted(self.forth, reverse=True):
+            b = self.forth[a]
+            if not self._differ(a, b) or self.judge.same_operation(a, b):
+                continue
+            behind, _ = reached(self.first, a, self.forth, behind_of)
+            if behind and not any(self._differ(x, self.forth[x]) for x in behind):
+                del self.forth[a], self.back[b]
+
+    def _differ(self, a: int, b: int) -> bool:
+        apart, within = self.values.apart(a, b)
+        return bool(self.first.prints_of[a] and self.second.prints_of[b]) and apart.nearest > within
 
     def _learn(self) -> None:
         """Names whose groups' values agree elsewhere instead are not to be trusted."""
@@ -76,7 +103,9 @@ class Matcher:
     # Proposals
 
     def _propose(self, a: int, b: int) -> None:
-        if a in self.forth or b in self.back or not self.judge.possible(a, b):
+        if a in self.forth or b in self.back or self.first.trivial[a] or self.second.trivial[b]:
+            return
+        if not self.judge.possible(a, b):
             return
         score = self.judge.weigh(a, b).score
         if score > self._of_first.get(a, {}).get(b, -99.0) + 1e-9:
@@ -84,8 +113,11 @@ class Matcher:
             self._of_second.setdefault(b, {})[a] = score
             heapq.heappush(self._heap, (-score, a, b))
 
-    def _settle(self, least: float) -> None:
-        """Accept proposals of at least that score, the best first; of equals those that the order decides come last."""
+    def _settle(self, least: float, keep: bool = True) -> None:
+        """Accept proposals of at least that score, the best first; of equals those that the order decides come last.
+
+        keep: those too.
+        """
         if least < _SURE:
             for a, found in list(self._of_first.items()):
                 if a not in self.forth:
@@ -108,7 +140,12 @@ class Matcher:
                 continue
             if now < least:
                 continue
-            rival = self._rival(a, b, now)
+            rival, better = self._rival(a, b, now)
+            if better:
+                heapq.heappush(self._heap, (negative, a, b))
+                continue
+            if rival and not keep:
+                continue
             if rival and (self._heap or (negative, a, b) not in self._seen):
                 self._seen.add((negative, a, b))
                 heapq.heappush(waiting, (negative, self._strain(a, b), a, b))
@@ -125,29 +162,25 @@ class Matcher:
         self._note(a, b, score)
         heapq.heappush(self._heap, (-score, a, b))
 
-    def _rival(self, a: int, b: int, score: float) -> bool:
-        """Whether another free group fits one of the two about as well."""
-        for other, known in self._of_first[a].items():
-            if (
-                other != b
-                and other not in self.back
-                and known > score - _MARGIN
-                and self._again(a, other) > score - _MARGIN
-            ):
-                return True
-        for other, known in self._of_second[b].items():
-            if (
-                other != a
-                and other not in self.forth
-                and known > score - _MARGIN
-                and self._again(other, b) > score - _MARGIN
-            ):
-                return True
-        return False
+    def _rival(self, a: int, b: int, score: float) -> tuple[bool, bool]:
+        """Whether another free group fits one of the two about as well, and whether one turns out to fit better by now."""
+        found = better = False
+        others = [(a, other) for other in self._of_first[a] if other != b and other not in self.back]
+        others += [(other, b) for other in self._of_second[b] if other != a and other not in self.forth]
+        for pair in others:
+            known = self._of_first[pair[0]][pair[1]]
+            if known <= score - _STALE:
+                continue
+            now = self._again(*pair)
+            if abs(now - known) > 1e-9:
+                self._note(*pair, now)
+                heapq.heappush(self._heap, (-now, *pair))
+                better |= now > score
+            found |= now > score - _MARGIN
+        return found, better
 
     def _again(self, a: int, b: int) -> float:
-        score = self.judge.weigh(a, b).score
-        return score
+        return self.judge.weigh(a, b).score
 
     def _strain(self, a: int, b: int) -> float:
         """How far a pair lies from where the paired groups around it would have it, relative to the graph."""
@@ -155,8 +188,6 @@ class Matcher:
 
     def _accept(self, a: int, b: int) -> None:
         self.forth[a], self.back[b] = b, a
-        if self.first.trivial[a]:
-            return
         one, other = self.first.groups[a], self.second.groups[b]
         for mine, theirs in ((one.readers, other.readers), (one.inputs, other.inputs)):
             free = [x for x in mine if x >= 0 and x not in self.forth]
@@ -173,8 +204,6 @@ class Matcher:
     def _look_ahead(self) -> None:
         """Propose pairs that lie some unpaired operations behind, or before, the same pair."""
         for a, b in list(self.forth.items()):
-            if self.first.trivial[a]:
-                continue
             for ahead in (True, False):
                 mine = self._cone(self.first, a, self.forth, ahead)
                 theirs = self._cone(self.second, b, self.back, ahead) if mine else []

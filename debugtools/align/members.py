@@ -18,13 +18,16 @@ class Member(NamedTuple):
     layout: Layout | None
 
 
-def pair_members(first: Side, second: Side, one: Group, other: Group) -> list[Member]:
-    """Pair the members of two groups. Several of the first may have one counterpart: all are views of one tensor."""
+def pair_members(first: Side, second: Side, one: Group, other: Group, names: bool) -> list[Member]:
+    """Pair the members of two groups. Several of the first may have one counterpart: all are views of one tensor.
+
+    names: whether the same name means the same tensor.
+    """
     costs = sorted(
         (cost, i, j)
         for i in range(len(one.members))
         for j in range(len(other.members))
-        if (cost := _cost(first, second, (one, i), (other, j))) is not None
+        if (cost := _cost(first, second, (one, i), (other, j), names)) is not None
     )
     chosen: dict[int, int] = {}
     taken: set[int] = set()
@@ -33,14 +36,15 @@ def pair_members(first: Side, second: Side, one: Group, other: Group) -> list[Me
             if i not in chosen and (again or j not in taken):
                 chosen[i] = j
                 taken.add(j)
-    return [_member(first, second, one.members[i], other.members[j]) for i, j in sorted(chosen.items())]
+    weight = one.weight and other.weight
+    return [_member(first, second, one.members[i], other.members[j], weight) for i, j in sorted(chosen.items())]
 
 
-def _cost(first: Side, second: Side, one: tuple[Group, int], other: tuple[Group, int]) -> float | None:
+def _cost(first: Side, second: Side, one: tuple[Group, int], other: tuple[Group, int], names: bool) -> float | None:
     (group, i), (counterpart, j) = one, other
     x, y = group.members[i], counterpart.members[j]
     mine, theirs = first.prints.get(x), second.prints.get(y)
-    cost = 0.3 * ((i == 0) != (j == 0)) - 0.5 * (x == y)
+    cost = 0.3 * ((i == 0) != (j == 0)) - 0.5 * (names and x == y)
     cost -= 0.3 * (x in first.graph.outputs and y in second.graph.outputs)
     maker, there = first.makers.get(x), second.makers.get(y)
     cost += 0.1 * ((maker and plain(maker.op)) != (there and plain(there.op)))
@@ -52,11 +56,11 @@ def _cost(first: Side, second: Side, one: tuple[Group, int], other: tuple[Group,
     return cost + 0.2 * (mine.shape != theirs.shape) + 0.05 * (mine.dtype != theirs.dtype)
 
 
-def _member(first: Side, second: Side, x: str, y: str) -> Member:
+def _member(first: Side, second: Side, x: str, y: str, weight: bool) -> Member:
     mine, theirs = first.prints.get(x), second.prints.get(y)
     if mine is None or theirs is None:
         return Member(x, y, None, None)
     apart = distance(mine, theirs)
     if apart.any_order >= FAR and mine.kind != "float":
         return Member(x, y, apart, None)
-    return Member(x, y, apart, layout_of_prints(mine, theirs, apart))
+    return Member(x, y, apart, layout_of_prints(mine, theirs, apart, weight))

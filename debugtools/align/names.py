@@ -27,6 +27,11 @@ class Names:
         kind = sum(bit for bit in (NAME, METADATA) if kind & bit and self.trust[bit] >= _TRUSTED)
         return kind, _WORTH[kind]
 
+    @property
+    def trusted(self) -> bool:
+        """Whether the same name means the same tensor."""
+        return self.trust[NAME] >= _TRUSTED
+
     def learn(self, verdicts: dict[tuple[int, int], bool]) -> None:
         """Set the trust. verdicts: of pairs that names propose, whether values confirm or refute them."""
         for bit in (NAME, METADATA):

@@ -3,8 +3,8 @@
 from functools import lru_cache
 
 _VIEWS = """reshape view _unsafe_view permute transpose t squeeze unsqueeze flatten identity alias clone contiguous
-detach dropout cast castlike to _to_copy to_copy lift_fresh_copy quantizelinear dequantizelinear movedim swapaxes numpy_t
-depthtospace spacetodepth einops_rearrange expand_dims detach_ copy lift_fresh quantize_per_tensor dequantize
+detach dropout cast castlike to _to_copy to_copy lift_fresh_copy quantizelinear dequantizelinear movedim swapaxes
+numpy_t depthtospace spacetodepth einops_rearrange expand_dims detach_ copy lift_fresh quantize_per_tensor dequantize
 quantize_per_channel dequantize_per_tensor dequantize_per_channel"""
 _MAYBE = "slice expand pad tile repeat concat cat slice_copy expand_as split gather select where narrow index_select"
 _CLASSES = {
@@ -39,6 +39,22 @@ _CLASSES = {
     "pow": "pow square",
     "resize": "resize upsample upsample_nearest2d upsample_bilinear2d",
 }
+ELEMENTWISE = frozenset(("add", "sub", "mul", "div", "pow", "min", "max", "where", "prelu"))
+_ENDS = {
+    "matmul": "add",
+    "conv": "add batchnorm clip relu silu mul sigmoid leakyrelu",
+    "convtranspose": "add batchnorm",
+    "norm": "add mul",
+    "groupnorm": "add mul",
+    "gelu": "mul",
+    "silu": "mul div",
+    "attention": "matmul",
+    "add": "relu",
+    "clip": "relu min",
+    "mean": "div",
+    "embedding": "add",
+    "rotaryembedding": "add concat",
+}
 _VIEW_NAMES, _MAYBE_NAMES = frozenset(_VIEWS.split()), frozenset(_MAYBE.split())
 _CLASS_OF = {word: name for name, words in _CLASSES.items() for word in words.split()}
 _QUANTISED = (
@@ -68,6 +84,11 @@ def operator_class(op: str) -> str:
     """What operators of the same meaning have in common; the plain name for one that has no relatives."""
     word = plain(op)
     return _CLASS_OF.get(word, word)
+
+
+def may_end(one: str, other: str) -> bool:
+    """Whether an operator of one class may do what several do that end with the other: Gemm, and MatMul with Add."""
+    return other in _ENDS.get(one, "").split() or one in _ENDS.get(other, "").split()
 
 
 def is_view(op: str) -> bool:

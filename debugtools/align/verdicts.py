@@ -31,7 +31,7 @@ class Verdicts:
         m = self.matcher
         for group in m.first.groups:
             a = group.number
-            if a in m.forth:
+            if a in m.forth or not m.first.prints_of[a]:
                 continue
             found = []
             for b in self._agreeing[0].get(a, ()):
@@ -45,7 +45,7 @@ class Verdicts:
         """Return how sure a pair of tensors of two paired groups is, and the reasons."""
         weighed = self._weighed(a, b)
         agrees = self._agrees(member)
-        structure = self._structure(weighed)
+        structure = self._structure(weighed) or a in self.matcher.placed
         named = bool(weighed.named & NAME) and (member.tensor == member.other or weighed.agrees)
         reasons: list[Reason] = []
         if named:
@@ -68,7 +68,7 @@ class Verdicts:
         if member.apart is None:
             return False
         one, other = self.matcher.first.prints[member.tensor], self.matcher.second.prints[member.other]
-        apart = member.apart.any_order if one.shape != other.shape else member.apart.in_order
+        apart = member.apart.any_order if one.shape != other.shape or member.layout else member.apart.in_order
         return apart <= tolerance(one, other, self.matcher.values.quantised)
 
     def _structure(self, weighed: Evidence) -> bool:
