@@ -14,7 +14,7 @@ class FxNode(Struct, frozen=True):
 
     inputs, outputs: tensors by the names of an FxGraph, as `Traced.call` takes and gives them; "" for an output that
     nobody reads. attributes: what else it is called with, as text. scope: the paths of the modules that it lies in,
-    outermost first, the module itself ("") left out. line: `file:line` of the module's source.
+    outermost first, the module itself ("") left out. line: of the module's source, as a stack has it.
     """
 
     name: str
@@ -171,11 +171,11 @@ def _text(value: Any) -> str:
 
 
 def _line(node: Any) -> str:
-    """`file:line` of the innermost line that is not torch's own; "" where nothing is known."""
+    """`File "…", line …`, the innermost that is not torch's own; "" where nothing is known."""
     lines = (line.strip() for line in reversed((node.meta.get("stack_trace") or "").splitlines()))
     for line in lines:
         if line.startswith('File "'):
             file, _, rest = line.removeprefix('File "').partition('", line ')
             if is_users(file):
-                return f"{file}:{rest.partition(',')[0]}"
+                return f'File "{file}", line {rest.partition(",")[0]}'
     return ""

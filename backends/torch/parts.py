@@ -15,7 +15,7 @@ import onnx
 from onnx import helper
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, RunnerBase, check_names
@@ -96,9 +96,12 @@ def fx_name(node: onnx.NodeProto) -> str:
     return node.name.rpartition("/")[2]
 
 
-def is_part(model: Loadable) -> bool:
-    """Whether it is a part of a module, not a module to load."""
-    return model.data is not None
+def weight_of(graph: str, name: str) -> Array:
+    """A weight of a module that is held, by the name of its structure. BadFile where there is none."""
+    try:
+        return _held[graph].current().weight(name)
+    except KeyError:
+        raise BadFile(graph, f"there is no weight {shown(name, 200)!r}") from None
 
 
 def open_part(spec: RunnerSpec, model: Loadable, name: str) -> PartRunner:

@@ -14,7 +14,7 @@ from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.torch.inputs import ByName, Example
 from layerwise._tool.backends.torch.loaded import Loaded
-from layerwise._tool.backends.torch.options import TorchOptions, torch_options
+from layerwise._tool.backends.torch.options import TorchOptions, kind_of, torch_options
 from layerwise._tool.backends.torch.parts import open_part
 from layerwise._tool.backends.torch.source import load
 from layerwise._tool.backends.torch.state import KeptState, training_note
@@ -162,9 +162,11 @@ def open_torch(spec: RunnerSpec, model: Loadable, *, name: str) -> RunnerBase:
 
     MissingPackage without torch; errors as of `source.load`.
     """
+    if model.data is None and not spec.model:
+        raise UsageError("a PyTorch runner needs its source (--torch FILE.py:function)")
+    if model.data is None:
+        kind_of(spec.model or "")
     import_torch("a PyTorch module as a side")
     if model.data is not None:
         return open_part(spec, model, name)
-    if not spec.model:
-        raise UsageError("a PyTorch runner needs its source (--torch FILE.py:function)")
-    return TorchRunner(spec, load(spec.model), name)
+    return TorchRunner(spec, load(spec.model or ""), name)

@@ -1,33 +1,15 @@
 """What `--torch` names: a function of a script, an exported program, or the folder of a Hugging Face model."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.scripts import call_script
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.torch.loaded import Loaded
+from layerwise._tool.backends.torch.options import kind_of
 
-Kind = Literal["script", "program", "folder"]
 DEFAULT_FUNCTION = "make"
-
-
-def kind_of(text: str) -> Kind:
-    """What a source is, by its name alone. UsageError for a name that is none of the three."""
-    if text.endswith(".py") or ".py:" in text:
-        return "script"
-    if text.endswith(".pt2"):
-        return "program"
-    if Path(text).suffix in (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"):
-        raise UsageError(
-            f"{shown(text)} is a pickle, which runs code when it is read: nothing is unpickled here. Make the module "
-            "in a script's function (FILE.py:function, its weights from safetensors), or save it by torch.export (.pt2)"
-        )
-    if Path(text).is_dir():
-        return "folder"
-    raise UsageError(
-        f"--torch {shown(text)}: give FILE.py:function, an exported program (.pt2), or a Hugging Face model's folder"
-    )
 
 
 def load(text: str) -> Loaded:

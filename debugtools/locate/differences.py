@@ -11,6 +11,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import format_shape
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.locate.origin import calls, is_torch
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.tensor_error import Error, error_of
 from layerwise._tool.surgery.cut.explode import Regions
@@ -43,13 +44,16 @@ class Differences:
             return ["the reference has it as a weight"] if own in self._theirs.initializers else []
         mine = [self._mine.nodes[i] for i in region]
         theirs = [self._theirs.nodes[i] for i in self._regions.of(own).nodes]
+        weights = list(self._similar_weights(mine, theirs) if self._aligned else self._weights(mine))
+        if any(map(is_torch, mine)) != any(map(is_torch, theirs)):
+            return [f"computed by {calls(mine)}, in the reference by {calls(theirs)}", *weights]
         pairs, extra, missing = _paired(mine, theirs)
         lines = [f"extra here: {_listed(extra)}"] if extra else []
         lines += [f"missing here: {_listed(missing)}"] if missing else []
         for node, other in pairs:
             lines += _attributes(node, other)
             lines += self._inputs(node, other)
-        return lines + list(self._similar_weights(mine, theirs) if self._aligned else self._weights(mine))
+        return lines + weights
 
     def _inputs(self, node: onnx.NodeProto, other: onnx.NodeProto) -> Iterator[str]:
         named = [self._other(name) for name in node.input]

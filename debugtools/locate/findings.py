@@ -12,6 +12,7 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.truth.verdict import TruthOutcome
 from layerwise._tool.debugtools.engines.node_map.layers import Mapped
 from layerwise._tool.debugtools.locate.differences import Differences
+from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, suspect_row
@@ -86,6 +87,7 @@ class Findings:
         like = self._noise_floor.told(suspect.place.op) if suspect.word == "kernel" else ""
         lines = [*([like] if like else []), *self._tf32(suspect), *self._layers(suspect)]
         lines += told.of(suspect.region, own) if told else []
+        lines += lines_of([self._suspect.model.cut.nodes[i] for i in suspect.region])
         return suspect_row(suspect, outputs, self._suspect.model.cut, evidence(suspect, lines, self._stopped))
 
     def _layers(self, suspect: Suspect) -> list[str]:

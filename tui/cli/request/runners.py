@@ -9,7 +9,7 @@ import msgspec
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.specs import RunnerKind, RunnerSpec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.torch.options import TorchOptions, torch_options
+from layerwise._tool.backends.torch.options import TorchOptions, kind_of, torch_options
 from layerwise._tool.backends.torch.options import to_dict as torch_dict
 from layerwise._tool.backends.trt.options import NetworkOptions, TrtOptions, to_dict
 from layerwise._tool.backends.trt.options import trt_options as options_of_runner
@@ -48,6 +48,7 @@ def _runner(kind: str, given: list[str] | None, args: Namespace) -> RunnerSpec:
     if kind == "trt":
         return _trt_runner(args, given[0] if given else None)
     if kind == "torch" and given:
+        kind_of(given[0])
         return RunnerSpec(
             kind="torch", model=given[0], options=torch_dict(filled(TorchOptions(), read((TORCH,), args)))
         )
