@@ -60,7 +60,8 @@ def _similar(shared: RowContext, pair: Pair, first: Outputs, second: Outputs) ->
             f"Output names did not match exactly. Assuming {shown(side.name, 80)} output: {shown(own, 80)} corresponds "
             f"to output: {shown(name, 80)} (--strict-names does not)"
         )
-        side.naming.rename.setdefault(name, own)
+        side.naming.add(name, own)
+    side.declared = frozenset(map(side.common, side.declared))
     used = set(others.values())
     return RenamedOutputs(second, {name: name for name in names if name not in used} | others) if others else second
 
