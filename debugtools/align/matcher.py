@@ -1,0 +1,226 @@
+"""Pairs groups of two sides, best evidence first; each pair is evidence for those next to it."""
+
+import heapq
+from collections.abc import Iterable
+
+from layerwise._tool.debugtools.align.candidates import Values
+from layerwise._tool.debugtools.align.evidence import Judge, behind_of, reached
+from layerwise._tool.debugtools.align.groups import Side
+from layerwise._tool.debugtools.align.names import Names
+from layerwise._tool.debugtools.align.parameters import pair_parameters
+
+_SURE, _GUESS = 2.0, 0.9
+_MARGIN = 0.2
+_PAIRS = 4096  # neighbours of one pair that are looked at
+_AHEAD = 24
+_STALE = 2.5  # by how much a score may have grown unnoticed
+
+
+class Matcher:
+    """ties: groups of the first side whose counterpart was chosen among equals by the order alone.
+    placed: those that were paired by where they are read."""
+
+    def __init__(self, first: Side, second: Side) -> None:
+        self.first, self.second = first, second
+        self.values = Values(first, second)
+        self.names = Names(first, second)
+        self.judge = Judge(first, second, self.values, self.names)
+        self.forth, self.back = self.judge.forth, self.judge.back
+        self.ties: set[int] = set()
+        self.placed: set[int] = set()
+        self._heap: list[tuple[float, int, int]] = []
+        self._of_first: dict[int, dict[int, float]] = {}
+        self._of_second: dict[int, dict[int, float]] = {}
+        self._seen: set[tuple[float, int, int]] = set()
+
+    def run(self, given: Iterable[tuple[str, str]] = ()) -> None:
+        """Find all pairs. given: tensors whose pairs are known; names that are not there are passed over."""
+        self._learn()
+        for x, y in given:
+            a, b = self.first.of.get(x), self.second.of.get(y)
+            if a is not None and b is not None and a not in self.forth and b not in self.back:
+                self._accept(a, b)
+        for a, b in self.values.near:
+            if self.first.groups[a].weight and self.second.groups[b].weight:
+                self._propose(a, b)
+        self._settle(3.0, keep=False)
+        near = [*self.values.near, *self.names.near, *self._ends()]
+        for a, b in dict.fromkeys(near):
+            self._propose(a, b)
+        self._settle(_SURE)
+        for _ in range(8):
+            before = len(self.forth)
+            self._look_ahead()
+            self._settle(_GUESS)
+            if len(self.forth) == before:
+                break
+        self._withdraw()
+        self.placed = pair_parameters(self.first, self.second, self.values, self.forth, self.back)
+
+    def _withdraw(self) -> None:
+        """Take back pairs whose values differ while what is computed from them agrees: the two are not one tensor.
+
+        Unless they are the same operation of the same inputs.
+        """
+        for a in sorted(self.forth, reverse=True):
+            b = self.forth[a]
+            if not self._differ(a, b) or self.judge.same_operation(a, b):
+                continue
+            behind, _ = reached(self.first, a, self.forth, behind_of)
+            if behind and not any(self._differ(x, self.forth[x]) for x in behind):
+                del self.forth[a], self.back[b]
+
+    def _differ(self, a: int, b: int) -> bool:
+        apart, within = self.values.apart(a, b)
+        return bool(self.first.prints_of[a] and self.second.prints_of[b]) and apart.nearest > within
+
+    def _learn(self) -> None:
+        """Names whose groups' values agree elsewhere instead are not to be trusted."""
+        strong: dict[int, set[int]] = {}
+        for a, b in self.values.near:
+            if not self.first.prints_of[a][0].constant:
+                apart, within = self.values.apart(a, b)
+                if apart.in_order <= within:
+                    strong.setdefault(a, set()).add(b)
+        verdicts = {(a, b): b in strong[a] for a, b in self.names.near if a in strong}
+        self.names.learn(verdicts)
+
+    def _ends(self) -> list[tuple[int, int]]:
+        """Inputs and outputs at the same places."""
+        found = []
+        for mine, theirs in (
+            (self.first.graph.inputs, self.second.graph.inputs),
+            (self.first.graph.outputs, self.second.graph.outputs),
+        ):
+            if len(mine) == len(theirs):
+                found += [
+                    (self.first.of[x], self.second.of[y])
+                    for x, y in zip(mine, theirs, strict=True)
+                    if x in self.first.of and y in self.second.of
+                ]
+        return found
+
+    # Proposals
+
+    def _propose(self, a: int, b: int) -> None:
+        if a in self.forth or b in self.back or self.first.trivial[a] or self.second.trivial[b]:
+            return
+        if not self.judge.possible(a, b):
+            return
+        score = self.judge.weigh(a, b).score
+        if score > self._of_first.get(a, {}).get(b, -99.0) + 1e-9:
+            self._of_first.setdefault(a, {})[b] = score
+            self._of_second.setdefault(b, {})[a] = score
+            heapq.heappush(self._heap, (-score, a, b))
+
+    def _settle(self, least: float, keep: bool = True) -> None:
+        """Accept proposals of at least that score, the best first; of equals those that the order decides come last.
+
+        keep: those too.
+        """
+        if least < _SURE:
+            for a, found in list(self._of_first.items()):
+                if a not in self.forth:
+                    for b in list(found):
+                        if b not in self.back:
+                            self._refresh(a, b)
+        waiting: list[tuple[float, float, int, int]] = []
+        while self._heap or waiting:
+            if self._heap:
+                negative, a, b = heapq.heappop(self._heap)
+            else:
+                negative, _, a, b = heapq.heappop(waiting)
+            if a in self.forth or b in self.back:
+                continue
+            now = self.judge.weigh(a, b).score
+            if abs(now - self._of_first[a][b]) > 1e-9 or now != -negative:
+                if now != self._of_first[a][b] or now > -negative:
+                    self._note(a, b, now)
+                    heapq.heappush(self._heap, (-now, a, b))
+                continue
+            if now < least:
+                continue
+            rival, better = self._rival(a, b, now)
+            if better:
+                heapq.heappush(self._heap, (negative, a, b))
+                continue
+            if rival and not keep:
+                continue
+            if rival and (self._heap or (negative, a, b) not in self._seen):
+                self._seen.add((negative, a, b))
+                heapq.heappush(waiting, (negative, self._strain(a, b), a, b))
+                continue
+            if rival:
+                self.ties.add(a)
+            self._accept(a, b)
+
+    def _note(self, a: int, b: int, score: float) -> None:
+        self._of_first[a][b] = self._of_second[b][a] = score
+
+    def _refresh(self, a: int, b: int) -> None:
+        score = self.judge.weigh(a, b).score
+        self._note(a, b, score)
+        heapq.heappush(self._heap, (-score, a, b))
+
+    def _rival(self, a: int, b: int, score: float) -> tuple[bool, bool]:
+        """Whether another free group fits one of the two about as well, and whether one turns out to fit better by now."""
+        found = better = False
+        others = [(a, other) for other in self._of_first[a] if other != b and other not in self.back]
+        others += [(other, b) for other in self._of_second[b] if other != a and other not in self.forth]
+        for pair in others:
+            known = self._of_first[pair[0]][pair[1]]
+            if known <= score - _STALE:
+                continue
+            now = self._again(*pair)
+            if abs(now - known) > 1e-9:
+                self._note(*pair, now)
+                heapq.heappush(self._heap, (-now, *pair))
+                better |= now > score
+            found |= now > score - _MARGIN
+        return found, better
+
+    def _again(self, a: int, b: int) -> float:
+        return self.judge.weigh(a, b).score
+
+    def _strain(self, a: int, b: int) -> float:
+        """How far a pair lies from where the paired groups around it would have it, relative to the graph."""
+        return abs(a / len(self.first.groups) - b / len(self.second.groups))
+
+    def _accept(self, a: int, b: int) -> None:
+        self.forth[a], self.back[b] = b, a
+        one, other = self.first.groups[a], self.second.groups[b]
+        for mine, theirs in ((one.readers, other.readers), (one.inputs, other.inputs)):
+            free = [x for x in mine if x >= 0 and x not in self.forth]
+            there = [y for y in theirs if y >= 0 and y not in self.back]
+            if len(free) * len(there) <= _PAIRS:
+                for x in free:
+                    for y in there:
+                        self._propose(x, y)
+        for near in (one.inputs, one.readers):
+            for x in near:
+                for y in list(self._of_first.get(x, ())) if x >= 0 and x not in self.forth else ():
+                    self._propose(x, y)
+
+    def _look_ahead(self) -> None:
+        """Propose pairs that lie some unpaired operations behind, or before, the same pair."""
+        for a, b in list(self.forth.items()):
+            for ahead in (True, False):
+                mine = self._cone(self.first, a, self.forth, ahead)
+                theirs = self._cone(self.second, b, self.back, ahead) if mine else []
+                for x in mine:
+                    for y in theirs:
+                        if y not in self._of_first.get(x, ()):
+                            self._propose(x, y)
+
+    @staticmethod
+    def _cone(side: Side, start: int, paired: dict[int, int], ahead: bool) -> list[int]:
+        found: list[int] = []
+        waiting, visited = [start], {start}
+        while waiting and len(found) < _AHEAD:
+            group = side.groups[waiting.pop(0)]
+            for number in group.readers if ahead else group.inputs:
+                if number >= 0 and number not in visited and number not in paired and not side.trivial[number]:
+                    visited.add(number)
+                    found.append(number)
+                    waiting.append(number)
+        return found
