@@ -20,8 +20,8 @@ def rows_of(found: Alignment, pair: Pair) -> Iterator[AlignmentRow]:
             layout=each.layout, distance=each.distance,
         )  # fmt: skip
     for one in found.unpaired:
-        names = {"tensor": one.tensor} if one.side == 0 else {"other": one.tensor}
-        yield AlignmentRow(pair=pair, nearest=one.nearest, distance=one.distance, **names)
+        tensor, other = (one.tensor, "") if one.side == 0 else ("", one.tensor)
+        yield AlignmentRow(pair=pair, tensor=tensor, other=other, nearest=one.nearest, distance=one.distance)
 
 
 def summary(found: Alignment) -> str:
