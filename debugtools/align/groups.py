@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.graph import AlignNode
-from layerwise._tool.debugtools.align.operators import is_view, may_be_view, operator_class, quantises
+from layerwise._tool.debugtools.align.operators import is_view, may_be_view, operator_class, plain, quantises
 from layerwise._tool.debugtools.align.side_data import SideData
 
 _SHAPE_SIZE = 8  # integers of at most so many elements are taken for shapes and indices
@@ -83,6 +83,9 @@ class Side:
                 group = self.groups[inputs[0]]
                 group.members.append(name)
                 self.of[name] = group.number
+                continue
+            if plain(node.op) == "constant":
+                self._new(name, weight=True)
                 continue
             fields = {"node": node, "slot": slot, "operator": operator_class(node.op), "inputs": inputs}
             self._new(name, **fields)
