@@ -1,5 +1,6 @@
 """Hugging Face models from a folder on disk: safetensors alone, no code of the folder's own, no network."""
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -65,13 +66,12 @@ def _config(folder: Path) -> dict[str, Any]:
 
 def _transformers() -> Any:
     try:
-        import transformers
+        return importlib.import_module("transformers")  # the user's: no extra brings it
     except ImportError as error:
         raise MissingPackage(
             f"a Hugging Face folder as a side needs transformers ({error}): pip install transformers, or make the "
             "module in a script of your own (--torch FILE.py:function)"
         ) from None
-    return transformers
 
 
 def _architecture(transformers: Any, name: str) -> Any:

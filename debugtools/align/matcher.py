@@ -70,10 +70,8 @@ class Matcher:
             if not self._differ(a, b) or self.judge.same_operation(a, b):
                 continue
             behind, _ = reached(self.first, a, self.forth, behind_of)
-            if (
-                self.first.prints_of[a][0].kind != "float"
-                or (behind
-                and not any(self._differ(x, self.forth[x]) for x in behind))
+            if self.first.prints_of[a][0].kind != "float" or (
+                behind and not any(self._differ(x, self.forth[x]) for x in behind)
             ):
                 del self.forth[a], self.back[b]
 

@@ -45,7 +45,7 @@ def branching():
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With the files of the page, and the model that its export makes."""
     folder = tmp_path_factory.mktemp("page")
-    for name, text in re.findall(r'```python title="(.+?)"\n(.+?)```', PAGE, re.DOTALL):
+    for name, text in re.findall(r"```python\n# (.+?)\n(.+?)```", PAGE, re.DOTALL):
         (folder / name).write_text(text)
     (folder / "more.py").write_text(MORE)
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():

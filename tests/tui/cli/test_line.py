@@ -157,6 +157,7 @@ def test_plain_requests_give_plain_lines(line: str) -> None:
 
 
 SAMPLES = {
+    "--torch": "build.py:make",
     "--rename": "a=b c=d", "--input-shapes": "x:[1,2] y:[3]", "--val-range": "[0,1] x:[2,3]", "--error-quantile": "0.5",
     "--provider-options": "cuda:device_id=1", "--graph-optimization-level": "ORT_ENABLE_BASIC",
     "--postprocess": "y:top-5", "--check-error-stat": "max y:mean", "--trt-min-shapes": "x:[1] --trt-max-shapes x:[8]",
@@ -167,7 +168,17 @@ SAMPLES = {
     "--data-loader-func-name": "mine --data-loader-script load.py", "--runner": "onnxrt,threads=2",
     "--model-type": "onnx", "--tolerance": "auto", "--allocation-strategy": "runtime",
 }  # fmt: skip
-COMMON = ["layerwise", "run", "M.onnx", "--trt", "--onnxrt", "--data-loader-backend-module", "numpy"]
+COMMON = [
+    "layerwise",
+    "run",
+    "M.onnx",
+    "--trt",
+    "--onnxrt",
+    "--torch",
+    "a.py:f",
+    "--data-loader-backend-module",
+    "numpy",
+]
 OPTIONS = [option for option in options_of(*RUN) if option.flags[0] not in ("--tf", "model_file")]
 
 
