@@ -3,7 +3,6 @@
 import re
 import runpy
 import shlex
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,9 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         patch.chdir(folder)
-        patch.syspath_prepend(str(folder))
-        runpy.run_path("export.py")
-        sys.modules.pop("build")
+        runpy.run_path("build.py", run_name="__main__")
     return folder
 
 
