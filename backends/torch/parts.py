@@ -23,6 +23,7 @@ from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import DTYPES, TensorInfo, dtype_name, packed_nbytes, to_onnx
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.torch.graph import FxGraph, FxNode
+from layerwise._tool.backends.torch.hooks import Hooked
 from layerwise._tool.backends.torch.traced import Traced
 from layerwise._tool.backends.torch.values import first_sentence
 from layerwise._tool.backends.torch_bridge import is_tensor, to_array
@@ -41,7 +42,9 @@ class Held:
     current: gives its operators for the shapes of the feed.
     """
 
-    def __init__(self, running: Callable[[], AbstractContextManager[None]], current: Callable[[], Traced]) -> None:
+    def __init__(
+        self, running: Callable[[], AbstractContextManager[None]], current: Callable[[], Traced | Hooked]
+    ) -> None:
         self.running, self.current = running, current
         self.name = f"{_PREFIX}{next(_numbers)}"
         _held[self.name] = self
@@ -75,7 +78,7 @@ class PartRunner(RunnerBase):
         return IterationResult(arrays, time.perf_counter() - start, self.name)
 
 
-def _called(traced: Traced, node: onnx.NodeProto, values: Mapping[str, Any]) -> list[Any]:
+def _called(traced: Traced | Hooked, node: onnx.NodeProto, values: Mapping[str, Any]) -> list[Any]:
     try:
         return traced.call(fx_name(node), {name: values[name] for name in node.input if name in values})
     except KeyError as error:
@@ -127,7 +130,7 @@ def as_onnx(graph: FxGraph, name: str) -> onnx.ModelProto:
 
 
 def _node(node: FxNode) -> onnx.NodeProto:
-    scope = f"{node.scope[-1]}/" if node.scope else ""
+    scope = f"{node.scope[-1]}/" if node.scope and "." not in node.name else ""
     made = helper.make_node(node.op, node.inputs, node.outputs, name=f"{scope}{node.name}", domain=DOMAIN)
     made.attribute.extend(helper.make_attribute(key, value) for key, value in node.attributes.items())
     for key, value in (("name_scopes", repr([*node.scope, node.name])), ("fx_node", f"%{node.name}"),

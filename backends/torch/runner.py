@@ -12,6 +12,7 @@ from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, RunnerBase, check_names
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.torch.hooks import Hooked, record
 from layerwise._tool.backends.torch.inputs import ByName, Example
 from layerwise._tool.backends.torch.loaded import Loaded
 from layerwise._tool.backends.torch.options import TorchOptions, kind_of, torch_options
@@ -76,6 +77,12 @@ class TorchRunner(RunnerBase):
         names = self.taken.names(feed), self.outputs
         with self._state:
             return trace(self.module, args, kwargs, *names, self.device, self.loaded.program)
+
+    def record(self, feed: Mapping[str, Array]) -> Hooked:
+        """What the modules inside give for a feed, where the operators cannot be traced."""
+        args, kwargs = self.taken.arguments(feed, self.device)
+        with self.running():
+            return record(self.module, args, kwargs, self.taken.names(feed))
 
     @contextmanager
     def running(self) -> Iterator[None]:

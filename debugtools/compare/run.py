@@ -35,7 +35,7 @@ from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_fe
 from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, shown_outputs
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.sides.torch import example_feeds
+from layerwise._tool.debugtools.compare.sides.torch import TorchSide, example_feeds
 from layerwise._tool.debugtools.compare.table.comparison import Enough, Feed, RowContext, Validator
 from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows, plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer, Listener
@@ -256,6 +256,9 @@ class ComparisonRun:
         result.skipped = plan.skipped if plan else []
         result.unmatched = plan.unmatched if plan else []
         result.nothing_compared, result.not_compared = self._nothing_compared(), list(self.shared.left_out)
+        for side in self.sides:
+            if isinstance(side, TorchSide) and side.limit:
+                self.context.warn(f"{shown(side.name, 80)}: {side.limit}")
         result.conclusion = conclusion(result, self.spec)
         return result
 

@@ -32,7 +32,7 @@ from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_fe
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
-from layerwise._tool.debugtools.compare.sides.torch import example_feeds, feeding_side, renamed_feeds
+from layerwise._tool.debugtools.compare.sides.torch import TorchSide, example_feeds, feeding_side, renamed_feeds
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
@@ -100,6 +100,9 @@ class LocateRun(ExitStack):
         self.started = time.perf_counter()
         self.suspect, self.reference = two_sides(setup.sides)
         check_engine_side(self.suspect, context.warn)
+        for side in setup.sides:
+            if isinstance(side, TorchSide):
+                side.needs_operators()
         budget = spec.compare.memory_budget
         (keep_for_reuse if budget is None else keep_nothing_back)()
         keep = budget is None and setup.count() != 1

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import onnx
 
     from layerwise._tool.backends.jobs.context import JobContext
+    from layerwise._tool.backends.torch.hooks import Hooked
     from layerwise._tool.backends.torch.parts import Held
     from layerwise._tool.backends.torch.runner import TorchRunner
     from layerwise._tool.backends.torch.traced import Traced
@@ -57,22 +58,31 @@ class ModuleFile(ModelFile):
 
 
 class Operators:
-    """The operators of a module, traced for the shapes of the feed that was last taken in."""
+    """The operators of a module, traced for the shapes of the feed that was last taken in.
+
+    modules_do: whether the modules inside do where there are no operators. by_modules: why there are none.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.modules_do = True
         self.runner: Callable[[], TorchRunner] | None = None
+        self.by_modules: str | None = None
         self._traced: dict[Shapes, Traced] = {}
+        self._recorded: Hooked | None = None
         self._feed: Feed | None = None
         self._held: Held | None = None
 
     def take(self, feed: Feed) -> None:
         """The module is about to run on this feed."""
-        self._feed = feed
+        self._feed, self._recorded = feed, None
 
-    def traced(self) -> "Traced":
-        """The operators for the shapes of the last feed, or of the example inputs. LayerwiseError without either, or
-        where torch.export does not take the module."""
+    def traced(self) -> "Traced | Hooked":
+        """The operators for the shapes of the last feed, or of the example inputs; the modules inside, with what they
+        give for it, where torch.export does not take the module (by_modules says why) and that will do.
+
+        LayerwiseError where it will not do, or there is neither a feed nor an example.
+        """
         if self.runner is None:
             raise UsageError(f"{shown(self.path)} is not loaded")
         runner = self.runner()
@@ -82,9 +92,20 @@ class Operators:
                 f"{shown(self.path)} came without example inputs: what is in it is known with the first feed"
             )
         shapes = tuple((name, array.shape) for name, array in feed.items())
-        if shapes not in self._traced:
-            self._traced[shapes] = runner.trace(feed)
-        return self._traced[shapes]
+        if self.by_modules is None and shapes not in self._traced:
+            from layerwise._tool.backends.torch.traced import NotTraced
+
+            try:
+                self._traced[shapes] = runner.trace(feed)
+            except NotTraced as error:
+                if not self.modules_do:
+                    raise
+                self.by_modules = str(error)
+        if self.by_modules is None:
+            return self._traced[shapes]
+        if self._recorded is None:
+            self._recorded = runner.record(feed)
+        return self._recorded
 
     def structure(self) -> "onnx.ModelProto":
         """The operators as an ONNX structure."""
@@ -168,6 +189,16 @@ class TorchSide(ModelSide):
         fitted = super().fit(feed, warn) if self.runner.inputs else feed
         self._operators.take(fitted)
         return fitted
+
+    def needs_operators(self) -> None:
+        """The modules inside will not do: they cannot be run on other tensors."""
+        self._operators.modules_do = False
+
+    @property
+    def limit(self) -> str:
+        """What was not seen of the module, "" if all of it was."""
+        why = self._operators.by_modules
+        return f"its operators were not seen, only what the modules inside return: {why}" if why else ""
 
     def close(self) -> None:
         self._operators.close()
