@@ -48,7 +48,7 @@ def load_folder(folder: Path) -> Loaded:
         ) from error
     if getattr(module.config, "use_cache", None):
         module.config.use_cache = False  # a cache is no tensor, and no export has it unless it was asked for
-    return Loaded(module.eval(), *_example(module))
+    return Loaded(module.eval(), *_example(module), made_up=True)
 
 
 def _config(folder: Path) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class TorchRunner(RunnerBase):
     """Runs a module. Every run starts from the same buffers and the same state of the random numbers.
 
     inputs: forward's parameters, nested ones flattened, where there are example inputs; else []. outputs: known after
-    the first run. example: the example inputs as a feed, {} where there are none.
+    the first run. example: the example inputs as a feed, {} where there are none; made_up: by us.
     """
 
     def __init__(self, spec: RunnerSpec, loaded: Loaded, name: str) -> None:
@@ -44,7 +44,7 @@ class TorchRunner(RunnerBase):
             ByName(self.module) if loaded.args is None else Example(loaded.module, loaded.args, loaded.kwargs)
         )
         self.inputs, self.example = list(self.taken.inputs), dict(self.taken.feed)
-        self.outputs = []
+        self.outputs, self.made_up = [], loaded.made_up
         self._state = KeptState(self.module)
 
     def infer(self, feed: Mapping[str, Array], outputs: Sequence[str] | None = None) -> IterationResult:

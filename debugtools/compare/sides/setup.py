@@ -14,7 +14,7 @@ from layerwise._tool.debugtools.compare.memory import keep_for_reuse, keep_nothi
 from layerwise._tool.debugtools.compare.sides.marks import any_marks
 from layerwise._tool.debugtools.compare.sides.models import OpaqueModel, make_model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, make_sides
-from layerwise._tool.debugtools.compare.sides.torch import TorchSide
+from layerwise._tool.debugtools.compare.sides.torch import TorchSide, read_from_graph
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ class Setup:
 
     def plan_feeds(self, context: "JobContext", own: ModelSide) -> FeedSpec:
         """The feeds, planned by the graph of a side where that is asked for; what is chosen is said once."""
+        self.feeds = read_from_graph(self.feeds, self.sides, own)
         if self.feeds.made == "auto" and not isinstance(own.model, OpaqueModel) and not isinstance(own, TorchSide):
             from layerwise._tool.surgery.feeds.planned import planned
 

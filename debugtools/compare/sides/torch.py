@@ -232,15 +232,24 @@ def example_feeds(
 
     similar: an input may go by a similar name, or by its place. None where there are none.
     """
-    plain = msgspec.structs.replace(feeds, iterations=None, made="polygraphy")
-    asked = plain != FeedSpec() or feeds.iterations not in (None, 1)
-    if asked or (feeds.made == "auto" and not isinstance(own, TorchSide)):
-        return None
     side = next((side for side in sides if isinstance(side, TorchSide) and side.module_runner.example), None)
-    if side is None:
+    if side is None or not _unasked(feeds, own) or (side.module_runner.made_up and not isinstance(own, TorchSide)):
         return None
     where = f"the example inputs of {shown(side.spec.model or '', 200)}"
     context.log(f"inputs: {where}")
     example = {side.common(name): array for name, array in side.module_runner.example.items()}
     inputs = own.model.inputs
     return iter([fit_feed(example, inputs, context.warn, where, similar=similar) if inputs else example])
+
+
+def read_from_graph(feeds: FeedSpec, sides: Iterable[Side], own: ModelSide) -> FeedSpec:
+    """The feeds, made by what the graph of `own` does with its inputs where a module came without meaningful ones."""
+    made_up = any(isinstance(side, TorchSide) and side.module_runner.made_up for side in sides)
+    return msgspec.structs.replace(feeds, made="auto") if made_up and _unasked(feeds, own) else feeds
+
+
+def _unasked(feeds: FeedSpec, own: ModelSide) -> bool:
+    """Whether nothing was said about inputs; those of a module alone cannot be read from its graph."""
+    plain = msgspec.structs.replace(feeds, iterations=None, made="polygraphy")
+    auto = feeds.made == "auto" and not isinstance(own, TorchSide)
+    return plain == FeedSpec() and feeds.iterations in (None, 1) and not auto
