@@ -11,7 +11,7 @@ from layerwise._tool.backends.specs import OptimizationLevel, RunnerKind
 
 PROVIDERS = ("cpu", "cuda", "tensorrt", "cuda cpu")
 LEVELS = ("default", *get_args(OptimizationLevel))
-KINDS = tuple(kind for kind in get_args(RunnerKind) if kind not in ("extension", "torch"))
+KINDS = tuple(kind for kind in get_args(RunnerKind) if kind != "extension")
 TF32 = ("on", "off")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8", "fp16 int8")
 BUILDER_LEVELS = ("default", "0", "1", "2", "3", "4", "5")
