@@ -92,7 +92,9 @@ def test_a_map_says_what_belongs_together(tmp_path: Path) -> None:
     path = tmp_path / "map.json"
     compared(first(), second(), tmp_path, save_align=str(path))
     found = load_map(path)
-    wrong = [pair if pair.tensor != "normed" else AlignedPair("normed", "11", "certain", ("hand",)) for pair in found.pairs]
+    wrong = [
+        pair if pair.tensor != "normed" else AlignedPair("normed", "11", "certain", ("hand",)) for pair in found.pairs
+    ]
     save_map(path, msgspec.structs.replace(found, pairs=wrong))
     done = compared(first(), second(), tmp_path, align=str(path))
     assert done.row("normed")["tensor2"] == "11" and done.row("normed")["passed"] is False
