@@ -46,6 +46,7 @@ class Aligner:
         self._context, self._setup, self._spec = context, setup, setup.spec
         self._shapes: Shapes | None = None
         self._found: dict[int, Alignment] = {}
+        self._whole: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
 
     def begin(self, feed: Feed) -> None:
         """Take in a feed before anything is run on it. The first one tells which tensors belong together; one of other
@@ -101,6 +102,7 @@ class Aligner:
             "finding out which belong together (--align names does not)"
         )
         data = [self._data(each, feed) for each in (base, side)]
+        self._whole[side.index] = _whole_numbers(data[0]), _whole_numbers(data[1])
         return align(data[0], data[1], given)
 
     def _data(self, side: ModelSide, feed: Feed) -> SideData:
@@ -142,6 +144,8 @@ class Aligner:
         outputs_first = sorted(pairs, key=lambda pair: pair.tensor not in mine.outputs)
         side.naming.align(outputs_first, names[0], names[1])
         side.naming.missing = {**missing_texts(found, side), **why}
+        if self._setup.marks.everything:  # nobody asked for one of them
+            side.naming.idle = self._whole.get(side.index, (frozenset(),))[0]
         self._found[side.index] = found
 
     def _met(self, base: ModelSide, side: ModelSide, feed: Feed, pairs: list[AlignedPair]) -> dict[str, Met]:
@@ -171,16 +175,19 @@ class Aligner:
             self._context.row("alignment", row)
 
     def _made(self, found: Alignment, index: int) -> Alignment:
-        """The alignment of what nodes compute: there is no row for weights and constants."""
+        """The alignment of what nodes compute: there is no row for weights, nor for constants that are alone."""
         side = self._setup.sides[index]
         base, _ = self._sides()
         assert isinstance(side, ModelSide) and base is not None
-        known = [
-            {name for name, i in each.model.cut.maker.items() if each.model.cut.nodes[i].op_type != "Constant"}
-            for each in (base, side)
-        ]
-        pairs = [pair for pair in found.pairs if pair.tensor in known[0] and pair.other in known[1]]
-        return replace(found, pairs=pairs, unpaired=[one for one in found.unpaired if one.tensor in known[one.side]])
+        made = [each.model.cut.maker for each in (base, side)]
+        idle = self._whole.get(index, (frozenset(), frozenset()))
+        return replace(
+            found,
+            pairs=[pair for pair in found.pairs if pair.tensor in made[0] and pair.other in made[1]],
+            unpaired=[
+                one for one in found.unpaired if one.tensor in made[one.side] and one.tensor not in idle[one.side]
+            ],
+        )
 
     def _save(self, index: int, found: Alignment, *, first: bool) -> None:
         """Write the map where it was asked for (of a further model beside it), and for who looks at the job."""
@@ -193,6 +200,16 @@ class Aligner:
     def _base_index(self) -> int:
         base, _ = self._sides()
         return base.index if base is not None else 0
+
+
+def _whole_numbers(data: SideData) -> frozenset[str]:
+    """Constants and whole numbers among what nodes make: each exporter computes shapes its own way."""
+    return frozenset(
+        name
+        for node in data.graph.nodes
+        for name in node.outputs
+        if node.op == "Constant" or (name in data.prints and data.prints[name].kind != "float")
+    )
 
 
 def _models(base: ModelSide, side: ModelSide) -> tuple[str, str]:
