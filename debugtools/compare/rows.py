@@ -13,7 +13,7 @@ Index = Sequence[int]
 Number = int | float | UnsetType
 Reason = Literal[
     "excluded", "not marked", "no counterpart", "no value", "empty", "random", "no verdict", "not a tensor",
-    "iterations",
+    "iterations", "whole numbers",
 ]  # fmt: skip
 
 

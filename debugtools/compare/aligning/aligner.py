@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
 from layerwise._tool.backends.text import shown
@@ -45,6 +46,7 @@ class Aligner:
         self._context, self._setup, self._spec = context, setup, setup.spec
         self._shapes: Shapes | None = None
         self._found: dict[int, Alignment] = {}
+        self._whole: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
 
     def begin(self, feed: Feed) -> None:
         """Take in a feed before anything is run on it. The first one tells which tensors belong together; one of other
@@ -79,29 +81,29 @@ class Aligner:
         elif names_suffice(base.model.cut, side):
             return
         else:
-            found = self._measured(base, side, feed)
-            by_hand = load_by_hand(self._context.folder.parent.parent, found.models)
+            by_hand = load_by_hand(self._context.folder.parent.parent, _models(base, side))
             given = [*by_hand.pairs, *given]
             alone = [one.tensor for one in by_hand.unpaired]
+            found = self._measured(base, side, feed, given)
         self._apply(base, side, feed, _with_outputs(corrected(found, given, alone), base, side))
 
     def _read(self, path: Path, base: ModelSide, side: ModelSide) -> Alignment:
         """The map, with equal names where it says nothing."""
-        graphs = align_graph(base), align_graph(side)
-        found = fitting_map(path, load_map(path), graphs, (digest(graphs[0]), digest(graphs[1])))
+        found = fitting_map(path, load_map(path), (align_graph(base), align_graph(side)), _models(base, side))
         mine, theirs = base.model.cut.maker, side.model.cut.maker
         told = {pair.tensor for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 0}
         taken = {pair.other for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 1}
         alike = [name for name in mine if name in theirs and name not in told and name not in taken]
         return replace(found, pairs=[*found.pairs, *(AlignedPair(n, n, "certain", ("name",)) for n in alike)])
 
-    def _measured(self, base: ModelSide, side: ModelSide, feed: Feed) -> Alignment:
+    def _measured(self, base: ModelSide, side: ModelSide, feed: Feed, given: list[AlignedPair]) -> Alignment:
         self._context.log(
             f"{shown(side.name, 80)} runs another model, whose names leave tensors of both without counterpart: "
             "finding out which belong together (--align names does not)"
         )
         data = [self._data(each, feed) for each in (base, side)]
-        return align(data[0], data[1])
+        self._whole[side.index] = _whole_numbers(data[0]), _whole_numbers(data[1])
+        return align(data[0], data[1], given)
 
     def _data(self, side: ModelSide, feed: Feed) -> SideData:
         graph = align_graph(side)
@@ -110,7 +112,7 @@ class Aligner:
         def tensors() -> Iterator[tuple[str, Array]]:
             yield from fed.items()
             yield from weight_arrays(side.model.file, structure(side))
-            for made in streamed(side, fed, self._limits().segment):
+            for made in self._streamed(side, fed, None):
                 yield from made.items()
 
         return collect(graph, tensors(), digest(graph))
@@ -130,7 +132,7 @@ class Aligner:
             AlignedPair(n, side.own(n), "certain", ("name",)) for n in mine.inputs if side.own(n) in theirs.inputs
         ]
         unpaired, why = list(found.unpaired), dict[str, str]()
-        for each in laid_out(made, self._met(base, side, feed, made)):
+        for each in laid_out(made, self._met(base, side, feed, made), mine):
             if isinstance(each, AlignedPair):
                 pairs.append(each)
                 continue
@@ -142,13 +144,23 @@ class Aligner:
         outputs_first = sorted(pairs, key=lambda pair: pair.tensor not in mine.outputs)
         side.naming.align(outputs_first, names[0], names[1])
         side.naming.missing = {**missing_texts(found, side), **why}
+        if self._setup.marks.everything:  # nobody asked for one of them
+            side.naming.idle = self._whole.get(side.index, (frozenset(),))[0]
         self._found[side.index] = found
 
     def _met(self, base: ModelSide, side: ModelSide, feed: Feed, pairs: list[AlignedPair]) -> dict[str, Met]:
-        allowed = self._limits()
-        mine = streamed(base, self._fed(base, feed), allowed.segment, {pair.tensor for pair in pairs})
-        theirs = streamed(side, self._fed(side, feed), allowed.segment, {pair.other for pair in pairs})
-        return meet(pairs, (mine, theirs), allowed, self._context.artifacts / "aligning")
+        mine = self._streamed(base, self._fed(base, feed), {pair.tensor for pair in pairs})
+        theirs = self._streamed(side, self._fed(side, feed), {pair.other for pair in pairs})
+        return meet(pairs, (mine, theirs), self._limits(), self._context.artifacts / "aligning")
+
+    def _streamed(self, side: ModelSide, fed: Feed, names: set[str] | None) -> Iterator[Feed]:
+        """A side's tensors as far as it comes: where it fails, names and structure have to do behind."""
+        try:
+            yield from streamed(side, fed, self._limits().segment, names)
+        except MissingDependency:
+            raise
+        except LayerwiseError as error:
+            self._context.log(f"aligning sees {shown(side.name, 80)} up to where it fails: {error}", "verbose")
 
     def _tell(self) -> None:
         made = {index: self._made(found, index) for index, found in self._found.items()}
@@ -163,16 +175,19 @@ class Aligner:
             self._context.row("alignment", row)
 
     def _made(self, found: Alignment, index: int) -> Alignment:
-        """The alignment of what nodes compute: there is no row for weights and constants."""
+        """The alignment of what nodes compute: there is no row for weights, nor for constants that are alone."""
         side = self._setup.sides[index]
         base, _ = self._sides()
         assert isinstance(side, ModelSide) and base is not None
-        known = [
-            {name for name, i in each.model.cut.maker.items() if each.model.cut.nodes[i].op_type != "Constant"}
-            for each in (base, side)
-        ]
-        pairs = [pair for pair in found.pairs if pair.tensor in known[0] and pair.other in known[1]]
-        return replace(found, pairs=pairs, unpaired=[one for one in found.unpaired if one.tensor in known[one.side]])
+        made = [each.model.cut.maker for each in (base, side)]
+        idle = self._whole.get(index, (frozenset(), frozenset()))
+        return replace(
+            found,
+            pairs=[pair for pair in found.pairs if pair.tensor in made[0] and pair.other in made[1]],
+            unpaired=[
+                one for one in found.unpaired if one.tensor in made[one.side] and one.tensor not in idle[one.side]
+            ],
+        )
 
     def _save(self, index: int, found: Alignment, *, first: bool) -> None:
         """Write the map where it was asked for (of a further model beside it), and for who looks at the job."""
@@ -185,6 +200,20 @@ class Aligner:
     def _base_index(self) -> int:
         base, _ = self._sides()
         return base.index if base is not None else 0
+
+
+def _whole_numbers(data: SideData) -> frozenset[str]:
+    """Constants and whole numbers among what nodes make: each exporter computes shapes its own way."""
+    return frozenset(
+        name
+        for node in data.graph.nodes
+        for name in node.outputs
+        if node.op == "Constant" or (name in data.prints and data.prints[name].kind != "float")
+    )
+
+
+def _models(base: ModelSide, side: ModelSide) -> tuple[str, str]:
+    return digest(align_graph(base)), digest(align_graph(side))
 
 
 def _as_they_are(found: Alignment) -> Alignment:

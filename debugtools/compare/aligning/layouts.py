@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -15,16 +16,26 @@ from layerwise._tool.debugtools.compare.memory import Limits
 from layerwise._tool.debugtools.compare.observing.iteration import Joiner
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 
+if TYPE_CHECKING:
+    from layerwise._tool.surgery.cut.segments import GraphCut
+
 Shape = tuple[int, ...]
 Feed = Mapping[str, Array]
 
 
 class Met(Struct, frozen=True):
-    """What was found of a pair: the shapes of its tensors, whether their values agree as they are, or in `layout`."""
+    """What was found of a pair: the shapes of its tensors; of floating ones whether their values agree as they are, or
+    in `layout`.
+    """
 
     shapes: tuple[Shape, Shape]
     alike: bool = False
     layout: Layout | None = None
+
+    @property
+    def turned(self) -> bool:
+        """Whether values agree with axes exchanged though the shapes are one."""
+        return self.layout is not None and self.shapes[0] == self.shapes[1]
 
 
 def meet(
@@ -49,35 +60,60 @@ def meet(
     return found
 
 
-def laid_out(pairs: Iterable[AlignedPair], met: Mapping[str, Met]) -> Iterator[AlignedPair | tuple[AlignedPair, str]]:
+def laid_out(
+    pairs: Iterable[AlignedPair], met: Mapping[str, Met], cut: "GraphCut"
+) -> Iterator[AlignedPair | tuple[AlignedPair, str]]:
     """Give each pair with its layout, or with the reason why it is none: shapes that nothing brings together.
 
-    Where values do not agree (behind a fault) the layout is the one that tensors of the same two shapes have.
+    Where values do not agree (behind a fault) the layout is the one that tensors of the same two shapes have. cut: the
+    first side's graph. Tensors of one shape with their axes exchanged are a fault, unless what is made of them agrees.
     """
-    pairs = list(pairs)
     usual = {found.shapes: found.layout for found in met.values() if found.layout is not None}
-    alike = {found.shapes for found in met.values() if found.alike}
+    readers: dict[str, list[int]] = {}
+    for i, reads in enumerate(cut.reads):
+        for read in reads:
+            readers.setdefault(read, []).append(i)
     for pair in pairs:
         found = met.get(pair.tensor)
         if found is None:
-            yield pair, "it was not made on both sides"
+            yield pair  # a side fails before it, or it is no tensor
             continue
-        layout = found.layout
-        if layout is None and not found.alike and found.shapes not in alike:
-            layout = pair.layout or usual.get(found.shapes) or _reshaped(found.shapes)
-        if layout is None and found.shapes[0] != found.shapes[1]:
-            yield pair, f"its shape is {list(found.shapes[0])} here and {list(found.shapes[1])} there"
-        else:
-            yield replace(pair, layout=layout)
+        layout = found.layout if not found.turned or _made_good(pair.tensor, met, cut, readers) else None
+        if found.shapes[0] != found.shapes[1]:
+            layout = layout or pair.layout or usual.get(found.shapes) or _reshaped(found.shapes)
+            if layout is None:
+                yield pair, f"its shape is {list(found.shapes[0])} here and {list(found.shapes[1])} there"
+                continue
+        yield replace(pair, layout=layout)
+
+
+def _made_good(name: str, met: Mapping[str, Met], cut: "GraphCut", readers: Mapping[str, list[int]]) -> bool:
+    """Whether something that is made of a tensor, with nothing between but others with exchanged axes, agrees."""
+    seen, waiting = {name}, [name]
+    while waiting:
+        for i in readers.get(waiting.pop(), ()):
+            for made in cut.nodes[i].output if cut.nodes[i].op_type not in ("Shape", "Size") else ():
+                found = met.get(made)
+                if found is not None and found.alike:
+                    return True
+                if made not in seen and (found is None or found.layout is not None):
+                    seen.add(made)
+                    waiting.append(made)
+    return False
 
 
 def _met(mine: Array, theirs: Array) -> Met:
     shapes = mine.shape, theirs.shape
     if mine.size != theirs.size or not (_floating(mine) and _floating(theirs)):
-        return Met(shapes, mine.shape == theirs.shape and np.array_equal(mine, theirs))
+        return Met(shapes)
     if mine.shape == theirs.shape and _close(mine, theirs):
         return Met(shapes, alike=True)
-    return Met(shapes, layout=find_layout(mine, theirs))
+    return Met(shapes, layout=_layout(mine, theirs))
+
+
+def _layout(mine: Array, theirs: Array) -> Layout | None:
+    found = find_layout(mine, theirs)
+    return None if found == Layout() else found
 
 
 def _floating(array: Array) -> bool:

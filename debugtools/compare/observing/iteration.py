@@ -215,7 +215,7 @@ def _unmatched(sides: Sequence[Side], plan: ObservationPlan, names: Sequence[str
         if isinstance(side, ModelSide) and side.observed.executed:
             found += side.observed.unmatched
         elif isinstance(side, ModelSide):
-            there = set(plan.wanted[side.index]) | opaque
+            there = set(plan.wanted[side.index]) | opaque | side.naming.idle
             found += [f"{shown(n, 120)}: not in {shown(side.name, 80)}" for n in names if n not in there]
     return found
 

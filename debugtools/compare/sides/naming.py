@@ -14,8 +14,11 @@ class Naming:
     """rename: name in the comparison's model -> name on this side; other names are the same on both.
 
     aligned: an alignment says which tensors belong together; then equal names alone mean nothing. missing: why tensors
-    of the comparison's model have no counterpart here, as far as there is more to say than that there is none.
+    of the comparison's model have no counterpart here, as far as there is more to say than that there is none. idle:
+    its constants and whole numbers, such as the shapes that an exporter computes its own way: nobody misses those.
     """
+
+    idle: frozenset[str] = frozenset()
 
     def __init__(self, rename: Mapping[str, str]) -> None:
         self.rename = dict(rename)

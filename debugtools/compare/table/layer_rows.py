@@ -227,7 +227,8 @@ class ObservedRows:
             if name in plan.opaque and name not in self._outputs:
                 shared.left_out.add(NotCompared(name, "not a tensor", "not a tensor", pair, layer=True))
             elif name not in plan.opaque:
-                shared.left_out.add(NotCompared(name, "no counterpart", not_given(side, name), pair, layer=layer))
+                reason: Reason = "whole numbers" if name in side.naming.idle else "no counterpart"
+                shared.left_out.add(NotCompared(name, reason, not_given(side, name), pair, layer=layer))
 
     def _make_plan(self, feed: Feed, feeds: Mapping[int, Feed]) -> ObservationPlan:
         shared = self._shared

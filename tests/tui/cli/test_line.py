@@ -103,6 +103,8 @@ specs = st.builds(
     ),
     tolerance=tolerances,
     rename=st.dictionaries(names, names, max_size=3),
+    align=st.sampled_from(["auto", "names", "map.json"]),
+    save_align=maybe_path,
     validate=st.booleans(),
     fail_fast=st.booleans(),
     shape_check=st.booleans(),
