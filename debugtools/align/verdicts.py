@@ -44,7 +44,7 @@ class Verdicts:
     def of(self, a: int, b: int, member: Member) -> tuple[Confidence, tuple[Reason, ...]]:
         """Return how sure a pair of tensors of two paired groups is, and the reasons."""
         weighed = self._weighed(a, b)
-        agrees = self._agrees(member)
+        agrees = self._agrees(member) and weighed.agrees
         structure = self._structure(weighed) or a in self.matcher.placed
         named = bool(weighed.named & NAME) and (member.tensor == member.other or weighed.agrees)
         reasons: list[Reason] = []
