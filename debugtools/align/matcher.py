@@ -4,10 +4,11 @@ import heapq
 from collections.abc import Iterable
 
 from layerwise._tool.debugtools.align.candidates import Values
-from layerwise._tool.debugtools.align.evidence import Evidence, Judge, behind_of, reached
+from layerwise._tool.debugtools.align.evidence import Evidence, Judge
 from layerwise._tool.debugtools.align.groups import Side
 from layerwise._tool.debugtools.align.names import Names
 from layerwise._tool.debugtools.align.parameters import pair_parameters
+from layerwise._tool.debugtools.align.revision import withdraw
 
 _STRONG, _SURE, _GUESS = 3.0, 2.0, 0.9
 _ROUNDS = 8
@@ -55,30 +56,11 @@ class Matcher:
             self._settle(_GUESS)
             if len(self.forth) == before:
                 break
-        self._withdraw()
+        withdraw(self.judge)
         self.placed = pair_parameters(self.first, self.second, self.values, self.forth, self.back)
 
     def _are_weights(self, a: int, b: int) -> bool:
         return self.first.groups[a].weight and self.second.groups[b].weight
-
-    def _withdraw(self) -> None:
-        """Take back pairs whose values differ while what is computed from them agrees: the two are not one tensor.
-
-        Unless they are the same operation of the same inputs.
-        """
-        for a in sorted(self.forth, reverse=True):
-            b = self.forth[a]
-            if not self._differ(a, b) or self.judge.same_operation(a, b):
-                continue
-            behind, _ = reached(self.first, a, self.forth, behind_of)
-            if self.first.prints_of[a][0].kind != "float" or (
-                behind and not any(self._differ(x, self.forth[x]) for x in behind)
-            ):
-                del self.forth[a], self.back[b]
-
-    def _differ(self, a: int, b: int) -> bool:
-        apart, within = self.values.apart(a, b)
-        return bool(self.first.prints_of[a] and self.second.prints_of[b]) and apart.nearest > within
 
     def _learn(self) -> None:
         """Names whose groups' values agree elsewhere instead are not to be trusted."""
