@@ -12,6 +12,7 @@ from layerwise._tool.debugtools.align.names import Names
 from layerwise._tool.debugtools.align.operators import ELEMENTWISE, may_end
 
 _SEARCHED = 40  # groups that are looked through for the next paired one
+_LEAD = 0.5  # powers of ten by which values may be further apart than the nearest ones and still agree
 _KIN = 0.5  # in-order distance below which two tensors have much in common
 
 
@@ -41,6 +42,11 @@ class Evidence(NamedTuple):
         before = 0.0 if self.sources is None else 2 * self.sources if self.sources else -1.0
         behind = 0.0 if self.sinks is None else 1.5 * self.sinks if self.sinks else -0.5
         return self.value + self.operator + before + behind + self.weights + self.name_score - 0.25 * self.open
+
+    @property
+    def bound(self) -> float:
+        """What the score may grow to, once pairs around it are known."""
+        return self.score + 2.0 * (self.sources is None) + 1.5 * (self.sinks is None)
 
 
 class Judge:
@@ -92,10 +98,10 @@ class Judge:
         floor = 0.02 * within
         lead = math.log10(max(apart.nearest, floor, 1e-9) / max(self.values.best(a, b), floor, 1e-9))
         if apart.in_order <= within:
-            return (1.0 if little else 4.0) - min(lead, 2.0), True, True
+            return (1.0 if little else 4.0) - min(lead, 2.0), lead <= _LEAD, True
         if apart.any_order <= min(within, 0.1):
             weight = self.first.groups[a].weight and self.second.groups[b].weight
-            return (0.5 if little else 3.5 if weight else 2.5) - min(lead, 2.0), True, False
+            return (0.5 if little else 3.5 if weight else 2.5) - min(lead, 2.0), lead <= _LEAD, False
         if apart.in_order < _KIN:
             return 2.5 * (1 - apart.in_order / _KIN) ** 2 - min(lead, 2.0), False, True
         return (0.0 if apart.any_order < 0.1 else -1.0), False, False

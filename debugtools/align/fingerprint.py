@@ -31,8 +31,9 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
     here". log_rms: natural logarithm of the others' RMS (NO_SCALE: all zero). mean: over RMS.
     quantiles: of the values over RMS, 65 of float32, whatever the layout. sketch: 32 random projections over RMS and
     the root of the size, of float32: the distance of two sketches estimates the relative L2 distance of two tensors in
-    equal flat order. places: flat positions (int64) of the largest and of the smallest elements, largest first, -1
-    where several are equal. Of what is no float: digests of the sorted values and of the values in order.
+    equal flat order. places: flat positions (int64) of the 8 largest and of the 8 smallest elements,
+    of up to 16 where some are equal; -1 stands for none. Of what is no float: digests of the sorted values and of the
+    values in order.
     """
 
     kind: Kind
@@ -166,16 +167,9 @@ def _pattern() -> Array:
 def _places(values: Array, ordered: Array) -> bytes:
     if ordered.size < 4 * LANDMARKS:
         return b""
-    found = np.full(2 * LANDMARKS, -1, "<i8")
-    for start, near, sign in ((0, ordered[-LANDMARKS], -1), (LANDMARKS, ordered[LANDMARKS - 1], 1)):
-        hits = np.flatnonzero(values >= near if sign < 0 else values <= near)
-        if hits.size > _MOST_TIES:
-            continue
-        hits = hits[np.argsort(sign * values[hits], kind="stable")][:LANDMARKS]
-        found[start : start + hits.size] = hits
-        level = values[hits]
-        same = np.zeros(hits.size, np.bool_)
-        same[1:] |= level[1:] == level[:-1]
-        same[:-1] |= level[1:] == level[:-1]
-        found[start : start + hits.size][same] = -1
+    found = np.full(2 * _MOST_TIES, -1, "<i8")
+    for start, mask in ((0, values >= ordered[-LANDMARKS]), (_MOST_TIES, values <= ordered[LANDMARKS - 1])):
+        hits = np.flatnonzero(mask)
+        if hits.size <= _MOST_TIES:
+            found[start : start + hits.size] = hits
     return found.tobytes()

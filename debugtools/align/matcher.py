@@ -4,14 +4,16 @@ import heapq
 from collections.abc import Iterable
 
 from layerwise._tool.debugtools.align.candidates import Values
-from layerwise._tool.debugtools.align.evidence import Judge, behind_of, reached
+from layerwise._tool.debugtools.align.evidence import Evidence, Judge
 from layerwise._tool.debugtools.align.groups import Side
 from layerwise._tool.debugtools.align.names import Names
 from layerwise._tool.debugtools.align.parameters import pair_parameters
+from layerwise._tool.debugtools.align.revision import withdraw
 
 _STRONG, _SURE, _GUESS = 3.0, 2.0, 0.9
 _ROUNDS = 8
 _MARGIN = 0.2
+_TELLING = 2.0  # a value that may yet outweigh what is known around another pair
 _PAIRS = 4096  # neighbours of one pair that are looked at
 _AHEAD = 24
 _STALE = 2.5  # by how much a score may have grown unnoticed
@@ -54,30 +56,11 @@ class Matcher:
             self._settle(_GUESS)
             if len(self.forth) == before:
                 break
-        self._withdraw()
+        withdraw(self.judge)
         self.placed = pair_parameters(self.first, self.second, self.values, self.forth, self.back)
 
     def _are_weights(self, a: int, b: int) -> bool:
         return self.first.groups[a].weight and self.second.groups[b].weight
-
-    def _withdraw(self) -> None:
-        """Take back pairs whose values differ while what is computed from them agrees: the two are not one tensor.
-
-        Unless they are the same operation of the same inputs.
-        """
-        for a in sorted(self.forth, reverse=True):
-            b = self.forth[a]
-            if not self._differ(a, b) or self.judge.same_operation(a, b):
-                continue
-            behind, _ = reached(self.first, a, self.forth, behind_of)
-            if self.first.prints_of[a][0].kind != "float" or (
-                behind and not any(self._differ(x, self.forth[x]) for x in behind)
-            ):
-                del self.forth[a], self.back[b]
-
-    def _differ(self, a: int, b: int) -> bool:
-        apart, within = self.values.apart(a, b)
-        return bool(self.first.prints_of[a] and self.second.prints_of[b]) and apart.nearest > within
 
     def _learn(self) -> None:
         """Names whose groups' values agree elsewhere instead are not to be trusted."""
@@ -130,32 +113,36 @@ class Matcher:
                 negative, a, b = heapq.heappop(self._heap)
             else:
                 negative, _, a, b = heapq.heappop(waiting)
-            if a in self.forth or b in self.back or not self._is_current(negative, a, b) or -negative < least:
+            if a in self.forth or b in self.back:
                 continue
-            rival, better = self._rival(a, b, -negative)
+            mine = self._current(negative, a, b)
+            if mine is None or mine.score < least:
+                continue
+            equal, later, better = self._rivals(a, b, mine)
             if better:
                 heapq.heappush(self._heap, (negative, a, b))
-            elif rival and not spread:
+            elif equal and not spread:
                 continue
-            elif rival and (self._heap or (negative, a, b) not in self._seen):
+            elif (equal or later) and (self._heap or (negative, a, b) not in self._seen):
                 self._seen.add((negative, a, b))
                 heapq.heappush(waiting, (negative, self._strain(a, b), a, b))
             else:
-                if rival:
+                if equal:
                     self.ties.add(a)
                 self._pair(a, b)
                 if spread:
                     self._spread(a, b)
 
-    def _is_current(self, negative: float, a: int, b: int) -> bool:
-        """Whether the score of a proposal is what it would be now; if it is not, it is proposed anew."""
-        now = self.judge.weigh(a, b).score
+    def _current(self, negative: float, a: int, b: int) -> Evidence | None:
+        """What speaks for a proposal, None if its score has changed: then it is proposed anew."""
+        mine = self.judge.weigh(a, b)
+        now = mine.score
         if abs(now - self._of_first[a][b]) <= 1e-9 and now == -negative:
-            return True
+            return mine
         if now != self._of_first[a][b] or now > -negative:
             self._note(a, b, now)
             heapq.heappush(self._heap, (-now, a, b))
-        return False
+        return None
 
     def _refresh(self) -> None:
         """Propose again whatever is free."""
@@ -169,28 +156,26 @@ class Matcher:
     def _note(self, a: int, b: int, score: float) -> None:
         self._of_first[a][b] = self._of_second[b][a] = score
 
-    def _rival(self, a: int, b: int, score: float) -> tuple[bool, bool]:
-        """Whether another free group fits one of the two about as well, and whether one turns out to fit better by now."""
-        found = better = False
+    def _rivals(self, a: int, b: int, mine: Evidence) -> tuple[bool, bool, bool]:
+        """Whether other free groups fit one of the two about as well; may come to do so; fit better by now."""
+        equal = later = better = False
         others = [(a, other) for other in self._of_first[a] if other != b and other not in self.back]
         others += [(other, b) for other in self._of_second[b] if other != a and other not in self.forth]
         for pair in others:
             known = self._of_first[pair[0]][pair[1]]
-            if known <= score - _STALE:
+            if known <= mine.score - _STALE:
                 continue
-            now = self._again(*pair)
-            if abs(now - known) > 1e-9:
-                self._note(*pair, now)
-                heapq.heappush(self._heap, (-now, *pair))
-                better |= now > score
-            found |= now > score - _MARGIN
-        return found, better
-
-    def _again(self, a: int, b: int) -> float:
-        return self.judge.weigh(a, b).score
+            now = self.judge.weigh(*pair)
+            if abs(now.score - known) > 1e-9:
+                self._note(*pair, now.score)
+                heapq.heappush(self._heap, (-now.score, *pair))
+                better |= now.score > mine.score
+            equal |= now.score > mine.score - _MARGIN
+            later |= now.value >= max(mine.value, _TELLING) and now.bound > mine.score
+        return equal, later, better
 
     def _strain(self, a: int, b: int) -> float:
-        """How far a pair lies from where the paired groups around it would have it, relative to the graph."""
+        """How far apart two groups lie in the order of their graphs."""
         return abs(a / len(self.first.groups) - b / len(self.second.groups))
 
     def _pair(self, a: int, b: int) -> None:

@@ -1,0 +1,78 @@
+"""What is taken back and what is added when all pairs of groups are found."""
+
+from collections.abc import Iterator
+
+from layerwise._tool.debugtools.align.evidence import Judge, before_of, behind_of, reached
+
+
+def withdraw(judge: Judge) -> None:
+    """Take back pairs whose values differ while what is computed from them agrees: the two are not one tensor.
+
+    Unless they are the same operation of the same inputs. A weight that differs is kept where the same operation reads
+    it at the same place, with another result.
+    """
+    first, second = judge.first, judge.second
+    for a in sorted(judge.forth, reverse=True):
+        b = judge.forth[a]
+        if not differ(judge, a, b):
+            continue
+        if first.groups[a].weight or second.groups[b].weight:
+            readers = [(x, y) for x, y in _reading(judge, a) if _reads(judge, y, b) and _alike(judge, x, y)]
+            kept = any(differ(judge, x, y) for x, y in readers)
+        elif first.prints_of[a][0].kind != "float":
+            kept = judge.same_operation(a, b)
+        else:
+            behind, _ = reached(first, a, judge.forth, behind_of)
+            agree = behind and not any(differ(judge, x, judge.forth[x]) for x in behind)
+            kept = not agree or judge.same_operation(a, b)
+        if not kept:
+            del judge.forth[a], judge.back[b]
+
+
+def differ(judge: Judge, a: int, b: int) -> bool:
+    """Whether the values of two groups are known and do not agree."""
+    apart, within = judge.values.apart(a, b)
+    return bool(judge.first.prints_of[a] and judge.second.prints_of[b]) and apart.nearest > within
+
+
+def stand_ins(judge: Judge) -> Iterator[tuple[int, str]]:
+    """Groups of the first side without counterpart, and what is read in their place: one of those they are made from.
+
+    So it is where the second side leaves out an operation: what is computed from both differs, and of what the group is
+    made from, the second side reads one alone.
+    """
+    for group in judge.first.groups:
+        if group.number in judge.forth or group.node is None or judge.first.trivial[group.number]:
+            continue
+        made_from = {judge.forth[x] for x in reached(judge.first, group.number, judge.forth, before_of)[0]}
+        places = {_instead(judge, x, y, made_from) for x, y in _reading(judge, group.number)}
+        if len(places) == 1 and (found := places.pop()) is not None and judge.possible(group.number, found[0]):
+            yield group.number, found[1]
+
+
+def _instead(judge: Judge, x: int, y: int, made_from: set[int]) -> tuple[int, str] | None:
+    """The only one of some groups that the counterpart of an operation still reads, if its result differs."""
+    mine = {judge.forth[k] for k in reached(judge.first, x, judge.forth, before_of)[0]}
+    theirs = set(reached(judge.second, y, judge.back, before_of)[0])
+    left = theirs & made_from
+    if not theirs < mine or not mine - theirs <= made_from or len(left) != 1 or not differ(judge, x, y):
+        return None
+    group = judge.second.groups[left.pop()]
+    node = judge.second.groups[y].node
+    read = [name for name in group.members if node is not None and name in node.inputs]
+    return group.number, (read or group.members)[0]
+
+
+def _reading(judge: Judge, a: int) -> Iterator[tuple[int, int]]:
+    """The paired groups computed from one, and their counterparts."""
+    for x in judge.first.groups[a].readers:
+        if x in judge.forth:
+            yield x, judge.forth[x]
+
+
+def _reads(judge: Judge, y: int, b: int) -> bool:
+    return b in judge.second.groups[y].inputs
+
+
+def _alike(judge: Judge, x: int, y: int) -> bool:
+    return judge.first.groups[x].operator == judge.second.groups[y].operator
