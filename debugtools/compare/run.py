@@ -171,7 +171,7 @@ class ComparisonRun:
                 side.runner.infer(fitted)
         result = side.plain(number, fitted)
         self._tell_notes(side)
-        if self.setup.one_at_a_time and not side.keeps_runner and self.setup.last_use(side):
+        if self.setup.one_at_a_time and self.setup.last_use(side):
             (side.session_owner or side).close()
         return result
 

@@ -15,6 +15,7 @@ from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.options import loads_engine
+from layerwise._tool.debugtools.align.fingerprint import fingerprint
 from layerwise._tool.debugtools.compare.aligning.when import align_sides
 from layerwise._tool.debugtools.compare.memory import (
     Limits,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 Feed = Mapping[str, NDArray[Any]]
+_ALIGNED_AGAIN = 3  # times
 
 
 def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:
@@ -124,6 +126,8 @@ class LocateRun(ExitStack):
         for number, feed in enumerate(self._feeds()):
             align_sides(self.context, self.setup, feed)
             feeds = self._fitted(feed)
+            if number == 0:
+                self._align_again(feed, feeds)
             if number == 0 and wanted(self.spec.compare, self.suspect, self.reference):
                 self._look_at_executed(feeds[0], "")
             with explained(self.suspect.hint):
@@ -142,6 +146,24 @@ class LocateRun(ExitStack):
             made = iter(make_feeds(spec, own.model.inputs, self.context.warn))
         feeds = same_feeds(self.context, self.setup.feeds, renamed_feeds(made, own, self.suspect))
         return common_feeds(self.setup.sides, feeds, lambda _, text: self.context.warn(text))
+
+    def _align_again(self, feed: Feed, feeds: tuple[Feed, Feed]) -> None:
+        """Where tensors were paired though their values differ: hold what each is on the reference's tensors against
+        these. Behind a fault that tells which belong together.
+        """
+        aligner = self.setup.aligner
+        for _ in range(_ALIGNED_AGAIN):
+            if aligner is None or not aligner.unsure():
+                return
+            plan, local = LocatePlan(self.suspect, self.reference, feeds, self._limits()), {}
+            with plan.walk(0, feeds, self._pools, self.context.artifacts / "waiting") as walk:
+                for met in walk:
+                    if met.local is not None:
+                        local[met.tensor] = fingerprint(met.local)
+            for pool in self._pools:
+                pool.close()
+            if not aligner.again(feed, local):
+                return
 
     def _fitted(self, feed: Feed) -> tuple[Feed, Feed]:
         warn = self.context.warn

@@ -13,6 +13,7 @@ from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
 from layerwise._tool.debugtools.align.file import fitting_map, load_map, save_map
+from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.match import align
 from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
 from layerwise._tool.debugtools.align.side_data import SideData, collect
@@ -24,6 +25,7 @@ from layerwise._tool.debugtools.compare.aligning.rows import AlignmentRow
 from layerwise._tool.debugtools.compare.aligning.streamed import streamed
 from layerwise._tool.debugtools.compare.aligning.told import missing_texts, rows_of, summary
 from layerwise._tool.debugtools.compare.memory import Limits, limits, resident
+from layerwise._tool.debugtools.compare.sides.naming import Naming
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 
@@ -46,6 +48,9 @@ class Aligner:
         self._context, self._setup, self._spec = context, setup, setup.spec
         self._shapes: Shapes | None = None
         self._found: dict[int, Alignment] = {}
+        self._seen: dict[int, tuple[SideData, SideData]] = {}
+        self._given: dict[int, list[AlignedPair]] = {}
+        self._alone: dict[int, list[str]] = {}
         self._whole: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
 
     def begin(self, feed: Feed) -> None:
@@ -85,6 +90,7 @@ class Aligner:
             given = [*by_hand.pairs, *given]
             alone = [one.tensor for one in by_hand.unpaired]
             found = self._measured(base, side, feed, given)
+        self._given[side.index], self._alone[side.index] = given, alone
         self._apply(base, side, feed, _with_outputs(corrected(found, given, alone), base, side))
 
     def _read(self, path: Path, base: ModelSide, side: ModelSide) -> Alignment:
@@ -101,9 +107,42 @@ class Aligner:
             f"{shown(side.name, 80)} runs another model, whose names leave tensors of both without counterpart: "
             "finding out which belong together (--align names does not)"
         )
-        data = [self._data(each, feed) for each in (base, side)]
+        data = self._data(base, feed), self._data(side, feed)
         self._whole[side.index] = _whole_numbers(data[0]), _whole_numbers(data[1])
+        self._seen[side.index] = data
         return align(data[0], data[1], given)
+
+    def unsure(self) -> bool:
+        """Whether tensors were paired though their values differ, by what lies around them or by an exporter's notes."""
+        known = {"hand", "name", "value"}
+        return any(
+            known.isdisjoint(pair.reasons)
+            for index, found in self._found.items()
+            if index in self._seen
+            for pair in self._made(found, index).pairs
+        )
+
+    def again(self, feed: Feed, local: Mapping[str, Fingerprint]) -> bool:
+        """Align anew; return whether other tensors belong together now.
+
+        local: fingerprints of tensors of the comparison's model (in its own layout) as each is made of the other side's
+        tensors: behind a fault these agree, where those of the whole run do not.
+        """
+        base, others = self._sides()
+        assert base is not None
+        changed = False
+        for side in [side for side in others if side.index in self._seen]:
+            before = self._pairs(side)
+            given, (mine, theirs) = self._given[side.index], self._seen[side.index]
+            found = align(replace(mine, prints={**mine.prints, **local}), theirs, given)
+            inputs = [name for name in base.model.cut.inputs if side.own(name) in side.model.cut.inputs]
+            side.naming = Naming({name: side.own(name) for name in inputs})
+            self._apply(base, side, feed, _with_outputs(corrected(found, given, self._alone[side.index]), base, side))
+            changed |= self._pairs(side) != before
+        return changed
+
+    def _pairs(self, side: ModelSide) -> set[tuple[str, str]]:
+        return {(pair.tensor, pair.other) for pair in self._found[side.index].pairs}
 
     def _data(self, side: ModelSide, feed: Feed) -> SideData:
         graph = align_graph(side)

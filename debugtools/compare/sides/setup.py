@@ -19,12 +19,15 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+    from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 
 
 class Feeding(Protocol):
     """What every feed is shown to before anything is run on it."""
 
     def begin(self, feed: Mapping[str, Array]) -> None: ...
+    def unsure(self) -> bool: ...
+    def again(self, feed: Mapping[str, Array], local: "Mapping[str, Fingerprint]") -> bool: ...
 
 
 class Setup:
@@ -121,4 +124,4 @@ class Setup:
     def close(self) -> None:
         """Close all sessions."""
         for side in self.sides:
-            side.close()
+            side.end()

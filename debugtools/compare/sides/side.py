@@ -95,15 +95,16 @@ class Side:
     def close(self) -> None:
         """Give memory back."""
 
+    def end(self) -> None:
+        """Give everything back: the side is not used any more."""
+        self.close()
+
 
 class ModelSide(Side):
     """A backend that runs a model: the comparison's, or one of its own. session_owner: whose session it uses.
 
-    hint: what to say where it does not run. similar_inputs: data may be for an input of another name. keeps_runner: its
-    parts run by the runner of the whole.
+    hint: what to say where it does not run. similar_inputs: data may be for an input of another name.
     """
-
-    keeps_runner = False
 
     def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model) -> None:
         super().__init__(index, spec, name, rename)

@@ -164,8 +164,6 @@ class TorchModel(Model):
 class TorchSide(ModelSide):
     """A module: its inputs and outputs have names of their own, its sizes are not fixed."""
 
-    keeps_runner = True
-
     def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model) -> None:
         model = TorchModel(model.path)  # modules are told apart by their options too
         super().__init__(index, spec, name, rename, model)
@@ -201,6 +199,9 @@ class TorchSide(ModelSide):
         return f"its operators were not seen, only what the modules inside return: {why}" if why else ""
 
     def close(self) -> None:
+        """Nothing: parts of a module run by the runner of the whole."""
+
+    def end(self) -> None:
         self._operators.close()
         super().close()
 

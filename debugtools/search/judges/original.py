@@ -21,6 +21,7 @@ from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_fe
 from layerwise._tool.debugtools.compare.sides.models import OpaqueModel
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.sides.torch import TorchSide
 from layerwise._tool.debugtools.compare.table.comparison import RowContext
 from layerwise._tool.debugtools.compare.table.layer_rows import plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
@@ -47,6 +48,11 @@ class Original:
     def __init__(self, context: "JobContext", setup: Setup) -> None:
         self.context, self.setup = context, setup
         self.suspect, self.reference = ends(setup)
+        if isinstance(self.suspect, TorchSide):
+            raise UsageError(
+                "parts of a PyTorch module are no models of their own: give an ONNX model as the first side; "
+                "`debug locate` takes a module"
+            )
         for side in setup.model_sides:
             side.similar_inputs = setup.spec.align != "names"
         self.error = ""
