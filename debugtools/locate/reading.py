@@ -162,8 +162,7 @@ class Reader:
         if self._mode == "executed":  # rounding that the graph states may be gone, or be done elsewhere
             kinds += self._comparer.places.place(met.name).types
         bound, coarse = (
-            step_bound((*kinds, *more), longest, steps, one_backend=alike)
-            + lost_below(met.reference, (*kinds, *more))
+            step_bound((*kinds, *more), longest, steps, one_backend=alike) + lost_below(met.reference, (*kinds, *more))
             for more in ((), low)
         )
         return replace(error, bound=bound, coarse=coarse)
