@@ -7,7 +7,6 @@ from support.bench import Bench, with_bench
 from support.comparing import ORT
 from support.two_exports import first, second
 
-from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 
 
