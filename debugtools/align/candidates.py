@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.align.distance import FAR, Apart, distance, distances, tolerance
+from layerwise._tool.debugtools.align.distance import FAR, Apart, Decoded, apart, distances, tolerance
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.groups import Side
 
@@ -21,6 +21,7 @@ class Values:
     def __init__(self, first: Side, second: Side) -> None:
         self.first, self.second = first, second
         self.quantised = first.quantised or second.quantised
+        self._decoded = tuple([[Decoded(p) for p in known] for known in side.prints_of] for side in (first, second))
         self._known: dict[tuple[int, int], tuple[Apart, float]] = {}
         self.near: list[tuple[int, int]] = list(dict.fromkeys(self._pairs()))
         self._best: tuple[dict[int, float], dict[int, float]] = ({}, {})
@@ -36,6 +37,13 @@ class Values:
             known = self._known[a, b] = self._measured(a, b)
         return known
 
+    def agree(self, a: int, b: int) -> bool:
+        """Whether the values of two groups agree, or are not known."""
+        if not self.first.prints_of[a] or not self.second.prints_of[b]:
+            return True
+        found, within = self.apart(a, b)
+        return found.nearest <= within
+
     def best(self, a: int, b: int) -> float:
         """The distance of whatever comes nearest to one of the two groups."""
         return min(self._best[0].get(a, FAR), self._best[1].get(b, FAR))
@@ -43,9 +51,10 @@ class Values:
     def _measured(self, a: int, b: int) -> tuple[Apart, float]:
         in_order = any_order = FAR
         within = 0.0
-        for one in self.first.prints_of[a]:
-            for other in self.second.prints_of[b]:
-                found = distance(one, other)
+        for mine in self._decoded[0][a]:
+            for theirs in self._decoded[1][b]:
+                one, other = mine.known, theirs.known
+                found = apart(mine, theirs)
                 in_order, any_order = min(in_order, found.in_order), min(any_order, found.any_order)
                 if found.nearest < FAR:
                     within = max(within, tolerance(one, other, self.quantised))
