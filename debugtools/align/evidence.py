@@ -82,8 +82,10 @@ class Judge:
         And of the same parameters.
         """
         one, other = self.first.groups[a], self.second.groups[b]
-        if one.node is None or other.node is None or one.operator != other.operator:
-            return (one.node is None) == (other.node is None)
+        if one.node is None or other.node is None:
+            return one.node is other.node
+        if one.operator != other.operator:
+            return False
         mine, theirs = self.first.before[a], self.second.before[b]
         if len(mine) != len(theirs) or {self.forth.get(i) for i in mine} != set(theirs):
             return False

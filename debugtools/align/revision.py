@@ -22,8 +22,8 @@ def withdraw(judge: Judge) -> None:
         else:
             behind, _ = reached(first, a, judge.forth, ahead=True)
             wrong = any(differ(judge, x, judge.forth[x]) for x in behind)
-            last = not behind and first.prints_of[a][0].kind == "float"
-            kept = wrong or last or judge.same_operation(a, b)
+            exact = first.prints_of[a][0].kind != "float"
+            kept = ((wrong or not behind) and (not exact or _alike(judge, a, b))) or judge.same_operation(a, b)
         if not kept:
             del judge.forth[a], judge.back[b]
 
@@ -40,7 +40,8 @@ def stand_ins(judge: Judge) -> Iterator[tuple[int, str]]:
     made from, the second side reads one alone.
     """
     for group in judge.first.groups:
-        if group.number in judge.forth or group.node is None or judge.first.trivial[group.number]:
+        floats = any(known.kind == "float" for known in judge.first.prints_of[group.number])
+        if group.number in judge.forth or group.node is None or judge.first.trivial[group.number] or not floats:
             continue
         made_from = {judge.forth[x] for x in reached(judge.first, group.number, judge.forth, ahead=False)[0]}
         places = {_instead(judge, x, y, made_from) for x, y in _reading(judge, group.number)}
