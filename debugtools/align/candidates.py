@@ -6,12 +6,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.align.distance import FAR, Apart, Decoded, apart, distances, tolerance
+from layerwise._tool.debugtools.align.distance import FAR, FINE, Apart, Decoded, apart, distances, tolerance
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.groups import Side
 
 _NEAREST = 4
 _ROWS = 512
+_CLOSE = 2e-5
+_NEAR = 0.3
 _Row = tuple[int, Fingerprint]
 
 
@@ -37,12 +39,17 @@ class Values:
             known = self._known[a, b] = self._measured(a, b)
         return known
 
-    def agree(self, a: int, b: int) -> bool:
-        """Whether the values of two groups agree, or are not known."""
+    def agree(self, a: int, b: int, *, closely: bool = False) -> bool:
+        """Whether the values of two groups agree, or are not known. closely: but for the rounding of FP32."""
         if not self.first.prints_of[a] or not self.second.prints_of[b]:
             return True
         found, within = self.apart(a, b)
-        return found.nearest <= within
+        return found.nearest <= (_CLOSE if closely and within <= FINE else within)
+
+    def nearest(self, a: int, b: int) -> bool:
+        """Whether two groups are near in value, and nothing is nearer to either."""
+        found = self.apart(a, b)[0]
+        return found.in_order <= _NEAR and found.nearest <= self.best(a, b)
 
     def best(self, a: int, b: int) -> float:
         """The distance of whatever comes nearest to one of the two groups."""

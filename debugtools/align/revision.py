@@ -8,8 +8,8 @@ from layerwise._tool.debugtools.align.evidence import Judge, reached
 def withdraw(judge: Judge) -> None:
     """Take back pairs whose values differ while what is computed from them agrees: the two are not one tensor.
 
-    Unless they are the same operation of the same inputs. A weight that differs is kept where the same operation reads
-    it at the same place, with another result.
+    Unless they are the same operation of the same inputs, or nearest to each other in value. A weight that differs is
+    kept where the same operation reads it, with another result.
     """
     first, second = judge.first, judge.second
     for a in sorted(judge.forth, reverse=True):
@@ -18,12 +18,16 @@ def withdraw(judge: Judge) -> None:
             continue
         if first.groups[a].weight or second.groups[b].weight:
             readers = [(x, y) for x, y in _reading(judge, a) if _reads(judge, y, b) and _alike(judge, x, y)]
-            kept = any(differ(judge, x, y) for x, y in readers)
+            kept = not all(judge.values.agree(x, y, closely=True) for x, y in readers)
         else:
             behind, _ = reached(first, a, judge.forth, ahead=True)
-            wrong = any(differ(judge, x, judge.forth[x]) for x in behind)
+            wrong = not all(judge.values.agree(x, judge.forth[x], closely=True) for x in behind)
             exact = first.prints_of[a][0].kind != "float"
-            kept = ((wrong or not behind) and (not exact or _alike(judge, a, b))) or judge.same_operation(a, b)
+            kept = (
+                judge.values.nearest(a, b)
+                or ((wrong or not behind) and (not exact or _alike(judge, a, b)))
+                or judge.same_operation(a, b)
+            )
         if not kept:
             del judge.forth[a], judge.back[b]
 
