@@ -20,8 +20,9 @@ SKETCH = 32
 LANDMARKS = 8  # the largest and the smallest elements whose places are kept
 NO_SCALE = -100.0  # log RMS of a tensor of zeros
 _HUGE, _LEAST, _GAP = 1e30, 9e3, 256.0
-_ROUNDS, _BUCKETS, _BLOCK = 8, 4, 2048
+_ROUNDS, _BUCKETS, _BLOCK, _CLASSES, _CHUNK = 8, 4, 2048, 16, 64
 _MOST_TIES = 16
+_PART = 8192
 
 
 class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -31,8 +32,9 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
     here". log_rms: natural logarithm of the others' RMS (NO_SCALE: all zero). mean: over RMS.
     quantiles: of the values over RMS, 65 of float32, whatever the layout. sketch: 32 random projections over RMS and
     the root of the size, of float32: the distance of two sketches estimates the relative L2 distance of two tensors in
-    equal flat order. places: flat positions (int64) of the largest and of the smallest elements, largest first, -1
-    where several are equal. Of what is no float: digests of the sorted values and of the values in order.
+    equal flat order. places: flat positions (int64) of the 8 largest and of the 8 smallest elements,
+    of up to 16 where some are equal; -1 stands for none. Of what is no float: digests of the sorted values and of the
+    values in order.
     """
 
     kind: Kind
@@ -94,7 +96,7 @@ def _of_floats(flat: Array, name: str, shape: tuple[int, ...]) -> Fingerprint:
             return Fingerprint("float", name, shape, hidden)
         if hidden:
             values[~(np.abs(values) < bound)] = 0
-        scale = math.sqrt(float(np.dot(ordered, ordered)) / ordered.size)
+        scale = math.sqrt(_power(ordered) / ordered.size)
         if not math.isfinite(scale) or scale < 1e-18:
             scale = math.sqrt(float(np.square(ordered, dtype=np.float64).mean()))
         mean = float(ordered.mean(dtype=np.float64))
@@ -112,6 +114,12 @@ def _of_floats(flat: Array, name: str, shape: tuple[int, ...]) -> Fingerprint:
         _sketch(values, scale),
         _places(values, ordered),
     )
+
+
+def _power(values: Array) -> float:
+    """The sum of squares, in parts that are too small for BLAS to start threads."""
+    parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
+    return math.fsum(float(np.dot(part, part)) for part in parts)
 
 
 def _visible(values: Array) -> tuple[Array, float]:
@@ -137,45 +145,50 @@ def _quantiles(ordered: Array, scale: float) -> bytes:
 
 
 def _sketch(values: Array, scale: float) -> bytes:
+    """Products with random signs, in four groups for each of eight patterns; no BLAS, whose threads cost more here."""
     rows = -(-values.size // _BLOCK)
     whole = values.size // _BLOCK
-    folded = np.zeros((_ROUNDS, _BLOCK), np.float32)
     signs = _signs(rows)
-    for at in range(0, whole, 512):
-        part = values[at * _BLOCK : min(at + 512, whole) * _BLOCK].reshape(-1, _BLOCK)
-        folded += signs[:, at : at + len(part)] @ part
+    sums = np.zeros((_CLASSES, _BLOCK), np.float32)
+    for at in range(0, whole, _CHUNK):
+        part = (
+            values[at * _BLOCK : min(at + _CHUNK, whole) * _BLOCK].reshape(-1, _BLOCK)
+            * signs[at : at + _CHUNK][: whole - at]
+        )
+        full = len(part) // _CLASSES * _CLASSES
+        sums += part[:full].reshape(-1, _CLASSES, _BLOCK).sum(0)
+        sums[: len(part) - full] += part[full:]
     if whole < rows:
         rest = values[whole * _BLOCK :]
-        folded[:, : rest.size] += signs[:, whole : whole + 1] * rest
-    sums = (folded.astype(np.float64) * _pattern()).reshape(_ROUNDS, -1, _BUCKETS).sum(1).reshape(-1)
-    return _packed(sums / (scale * math.sqrt(values.size * _ROUNDS)))
+        sums[whole % _CLASSES, : rest.size] += signs[whole] * rest
+    patterns, mixed = _patterns()
+    used = min(rows, _CLASSES)
+    folded = np.einsum("kc,cp->kp", mixed[:, :used], sums[:used].astype(np.float64)) * patterns
+    found = folded.reshape(_ROUNDS, -1, _BUCKETS).sum(1).reshape(-1)
+    return _packed(found / (scale * math.sqrt(values.size * _ROUNDS)))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _signs(rows: int) -> Array:
-    drawn = np.random.Generator(np.random.PCG64(20259)).integers(0, 2, (max(rows, 1), _ROUNDS), dtype=np.int8)
-    return np.ascontiguousarray(drawn.T.astype(np.float32) * 2 - 1)
+    """A sign for each row of a block of elements, as a column."""
+    drawn = np.random.Generator(np.random.PCG64(20259)).integers(0, 2, (rows, 1), dtype=np.int8)
+    return drawn.astype(np.float32) * 2 - 1
 
 
 @lru_cache(maxsize=1)
-def _pattern() -> Array:
-    drawn = np.random.Generator(np.random.PCG64(7)).integers(0, 2, (_ROUNDS, _BLOCK), dtype=np.int8)
-    return drawn.astype(np.float64) * 2 - 1
+def _patterns() -> tuple[Array, Array]:
+    """Signs of the elements of a block, and of the classes of rows, in each of eight patterns."""
+    draw = np.random.Generator(np.random.PCG64(7))
+    signs = [draw.integers(0, 2, (_ROUNDS, count), dtype=np.int8) for count in (_BLOCK, _CLASSES)]
+    return signs[0] * 2.0 - 1, signs[1] * 2.0 - 1
 
 
 def _places(values: Array, ordered: Array) -> bytes:
     if ordered.size < 4 * LANDMARKS:
         return b""
-    found = np.full(2 * LANDMARKS, -1, "<i8")
-    for start, near, sign in ((0, ordered[-LANDMARKS], -1), (LANDMARKS, ordered[LANDMARKS - 1], 1)):
-        hits = np.flatnonzero(values >= near if sign < 0 else values <= near)
-        if hits.size > _MOST_TIES:
-            continue
-        hits = hits[np.argsort(sign * values[hits], kind="stable")][:LANDMARKS]
-        found[start : start + hits.size] = hits
-        level = values[hits]
-        same = np.zeros(hits.size, np.bool_)
-        same[1:] |= level[1:] == level[:-1]
-        same[:-1] |= level[1:] == level[:-1]
-        found[start : start + hits.size][same] = -1
+    found = np.full(2 * _MOST_TIES, -1, "<i8")
+    for start, mask in ((0, values >= ordered[-LANDMARKS]), (_MOST_TIES, values <= ordered[LANDMARKS - 1])):
+        hits = np.flatnonzero(mask)
+        if hits.size <= _MOST_TIES:
+            found[start : start + hits.size] = hits
     return found.tobytes()

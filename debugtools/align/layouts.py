@@ -129,15 +129,15 @@ def sources(layout: Layout, other: tuple[int, ...], at: Array) -> Array:
     return found
 
 
-def layout_of_prints(mine: Fingerprint, theirs: Fingerprint, apart: Apart, weight: bool = False) -> Layout | None:
+def layout_of_prints(mine: Fingerprint, theirs: Fingerprint, apart: Apart, free: bool = False) -> Layout | None:
     """Return how the second tensor becomes the first, if their fingerprints tell; None for equal shapes.
 
-    weight: equal shapes may be permuted; of other tensors, that would be a fault.
+    free: equal shapes may be permuted, which is a fault if the two stand at the same place of two graphs.
 
     Where the flat order is the same, a reshape; else the permutation that brings the largest and the smallest elements
     where they are in the first one. Not verified on the values.
     """
-    if mine.shape == theirs.shape and (not weight or apart.in_order <= _SAME_ORDER):
+    if mine.shape == theirs.shape and (not free or apart.in_order <= _SAME_ORDER):
         return None
     if apart.in_order <= _SAME_ORDER:
         return Layout(after=mine.shape)

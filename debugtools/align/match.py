@@ -7,6 +7,7 @@ from layerwise._tool.debugtools.align.distance import FAR, distance
 from layerwise._tool.debugtools.align.groups import Side
 from layerwise._tool.debugtools.align.matcher import Matcher
 from layerwise._tool.debugtools.align.members import Member, pair_members
+from layerwise._tool.debugtools.align.revision import stand_ins
 from layerwise._tool.debugtools.align.side_data import SideData
 from layerwise._tool.debugtools.align.verdicts import Verdicts
 
@@ -28,11 +29,23 @@ def align(first: SideData, second: SideData, hand: Sequence[AlignedPair] = ()) -
 
 def _pairs(matcher: Matcher) -> Iterator[AlignedPair]:
     verdicts, trusted = Verdicts(matcher), matcher.names.trusted
-    for a, b in [*sorted(matcher.forth.items()), *verdicts.copies()]:
+    copies = list(verdicts.copies())
+    for a, b in [*sorted(matcher.forth.items()), *copies]:
         for member in pair_members(
             matcher.first, matcher.second, matcher.first.groups[a], matcher.second.groups[b], trusted
         ):
             yield _pair(verdicts, a, b, member)
+    copied = {a for a, _ in copies}
+    yield from (pair for pair in _stand_ins(matcher) if matcher.first.of[pair.tensor] not in copied)
+
+
+def _stand_ins(matcher: Matcher) -> Iterator[AlignedPair]:
+    """What the second side leaves out, with what stands there instead."""
+    for a, name in stand_ins(matcher.judge):
+        root = matcher.first.groups[a].root
+        mine, theirs = matcher.first.prints.get(root), matcher.second.prints.get(name)
+        far = distance(mine, theirs).in_order if mine and theirs else None
+        yield AlignedPair(root, name, "likely", ("structure",), None, far)
 
 
 def _pair(verdicts: Verdicts, a: int, b: int, member: Member) -> AlignedPair:

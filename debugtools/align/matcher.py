@@ -4,13 +4,16 @@ import heapq
 from collections.abc import Iterable
 
 from layerwise._tool.debugtools.align.candidates import Values
-from layerwise._tool.debugtools.align.evidence import Judge, behind_of, reached
+from layerwise._tool.debugtools.align.evidence import Evidence, Judge
 from layerwise._tool.debugtools.align.groups import Side
 from layerwise._tool.debugtools.align.names import Names
 from layerwise._tool.debugtools.align.parameters import pair_parameters
+from layerwise._tool.debugtools.align.revision import withdraw
 
-_SURE, _GUESS = 2.0, 0.9
+_STRONG, _SURE, _GUESS = 3.0, 2.0, 0.9
+_ROUNDS = 8
 _MARGIN = 0.2
+_TELLING = 2.0  # a value that may yet outweigh what is known around another pair
 _PAIRS = 4096  # neighbours of one pair that are looked at
 _AHEAD = 24
 _STALE = 2.5  # by how much a score may have grown unnoticed
@@ -39,40 +42,25 @@ class Matcher:
         for x, y in given:
             a, b = self.first.of.get(x), self.second.of.get(y)
             if a is not None and b is not None and a not in self.forth and b not in self.back:
-                self._accept(a, b)
-        for a, b in self.values.near:
-            if self.first.groups[a].weight and self.second.groups[b].weight:
-                self._propose(a, b)
-        self._settle(3.0, keep=False)
-        near = [*self.values.near, *self.names.near, *self._ends()]
-        for a, b in dict.fromkeys(near):
-            self._propose(a, b)
+                self._pair(a, b)
+        weights = [pair for pair in self.values.near if self._are_weights(*pair)]
+        self._propose_all(weights)
+        self._settle(_STRONG, spread=False)
+        self._propose_all([*self.values.near, *self.names.near, *self._ends()])
+        for a, b in list(self.forth.items()):
+            self._spread(a, b)
         self._settle(_SURE)
-        for _ in range(8):
+        for _ in range(_ROUNDS):
             before = len(self.forth)
             self._look_ahead()
             self._settle(_GUESS)
             if len(self.forth) == before:
                 break
-        self._withdraw()
+        withdraw(self.judge)
         self.placed = pair_parameters(self.first, self.second, self.values, self.forth, self.back)
 
-    def _withdraw(self) -> None:
-        """Take back pairs whose values differ while what is computed from them agrees: the two are not one tensor.
-
-        Unless they are the same operation of the same inputs.
-        """
-        for a in sorted(self.forth, reverse=True):
-            b = self.forth[a]
-            if not self._differ(a, b) or self.judge.same_operation(a, b):
-                continue
-            behind, _ = reached(self.first, a, self.forth, behind_of)
-            if behind and not any(self._differ(x, self.forth[x]) for x in behind):
-                del self.forth[a], self.back[b]
-
-    def _differ(self, a: int, b: int) -> bool:
-        apart, within = self.values.apart(a, b)
-        return bool(self.first.prints_of[a] and self.second.prints_of[b]) and apart.nearest > within
+    def _are_weights(self, a: int, b: int) -> bool:
+        return self.first.groups[a].weight and self.second.groups[b].weight
 
     def _learn(self) -> None:
         """Names whose groups' values agree elsewhere instead are not to be trusted."""
@@ -88,19 +76,18 @@ class Matcher:
     def _ends(self) -> list[tuple[int, int]]:
         """Inputs and outputs at the same places."""
         found = []
-        for mine, theirs in (
-            (self.first.graph.inputs, self.second.graph.inputs),
-            (self.first.graph.outputs, self.second.graph.outputs),
-        ):
+        one, other = self.first, self.second
+        for mine, theirs in ((one.graph.inputs, other.graph.inputs), (one.graph.outputs, other.graph.outputs)):
             if len(mine) == len(theirs):
-                found += [
-                    (self.first.of[x], self.second.of[y])
-                    for x, y in zip(mine, theirs, strict=True)
-                    if x in self.first.of and y in self.second.of
-                ]
+                places = zip(mine, theirs, strict=True)
+                found += [(one.of[x], other.of[y]) for x, y in places if x in one.of and y in other.of]
         return found
 
     # Proposals
+
+    def _propose_all(self, pairs: Iterable[tuple[int, int]]) -> None:
+        for a, b in dict.fromkeys(pairs):
+            self._propose(a, b)
 
     def _propose(self, a: int, b: int) -> None:
         if a in self.forth or b in self.back or self.first.trivial[a] or self.second.trivial[b]:
@@ -113,17 +100,13 @@ class Matcher:
             self._of_second.setdefault(b, {})[a] = score
             heapq.heappush(self._heap, (-score, a, b))
 
-    def _settle(self, least: float, keep: bool = True) -> None:
+    def _settle(self, least: float, spread: bool = True) -> None:
         """Accept proposals of at least that score, the best first; of equals those that the order decides come last.
 
-        keep: those too.
+        spread: each pair proposes its neighbours; else those that have rivals are left.
         """
         if least < _SURE:
-            for a, found in list(self._of_first.items()):
-                if a not in self.forth:
-                    for b in list(found):
-                        if b not in self.back:
-                            self._refresh(a, b)
+            self._refresh()
         waiting: list[tuple[float, float, int, int]] = []
         while self._heap or waiting:
             if self._heap:
@@ -132,62 +115,74 @@ class Matcher:
                 negative, _, a, b = heapq.heappop(waiting)
             if a in self.forth or b in self.back:
                 continue
-            now = self.judge.weigh(a, b).score
-            if abs(now - self._of_first[a][b]) > 1e-9 or now != -negative:
-                if now != self._of_first[a][b] or now > -negative:
-                    self._note(a, b, now)
-                    heapq.heappush(self._heap, (-now, a, b))
+            mine = self._current(negative, a, b)
+            if mine is None or mine.score < least:
                 continue
-            if now < least:
-                continue
-            rival, better = self._rival(a, b, now)
+            equal, later, better = self._rivals(a, b, mine)
             if better:
                 heapq.heappush(self._heap, (negative, a, b))
+            elif equal and not spread:
                 continue
-            if rival and not keep:
-                continue
-            if rival and (self._heap or (negative, a, b) not in self._seen):
+            elif (equal or later) and (self._heap or (negative, a, b) not in self._seen):
                 self._seen.add((negative, a, b))
                 heapq.heappush(waiting, (negative, self._strain(a, b), a, b))
-                continue
-            if rival:
-                self.ties.add(a)
-            self._accept(a, b)
+            else:
+                if equal:
+                    self.ties.add(a)
+                self._pair(a, b)
+                if spread:
+                    self._spread(a, b)
+
+    def _current(self, negative: float, a: int, b: int) -> Evidence | None:
+        """What speaks for a proposal, None if its score has changed: then it is proposed anew."""
+        mine = self.judge.weigh(a, b)
+        now = mine.score
+        if abs(now - self._of_first[a][b]) <= 1e-9 and now == -negative:
+            return mine
+        if now != self._of_first[a][b] or now > -negative:
+            self._note(a, b, now)
+            heapq.heappush(self._heap, (-now, a, b))
+        return None
+
+    def _refresh(self) -> None:
+        """Propose again whatever is free."""
+        for a, found in list(self._of_first.items()):
+            for b in [] if a in self.forth else list(found):
+                if b not in self.back:
+                    score = self.judge.weigh(a, b).score
+                    self._note(a, b, score)
+                    heapq.heappush(self._heap, (-score, a, b))
 
     def _note(self, a: int, b: int, score: float) -> None:
         self._of_first[a][b] = self._of_second[b][a] = score
 
-    def _refresh(self, a: int, b: int) -> None:
-        score = self.judge.weigh(a, b).score
-        self._note(a, b, score)
-        heapq.heappush(self._heap, (-score, a, b))
-
-    def _rival(self, a: int, b: int, score: float) -> tuple[bool, bool]:
-        """Whether another free group fits one of the two about as well, and whether one turns out to fit better by now."""
-        found = better = False
+    def _rivals(self, a: int, b: int, mine: Evidence) -> tuple[bool, bool, bool]:
+        """Whether other free groups fit one of the two about as well; may come to do so; fit better by now."""
+        equal = later = better = False
         others = [(a, other) for other in self._of_first[a] if other != b and other not in self.back]
         others += [(other, b) for other in self._of_second[b] if other != a and other not in self.forth]
         for pair in others:
             known = self._of_first[pair[0]][pair[1]]
-            if known <= score - _STALE:
+            if known <= mine.score - _STALE:
                 continue
-            now = self._again(*pair)
-            if abs(now - known) > 1e-9:
-                self._note(*pair, now)
-                heapq.heappush(self._heap, (-now, *pair))
-                better |= now > score
-            found |= now > score - _MARGIN
-        return found, better
-
-    def _again(self, a: int, b: int) -> float:
-        return self.judge.weigh(a, b).score
+            now = self.judge.weigh(*pair)
+            if abs(now.score - known) > 1e-9:
+                self._note(*pair, now.score)
+                heapq.heappush(self._heap, (-now.score, *pair))
+                better |= now.score > mine.score
+            equal |= now.score > mine.score - _MARGIN
+            later |= now.value >= max(mine.value, _TELLING) and now.bound > mine.score
+        return equal, later, better
 
     def _strain(self, a: int, b: int) -> float:
-        """How far a pair lies from where the paired groups around it would have it, relative to the graph."""
+        """How far apart two groups lie in the order of their graphs."""
         return abs(a / len(self.first.groups) - b / len(self.second.groups))
 
-    def _accept(self, a: int, b: int) -> None:
+    def _pair(self, a: int, b: int) -> None:
         self.forth[a], self.back[b] = b, a
+
+    def _spread(self, a: int, b: int) -> None:
+        """Propose the neighbours of a pair."""
         one, other = self.first.groups[a], self.second.groups[b]
         for mine, theirs in ((one.readers, other.readers), (one.inputs, other.inputs)):
             free = [x for x in mine if x >= 0 and x not in self.forth]

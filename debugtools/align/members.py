@@ -8,6 +8,8 @@ from layerwise._tool.debugtools.align.groups import Group, Side
 from layerwise._tool.debugtools.align.layouts import layout_of_prints
 from layerwise._tool.debugtools.align.operators import plain
 
+_NEAR = 0.5
+
 
 class Member(NamedTuple):
     """A tensor, its counterpart, their distance (None: one was not seen) and layout."""
@@ -29,15 +31,23 @@ def pair_members(first: Side, second: Side, one: Group, other: Group, names: boo
         for j in range(len(other.members))
         if (cost := _cost(first, second, (one, i), (other, j), names)) is not None
     )
-    chosen: dict[int, int] = {}
+    found: dict[int, Member] = {}
     taken: set[int] = set()
+    weights = one.weight and other.weight
     for again in (False, True):
         for _, i, j in costs:
-            if i not in chosen and (again or j not in taken):
-                chosen[i] = j
-                taken.add(j)
-    weight = one.weight and other.weight
-    return [_member(first, second, one.members[i], other.members[j], weight) for i, j in sorted(chosen.items())]
+            if i not in found and (again or j not in taken):
+                member = _member(first, second, one.members[i], other.members[j], again or weights)
+                if not again or _holds(member):
+                    found[i] = member
+                    taken.add(j)
+    return [found[i] for i in sorted(found)]
+
+
+def _holds(member: Member) -> bool:
+    """Whether one more view of a tensor may be compared with a view that has a counterpart already."""
+    apart = member.apart
+    return apart is None or apart.in_order <= _NEAR or member.layout is not None
 
 
 def _cost(first: Side, second: Side, one: tuple[Group, int], other: tuple[Group, int], names: bool) -> float | None:
@@ -45,7 +55,7 @@ def _cost(first: Side, second: Side, one: tuple[Group, int], other: tuple[Group,
     x, y = group.members[i], counterpart.members[j]
     mine, theirs = first.prints.get(x), second.prints.get(y)
     cost = 0.3 * ((i == 0) != (j == 0)) - 0.5 * (names and x == y)
-    cost -= 0.3 * (x in first.graph.outputs and y in second.graph.outputs)
+    cost -= 0.6 * (x in first.graph.outputs and y in second.graph.outputs)
     maker, there = first.makers.get(x), second.makers.get(y)
     cost += 0.1 * ((maker and plain(maker.op)) != (there and plain(there.op)))
     if mine is None or theirs is None:
@@ -56,11 +66,11 @@ def _cost(first: Side, second: Side, one: tuple[Group, int], other: tuple[Group,
     return cost + 0.2 * (mine.shape != theirs.shape) + 0.05 * (mine.dtype != theirs.dtype)
 
 
-def _member(first: Side, second: Side, x: str, y: str, weight: bool) -> Member:
+def _member(first: Side, second: Side, x: str, y: str, free: bool) -> Member:
     mine, theirs = first.prints.get(x), second.prints.get(y)
     if mine is None or theirs is None:
         return Member(x, y, None, None)
     apart = distance(mine, theirs)
     if apart.any_order >= FAR and mine.kind != "float":
         return Member(x, y, apart, None)
-    return Member(x, y, apart, layout_of_prints(mine, theirs, apart, weight))
+    return Member(x, y, apart, layout_of_prints(mine, theirs, apart, free))

@@ -23,7 +23,7 @@ def pair_parameters(first: Side, second: Side, values: Values, forth: dict[int, 
                 continue
             apart, _ = values.apart(x, y)
             known = bool(first.prints_of[x] and second.prints_of[y])
-            if known and apart.any_order and all(p.kind != "float" for p in first.prints_of[x]):
+            if known and apart.in_order and all(p.kind != "float" for p in first.prints_of[x]):
                 continue
             if known and not any(
                 p.kind == q.kind and p.size == q.size for p in first.prints_of[x] for q in second.prints_of[y]

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from layerwise._tool.debugtools.align.alignment import Confidence, Reason
+from layerwise._tool.debugtools.align.alignment import Confidence, Layout, Reason
 from layerwise._tool.debugtools.align.distance import tolerance
 from layerwise._tool.debugtools.align.evidence import Evidence
 from layerwise._tool.debugtools.align.matcher import Matcher
@@ -44,7 +44,7 @@ class Verdicts:
     def of(self, a: int, b: int, member: Member) -> tuple[Confidence, tuple[Reason, ...]]:
         """Return how sure a pair of tensors of two paired groups is, and the reasons."""
         weighed = self._weighed(a, b)
-        agrees = self._agrees(member)
+        agrees = self._agrees(member) and weighed.agrees
         structure = self._structure(weighed) or a in self.matcher.placed
         named = bool(weighed.named & NAME) and (member.tensor == member.other or weighed.agrees)
         reasons: list[Reason] = []
@@ -56,7 +56,7 @@ class Verdicts:
             reasons.append("value")
         if structure or not reasons:
             reasons.append("structure")
-        return self._confidence(a, b, agrees, structure, len(reasons), weighed), tuple(reasons)
+        return self._confidence(a, b, agrees, structure, len(reasons), weighed, member.layout), tuple(reasons)
 
     def _weighed(self, a: int, b: int) -> Evidence:
         known = self._known.get((a, b))
@@ -76,12 +76,15 @@ class Verdicts:
         sides = [share for share in (weighed.sources, weighed.sinks) if share is not None]
         return bool(sides) and max(sides) >= _ENOUGH and min(sides) > 0 and weighed.operator > -1
 
-    def _confidence(self, a: int, b: int, agrees: bool, structure: bool, count: int, weighed: Evidence) -> Confidence:
+    def _confidence(
+        self, a: int, b: int, agrees: bool, structure: bool, count: int, weighed: Evidence, layout: Layout | None
+    ) -> Confidence:
         m = self.matcher
         copy = m.forth.get(a) != b
         tied = a in m.ties or copy
+        moved = layout is not None and bool(layout.permutation) and not m.first.groups[a].weight
         if agrees and count >= 2:
-            return "likely" if tied else "certain"
+            return "likely" if tied or moved else "certain"
         if agrees:
             alone = len(self._agreeing[0][a]) == 1 and len(self._agreeing[1][b]) == 1
             telling = not m.first.prints_of[a][0].constant and weighed.in_order
