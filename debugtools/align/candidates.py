@@ -6,12 +6,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.align.distance import FAR, Apart, distance, distances, tolerance
+from layerwise._tool.debugtools.align.distance import FAR, FINE, Apart, Decoded, apart, distances, tolerance
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.groups import Side
 
 _NEAREST = 4
 _ROWS = 512
+_CLOSE = 2e-5
+_NEAR = 0.3
 _Row = tuple[int, Fingerprint]
 
 
@@ -21,6 +23,7 @@ class Values:
     def __init__(self, first: Side, second: Side) -> None:
         self.first, self.second = first, second
         self.quantised = first.quantised or second.quantised
+        self._decoded = tuple([[Decoded(p) for p in known] for known in side.prints_of] for side in (first, second))
         self._known: dict[tuple[int, int], tuple[Apart, float]] = {}
         self.near: list[tuple[int, int]] = list(dict.fromkeys(self._pairs()))
         self._best: tuple[dict[int, float], dict[int, float]] = ({}, {})
@@ -36,6 +39,18 @@ class Values:
             known = self._known[a, b] = self._measured(a, b)
         return known
 
+    def agree(self, a: int, b: int, *, closely: bool = False) -> bool:
+        """Whether the values of two groups agree, or are not known. closely: but for the rounding of FP32."""
+        if not self.first.prints_of[a] or not self.second.prints_of[b]:
+            return True
+        found, within = self.apart(a, b)
+        return found.nearest <= (_CLOSE if closely and within <= FINE else within)
+
+    def nearest(self, a: int, b: int) -> bool:
+        """Whether two groups are near in value, and nothing is nearer to either."""
+        found = self.apart(a, b)[0]
+        return found.in_order <= _NEAR and found.nearest <= self.best(a, b)
+
     def best(self, a: int, b: int) -> float:
         """The distance of whatever comes nearest to one of the two groups."""
         return min(self._best[0].get(a, FAR), self._best[1].get(b, FAR))
@@ -43,9 +58,10 @@ class Values:
     def _measured(self, a: int, b: int) -> tuple[Apart, float]:
         in_order = any_order = FAR
         within = 0.0
-        for one in self.first.prints_of[a]:
-            for other in self.second.prints_of[b]:
-                found = distance(one, other)
+        for mine in self._decoded[0][a]:
+            for theirs in self._decoded[1][b]:
+                one, other = mine.known, theirs.known
+                found = apart(mine, theirs)
                 in_order, any_order = min(in_order, found.in_order), min(any_order, found.any_order)
                 if found.nearest < FAR:
                     within = max(within, tolerance(one, other, self.quantised))

@@ -1,8 +1,7 @@
 """What speaks for a pair of groups: values, names, metadata, operators, what is paired before and behind."""
 
 import math
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from layerwise._tool.debugtools.align.candidates import Values
@@ -11,7 +10,7 @@ from layerwise._tool.debugtools.align.groups import Group, Side
 from layerwise._tool.debugtools.align.names import Names
 from layerwise._tool.debugtools.align.operators import ELEMENTWISE, may_end
 
-_SEARCHED = 40  # groups that are looked through for the next paired one
+_SEARCHED = 32  # groups that are looked through for the next paired one
 _LEAD = 0.5  # powers of ten by which values may be further apart than the nearest ones and still agree
 _KIN = 0.5  # in-order distance below which two tensors have much in common
 
@@ -78,17 +77,23 @@ class Judge:
         )  # fmt: skip
 
     def same_operation(self, a: int, b: int) -> bool:
-        """Whether two paired groups are made by one operator of inputs that are all paired with one another."""
-        one, other = self.first.groups[a], self.second.groups[b]
-        if one.node is None or other.node is None or one.operator != other.operator:
-            return (one.node is None) == (other.node is None)
-        mine, theirs = self._inputs(self.first, one), self._inputs(self.second, other)
-        return len(mine) == len(theirs) and {self.forth.get(i) for i in mine} == set(theirs)
+        """Whether two paired groups are made by one operator of inputs that are all paired with one another.
 
-    @staticmethod
-    def _inputs(side: Side, group: Group) -> list[int]:
-        """The inputs that are no parameters."""
-        return [number for number in group.inputs if number < 0 or not side.trivial[number]]
+        And of the same parameters.
+        """
+        one, other = self.first.groups[a], self.second.groups[b]
+        if one.node is None or other.node is None:
+            return one.node is other.node
+        if one.operator != other.operator:
+            return False
+        mine, theirs = self.first.before[a], self.second.before[b]
+        if len(mine) != len(theirs) or {self.forth.get(i) for i in mine} != set(theirs):
+            return False
+        return len(one.inputs) == len(other.inputs) and all(
+            self.values.agree(i, j)
+            for i, j in zip(one.inputs, other.inputs, strict=True)
+            if i >= 0 and j >= 0 and self.first.trivial[i] and self.second.trivial[j]
+        )
 
     def _value(self, a: int, b: int) -> tuple[float, bool, bool]:
         if not self.first.prints_of[a] or not self.second.prints_of[b]:
@@ -113,16 +118,16 @@ class Judge:
             return 0.25 if may_end(one.operator, other.operator) else -0.5
         if one.slot != other.slot:
             return -1.0
-        alike = one.operator not in ELEMENTWISE or len(self._inputs(self.first, one)) == len(
-            self._inputs(self.second, other)
+        alike = one.operator not in ELEMENTWISE or len(self.first.before[one.number]) == len(
+            self.second.before[other.number]
         )
         return 0.75 if alike else 0.35
 
     # Neighbours
 
     def _sources(self, one: Group, other: Group) -> tuple[float | None, float, bool]:
-        mine, mine_open = reached(self.first, one.number, self.forth, before_of)
-        theirs, theirs_open = reached(self.second, other.number, self.back, before_of)
+        mine, mine_open = reached(self.first, one.number, self.forth, ahead=False)
+        theirs, theirs_open = reached(self.second, other.number, self.back, ahead=False)
         mapped = {self.forth[i]: hops for i, hops in mine.items()}
         both = mapped.keys() & theirs.keys()
         weights = sum(self._telling(j) for j in both)
@@ -145,18 +150,10 @@ class Judge:
         return any(i >= 0 and self.forth.get(i) == j for i, j in zip(one.inputs, other.inputs, strict=False))
 
     def _sinks(self, one: Group, other: Group) -> float | None:
-        mine, _ = reached(self.first, one.number, self.forth, behind_of)
-        theirs, _ = reached(self.second, other.number, self.back, behind_of)
+        mine, _ = reached(self.first, one.number, self.forth, ahead=True)
+        theirs, _ = reached(self.second, other.number, self.back, ahead=True)
         mapped = {self.forth[i]: hops for i, hops in mine.items()}
         return _share(mapped, theirs) if mapped and theirs else None
-
-
-def before_of(side: Side, number: int) -> list[int]:
-    return side.groups[number].inputs
-
-
-def behind_of(side: Side, number: int) -> list[int]:
-    return side.groups[number].readers
 
 
 def _share(mapped: Mapping[int, int], theirs: Mapping[int, int]) -> float:
@@ -166,32 +163,28 @@ def _share(mapped: Mapping[int, int], theirs: Mapping[int, int]) -> float:
     return (len(both) - 0.06 * further) / len(mapped.keys() | theirs.keys())
 
 
-def reached(
-    side: Side, start: int, paired: Mapping[int, int], step: Callable[[Side, int], list[int]]
-) -> tuple[dict[int, int], bool]:
+def reached(side: Side, start: int, paired: Mapping[int, int], *, ahead: bool) -> tuple[dict[int, int], bool]:
     """The paired groups next to one in a direction, looking through others, each with the number of steps to it.
 
     The second result: whether the search ends elsewhere too.
     """
+    table = side.behind if ahead else side.before
     found: dict[int, int] = {}
-    visited = {start: 0}
-    waiting = deque([start])
-    unknown = False
-    while waiting and len(visited) <= _SEARCHED:
-        at = waiting.popleft()
-        hops = visited[at] + 1
-        for number in step(side, at):
-            if number in visited:
-                continue
-            visited[number] = hops
-            if number < 0:
-                unknown = True
-            elif number in paired:
-                if not side.trivial[number]:
+    visited = {start}
+    level, hops, unknown = [start], 0, False
+    while level and len(visited) <= _SEARCHED:
+        hops += 1
+        following: list[int] = []
+        for at in level:
+            for number in table[at]:
+                if number in visited:
+                    continue
+                visited.add(number)
+                if number in paired:
                     found[number] = hops
-            elif not side.trivial[number]:
-                if step is before_of and side.groups[number].node is None:
+                elif number < 0 or (not ahead and side.groups[number].node is None):
                     unknown = True
                 else:
-                    waiting.append(number)
-    return found, unknown or bool(waiting)
+                    following.append(number)
+        level = following
+    return found, unknown or bool(level)

@@ -20,8 +20,9 @@ SKETCH = 32
 LANDMARKS = 8  # the largest and the smallest elements whose places are kept
 NO_SCALE = -100.0  # log RMS of a tensor of zeros
 _HUGE, _LEAST, _GAP = 1e30, 9e3, 256.0
-_ROUNDS, _BUCKETS, _BLOCK = 8, 4, 2048
+_ROUNDS, _BUCKETS, _BLOCK, _CLASSES, _CHUNK = 8, 4, 2048, 16, 64
 _MOST_TIES = 16
+_PART = 8192
 
 
 class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -95,7 +96,7 @@ def _of_floats(flat: Array, name: str, shape: tuple[int, ...]) -> Fingerprint:
             return Fingerprint("float", name, shape, hidden)
         if hidden:
             values[~(np.abs(values) < bound)] = 0
-        scale = math.sqrt(float(np.dot(ordered, ordered)) / ordered.size)
+        scale = math.sqrt(_power(ordered) / ordered.size)
         if not math.isfinite(scale) or scale < 1e-18:
             scale = math.sqrt(float(np.square(ordered, dtype=np.float64).mean()))
         mean = float(ordered.mean(dtype=np.float64))
@@ -113,6 +114,12 @@ def _of_floats(flat: Array, name: str, shape: tuple[int, ...]) -> Fingerprint:
         _sketch(values, scale),
         _places(values, ordered),
     )
+
+
+def _power(values: Array) -> float:
+    """The sum of squares, in parts that are too small for BLAS to start threads."""
+    parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
+    return math.fsum(float(np.dot(part, part)) for part in parts)
 
 
 def _visible(values: Array) -> tuple[Array, float]:
@@ -138,30 +145,42 @@ def _quantiles(ordered: Array, scale: float) -> bytes:
 
 
 def _sketch(values: Array, scale: float) -> bytes:
+    """Products with random signs, in four groups for each of eight patterns; no BLAS, whose threads cost more here."""
     rows = -(-values.size // _BLOCK)
     whole = values.size // _BLOCK
-    folded = np.zeros((_ROUNDS, _BLOCK), np.float32)
     signs = _signs(rows)
-    for at in range(0, whole, 512):
-        part = values[at * _BLOCK : min(at + 512, whole) * _BLOCK].reshape(-1, _BLOCK)
-        folded += signs[:, at : at + len(part)] @ part
+    sums = np.zeros((_CLASSES, _BLOCK), np.float32)
+    for at in range(0, whole, _CHUNK):
+        part = (
+            values[at * _BLOCK : min(at + _CHUNK, whole) * _BLOCK].reshape(-1, _BLOCK)
+            * signs[at : at + _CHUNK][: whole - at]
+        )
+        full = len(part) // _CLASSES * _CLASSES
+        sums += part[:full].reshape(-1, _CLASSES, _BLOCK).sum(0)
+        sums[: len(part) - full] += part[full:]
     if whole < rows:
         rest = values[whole * _BLOCK :]
-        folded[:, : rest.size] += signs[:, whole : whole + 1] * rest
-    sums = (folded.astype(np.float64) * _pattern()).reshape(_ROUNDS, -1, _BUCKETS).sum(1).reshape(-1)
-    return _packed(sums / (scale * math.sqrt(values.size * _ROUNDS)))
+        sums[whole % _CLASSES, : rest.size] += signs[whole] * rest
+    patterns, mixed = _patterns()
+    used = min(rows, _CLASSES)
+    folded = np.einsum("kc,cp->kp", mixed[:, :used], sums[:used].astype(np.float64)) * patterns
+    found = folded.reshape(_ROUNDS, -1, _BUCKETS).sum(1).reshape(-1)
+    return _packed(found / (scale * math.sqrt(values.size * _ROUNDS)))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _signs(rows: int) -> Array:
-    drawn = np.random.Generator(np.random.PCG64(20259)).integers(0, 2, (max(rows, 1), _ROUNDS), dtype=np.int8)
-    return np.ascontiguousarray(drawn.T.astype(np.float32) * 2 - 1)
+    """A sign for each row of a block of elements, as a column."""
+    drawn = np.random.Generator(np.random.PCG64(20259)).integers(0, 2, (rows, 1), dtype=np.int8)
+    return drawn.astype(np.float32) * 2 - 1
 
 
 @lru_cache(maxsize=1)
-def _pattern() -> Array:
-    drawn = np.random.Generator(np.random.PCG64(7)).integers(0, 2, (_ROUNDS, _BLOCK), dtype=np.int8)
-    return drawn.astype(np.float64) * 2 - 1
+def _patterns() -> tuple[Array, Array]:
+    """Signs of the elements of a block, and of the classes of rows, in each of eight patterns."""
+    draw = np.random.Generator(np.random.PCG64(7))
+    signs = [draw.integers(0, 2, (_ROUNDS, count), dtype=np.int8) for count in (_BLOCK, _CLASSES)]
+    return signs[0] * 2.0 - 1, signs[1] * 2.0 - 1
 
 
 def _places(values: Array, ordered: Array) -> bytes:

@@ -37,7 +37,11 @@ class Group(Struct, eq=False):
 
 
 class Side:
-    """groups: in topological order. of: tensor -> its group. makers: tensor -> what makes it."""
+    """groups: in topological order. of: tensor -> its group. makers: tensor -> what makes it.
+
+    before, behind: of each group, the groups that it is computed from, and that are computed from it,
+    without parameters.
+    """
 
     def __init__(self, data: SideData) -> None:
         self.data, self.prints, self.graph = data, data.prints, data.graph
@@ -60,10 +64,16 @@ class Side:
             group.readers.sort()
         self.prints_of = [self._distinct(group) for group in self.groups]
         self.trivial = [self._is_trivial(group) for group in self.groups]
+        self.before = [self._telling(group.inputs) for group in self.groups]
+        self.behind = [self._telling(group.readers) for group in self.groups]
 
     def seen(self, group: Group) -> Iterator[tuple[str, Fingerprint]]:
         """Its members that were seen, with their fingerprints."""
         return ((name, self.prints[name]) for name in group.members if name in self.prints)
+
+    def _telling(self, numbers: list[int]) -> list[int]:
+        """Those that are no parameters, each once; -1 for all that is unknown."""
+        return list(dict.fromkeys(number for number in numbers if number < 0 or not self.trivial[number]))
 
     def _new(self, name: str, **fields: object) -> Group:
         group = Group(len(self.groups), [name], len(self.groups))

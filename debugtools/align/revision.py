@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from layerwise._tool.debugtools.align.evidence import Judge, before_of, behind_of, reached
+from layerwise._tool.debugtools.align.evidence import Judge, reached
 
 
 def withdraw(judge: Judge) -> None:
     """Take back pairs whose values differ while what is computed from them agrees: the two are not one tensor.
 
-    Unless they are the same operation of the same inputs. A weight that differs is kept where the same operation reads
-    it at the same place, with another result.
+    Unless they are the same operation of the same inputs, or nearest to each other in value. A weight that differs is
+    kept where the same operation reads it, with another result.
     """
     first, second = judge.first, judge.second
     for a in sorted(judge.forth, reverse=True):
@@ -18,21 +18,23 @@ def withdraw(judge: Judge) -> None:
             continue
         if first.groups[a].weight or second.groups[b].weight:
             readers = [(x, y) for x, y in _reading(judge, a) if _reads(judge, y, b) and _alike(judge, x, y)]
-            kept = any(differ(judge, x, y) for x, y in readers)
-        elif first.prints_of[a][0].kind != "float":
-            kept = judge.same_operation(a, b)
+            kept = not all(judge.values.agree(x, y, closely=True) for x, y in readers)
         else:
-            behind, _ = reached(first, a, judge.forth, behind_of)
-            agree = behind and not any(differ(judge, x, judge.forth[x]) for x in behind)
-            kept = not agree or judge.same_operation(a, b)
+            behind, _ = reached(first, a, judge.forth, ahead=True)
+            wrong = not all(judge.values.agree(x, judge.forth[x], closely=True) for x in behind)
+            exact = first.prints_of[a][0].kind != "float"
+            kept = (
+                judge.values.nearest(a, b)
+                or ((wrong or not behind) and (not exact or _alike(judge, a, b)))
+                or judge.same_operation(a, b)
+            )
         if not kept:
             del judge.forth[a], judge.back[b]
 
 
 def differ(judge: Judge, a: int, b: int) -> bool:
     """Whether the values of two groups are known and do not agree."""
-    apart, within = judge.values.apart(a, b)
-    return bool(judge.first.prints_of[a] and judge.second.prints_of[b]) and apart.nearest > within
+    return not judge.values.agree(a, b)
 
 
 def stand_ins(judge: Judge) -> Iterator[tuple[int, str]]:
@@ -42,9 +44,10 @@ def stand_ins(judge: Judge) -> Iterator[tuple[int, str]]:
     made from, the second side reads one alone.
     """
     for group in judge.first.groups:
-        if group.number in judge.forth or group.node is None or judge.first.trivial[group.number]:
+        floats = any(known.kind == "float" for known in judge.first.prints_of[group.number])
+        if group.number in judge.forth or group.node is None or judge.first.trivial[group.number] or not floats:
             continue
-        made_from = {judge.forth[x] for x in reached(judge.first, group.number, judge.forth, before_of)[0]}
+        made_from = {judge.forth[x] for x in reached(judge.first, group.number, judge.forth, ahead=False)[0]}
         places = {_instead(judge, x, y, made_from) for x, y in _reading(judge, group.number)}
         if len(places) == 1 and (found := places.pop()) is not None and judge.possible(group.number, found[0]):
             yield group.number, found[1]
@@ -52,8 +55,8 @@ def stand_ins(judge: Judge) -> Iterator[tuple[int, str]]:
 
 def _instead(judge: Judge, x: int, y: int, made_from: set[int]) -> tuple[int, str] | None:
     """The only one of some groups that the counterpart of an operation still reads, if its result differs."""
-    mine = {judge.forth[k] for k in reached(judge.first, x, judge.forth, before_of)[0]}
-    theirs = set(reached(judge.second, y, judge.back, before_of)[0])
+    mine = {judge.forth[k] for k in reached(judge.first, x, judge.forth, ahead=False)[0]}
+    theirs = set(reached(judge.second, y, judge.back, ahead=False)[0])
     left = theirs & made_from
     if not theirs < mine or not mine - theirs <= made_from or len(left) != 1 or not differ(judge, x, y):
         return None

@@ -75,13 +75,13 @@ def second(**changed: Any) -> onnx.ModelProto:
     own = {
         "W.1": np.ascontiguousarray(w["w1"].T), "B.1": w["b1"], "S.1": w["scale"], "S.2": w["shift"], "W.2": w["wq"],
         "W.3": w["wo"], "B.3": w["bo"], "eps": np.float32(1e-5), "rows": np.array([-1, WIDTH]),
-        "parts": np.array([BATCH, LENGTH, HEADS, -1]), "whole": np.array([BATCH, LENGTH, -1]),
+        "parts": np.array([-1, LENGTH, HEADS, WIDTH // HEADS]), "whole": np.array([-1, LENGTH, WIDTH]),
     }  # fmt: skip
     return _model(nodes, "x", "result", own)
 
 
 def _model(nodes: list[onnx.NodeProto], fed: str, given: str, own: Weights) -> onnx.ModelProto:
-    shape = [BATCH, LENGTH, WIDTH]
+    shape = ["batch", LENGTH, WIDTH]
     graph = helper.make_graph(
         nodes, "export",
         [helper.make_tensor_value_info(fed, TensorProto.FLOAT, shape)],

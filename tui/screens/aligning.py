@@ -22,9 +22,11 @@ class Pairing(Commands, scope="errors"):
         if found is None:
             state.say("nothing was aligned: tensors belong together by their names")
             return
-        choices = [Choice(alone_line(one), one.tensor) for one in found.unpaired if one.side == 0]
+        alone = sorted(found.unpaired, key=lambda one: (one.side, not one.nearest))
+        choices = [Choice(alone_line(one), one.tensor) for one in alone if one.side == 0 and one.nearest]
         choices += [Choice(pair_line(pair), pair.tensor) for pair in found.pairs]
-        choices += [Choice(alone_line(one), None) for one in found.unpaired if one.side == 1]
+        rest = [one for one in alone if one.side or not one.nearest]
+        choices += [Choice(alone_line(one), one.tensor if one.side == 0 else None) for one in rest]
         self._page.choose(head_text(found), choices, lambda tensor: self._pick(found, tensor), filterable=True)
 
     def _pick(self, found: Alignment, tensor: str) -> None:

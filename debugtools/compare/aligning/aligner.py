@@ -166,11 +166,10 @@ class Aligner:
         """Find out the layouts, and have the side know its names."""
         mine, theirs = base.model.cut, side.model.cut
         made = [pair for pair in found.pairs if pair.tensor in mine.maker and pair.other in theirs.maker]
-        pairs = [pair for pair in found.pairs if pair.tensor in mine.initializers and pair.other in theirs.initializers]
-        pairs += [
-            AlignedPair(n, side.own(n), "certain", ("name",)) for n in mine.inputs if side.own(n) in theirs.inputs
-        ]
-        unpaired, why = list(found.unpaired), dict[str, str]()
+        fed = [name for name in mine.inputs if side.own(name) in theirs.inputs]
+        pairs = [AlignedPair(name, side.own(name), "certain", ("name",)) for name in fed]
+        unpaired = [one for one in found.unpaired if one.tensor in (mine, theirs)[one.side].maker]
+        why: dict[str, str] = {}
         for each in laid_out(made, self._met(base, side, feed, made), mine):
             if isinstance(each, AlignedPair):
                 pairs.append(each)

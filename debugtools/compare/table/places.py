@@ -81,7 +81,8 @@ class Places:
 
     whole_graph: what nodes read is looked at too. other: a side with another model. A tensor that a Cast makes here and
     another operator there (a precision round trip) is placed as that operator, with what it reads: the Cast only stands
-    for it. Its position is the one of the operator of that name here, or the Cast's where there is none.
+    for it. Its position is the one of the operator of that name here, or the Cast's where there is none. Not so where
+    the other model was aligned: there a Cast's counterpart may be that of what it reads too.
     """
 
     def __init__(self, model: Model | None, whole_graph: bool, other: "ModelSide | None" = None) -> None:
@@ -195,7 +196,7 @@ class Places:
             place = replace(
                 place, depth=max(place.depth, _made(self._aligned.model.cut, self._aligned.own(name)).depth)
             )
-        if self._other is None or place.op != "Cast":
+        if self._other is None or self._aligned is not None or place.op != "Cast":
             return place
         meant = _made(self._other.model.cut, self._other.own(name))
         if meant.op in ("", "Cast"):

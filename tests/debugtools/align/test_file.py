@@ -1,4 +1,4 @@
-"""A map of tensors survives being written and read; a broken one, or one of other models, is refused with the reason."""
+"""A map of tensors is read as it was written; a broken one, or one of other models, is refused with the reason."""
 
 import json
 from pathlib import Path

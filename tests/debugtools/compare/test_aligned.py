@@ -9,7 +9,7 @@ import pytest
 from support.comparing import ORT, Compared, run_compare
 from support.two_exports import FEED, first, second
 
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.results.io import load_any
 from layerwise._tool.backends.specs import FeedSpec
@@ -146,3 +146,18 @@ def test_saved_outputs_are_the_sides_own(tmp_path: Path) -> None:
     compared(first(), second(), tmp_path, save_outputs=str(tmp_path / "out.json"))
     _, (_, theirs) = load_any(tmp_path / "out.json").items()
     assert theirs[0].outputs["16"].shape == (8, 4, 3, 4)
+
+
+def test_layouts_follow_the_shapes_of_the_inputs(tmp_path: Path) -> None:
+    save_feeds(tmp_path / "feeds.safetensors", [{"tokens": FEED["tokens"]}, {"tokens": FEED["tokens"][:2] * 0.7}])
+    done = compared(first(), second(), tmp_path, feeds=FeedSpec(files=[str(tmp_path / "feeds.safetensors")]))
+    assert done.result["passed"] and done.result["n_rows"] == 22
+    assert {tuple(row["shape"]) for row in done.table() if row["tensor"] == "soft"} == {(3, 4, 8, 4), (2, 4, 8, 4)}
+
+
+@pytest.mark.parametrize(("text", "told"), [("{", "not JSON"), ('{"pairs": []}', "not a map"), (None, "map.json")])
+def test_what_is_no_map_is_told(text: str | None, told: str, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "map.json").write_text(text)
+    with pytest.raises(LayerwiseError, match=told):
+        compared(first(), second(), tmp_path, align=str(tmp_path / "map.json"))
