@@ -137,7 +137,8 @@ class Aligner:
             found = align(replace(mine, prints={**mine.prints, **local}), theirs, given)
             inputs = [name for name in base.model.cut.inputs if side.own(name) in side.model.cut.inputs]
             side.naming = Naming({name: side.own(name) for name in inputs})
-            self._apply(base, side, feed, _with_outputs(corrected(found, given, self._alone[side.index]), base, side))
+            found = corrected(found, given, self._alone[side.index])
+            self._apply(base, side, feed, _with_outputs(found, base, side))
             changed |= self._pairs(side) != before
         return changed
 
