@@ -113,7 +113,7 @@ class Aligner:
         return align(data[0], data[1], given)
 
     def unsure(self) -> bool:
-        """Whether tensors were paired though their values differ, by what lies around them or by an exporter's notes."""
+        """Whether tensors were paired though their values differ, by what lies around them or by notes of exporters."""
         known = {"hand", "name", "value"}
         return any(
             known.isdisjoint(pair.reasons)
