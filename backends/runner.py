@@ -28,6 +28,7 @@ _PREFIXES = {
     "saved": "saved-runner",
     "pluginref": "pluginref-runner",
     "trt": "trt-runner",
+    "torch": "torch-runner",
     "extension": "extension-runner",
 }
 _PART = re.compile(r"(.+?)(?:\[\d+\](?:\[(?:keys|values)\])?|\[(?:keys|values)\])", re.DOTALL)
@@ -38,6 +39,7 @@ _MODULES = {  # each has open_<kind>
     "saved": "layerwise._tool.backends.saved",
     "pluginref": "layerwise._tool.backends.reference.runner",
     "trt": "layerwise._tool.backends.trt",
+    "torch": "layerwise._tool.backends.torch.runner",
     "extension": "layerwise._tool.backends.extension",
 }
 

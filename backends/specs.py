@@ -24,7 +24,7 @@ def read_spec(params: object, kind: type[Read], what: str) -> Read:
         raise UsageError(f"the description of {what} does not fit: {error}") from None
 
 
-RunnerKind = Literal["onnxrt", "reference", "saved", "pluginref", "trt", "extension"]
+RunnerKind = Literal["onnxrt", "reference", "saved", "pluginref", "trt", "torch", "extension"]
 OptimizationLevel = Literal["disable", "basic", "extended", "layout", "all"]
 
 
@@ -46,17 +46,17 @@ class RunnerSpec(Spec, frozen=True):
     """One configured backend.
 
     kind: onnxrt (onnxruntime), reference (ONNX reference evaluator), saved (outputs read from a file),
-        pluginref (CPU references of TensorRT plugins), trt (TensorRT),
+        pluginref (CPU references of TensorRT plugins), trt (TensorRT), torch (a PyTorch module),
         extension (what a script of an extension module of `run` makes).
     name: shown in reports; empty gives Polygraphy's form `onnxrt-runner-N0-<date>-<time>`.
-    model: path of this side's own model; None is the model of the comparison.
+    model: path of this side's own model; None is the model of the comparison. Of a PyTorch module what `--torch` names.
     rename: tensor name in the comparison's model -> tensor name on this side.
     providers: onnxruntime providers as the user wrote them ("cuda", "cpu", "tensorrt"); empty is CPU.
     provider_options: provider -> its options, as onnxruntime takes them.
     tf32: CUDA only; None leaves onnxruntime's default (on).
     results / results_index: saved outputs, and which runner of that file; -1 is every runner, one side each.
     dump: how they are read, where they are another program's.
-    options: kind-specific options (TensorRT's build options).
+    options: kind-specific options (TensorRT's build options, how a PyTorch module is run).
     """
 
     kind: RunnerKind

@@ -1,4 +1,4 @@
-"""Converts torch tensors to NumPy arrays, if torch is installed. Torch is imported only when needed."""
+"""Converts torch tensors to NumPy arrays and back, if torch is installed. Torch is imported only when needed."""
 
 import io
 from typing import Any
@@ -9,7 +9,8 @@ import pybase64
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.installed import require
-from layerwise._tool.backends.tensors import EXTENDED_NAMES, to_numpy
+from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, to_numpy
+from layerwise._tool.backends.text import shown
 
 
 def import_torch(purpose: str) -> Any:
@@ -37,6 +38,19 @@ def to_array(tensor: Any) -> Array:
         return np.array(dense.numpy())
     except (TypeError, RuntimeError) as error:
         raise LayerwiseError(f"a torch tensor of type {name} cannot be used: {error}") from error
+
+
+def to_tensor(array: Array) -> Any:
+    """Copy an array to a torch tensor on the CPU. LayerwiseError for a type that torch does not have."""
+    torch = import_torch("a PyTorch module")
+    name = dtype_name(array)
+    kind = getattr(torch, name, None)
+    if kind is None or not isinstance(kind, torch.dtype):
+        raise LayerwiseError(f"torch has no tensors of type {shown(name, 60)}")
+    if name in EXTENDED_NAMES:
+        raw = np.ascontiguousarray(array).view(np.int16 if array.dtype.itemsize == 2 else np.uint8)
+        return torch.from_numpy(raw.reshape(array.shape).copy()).view(kind)
+    return torch.from_numpy(np.array(array, order="C"))
 
 
 def tensor_from_base64(text: str) -> Array:

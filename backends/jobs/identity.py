@@ -28,7 +28,7 @@ _SAMPLES, _SAMPLE = 64, 16 << 10
 _MOST_FILES = 4096  # of a folder
 _LOCATION = b"\x0a\x08location"  # the key of external data in a serialised TensorProto
 _MADE = frozenset({"output", "min_good", "artifact", "artifacts", "artifacts_dir", "folder", "iter_info", "title"})
-_FOLDERS = frozenset({"files", "results"})
+_FOLDERS = frozenset({"files", "results", "model"})
 _CODE = frozenset({"model", "postprocess", "calibration"})
 _WORDS = frozenset({".py", ".sh", ".so", ".onnx", ".json", ".npz", ".npy", ".safetensors", ".engine", ".plan"})
 

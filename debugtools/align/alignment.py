@@ -11,7 +11,7 @@ Reason = Literal["hand", "name", "metadata", "value", "structure"]
 Confidence = Literal["certain", "likely", "possible"]
 
 
-class Layout(msgspec.Struct, frozen=True, omit_defaults=True):
+class Layout(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """How the other side's tensor becomes the comparison's: reshaped to `before`, permuted, reshaped to `after`.
 
     An empty tuple leaves out that step.
@@ -30,7 +30,7 @@ class Layout(msgspec.Struct, frozen=True, omit_defaults=True):
         return array.reshape(self.after) if self.after else array
 
 
-class AlignedPair(msgspec.Struct, frozen=True, omit_defaults=True):
+class AlignedPair(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """tensor: its name in the comparison's model; other: its counterpart on the other side.
 
     distance: between their fingerprints, None where they were not compared by value.
@@ -44,7 +44,7 @@ class AlignedPair(msgspec.Struct, frozen=True, omit_defaults=True):
     distance: float | None = None
 
 
-class Unpaired(msgspec.Struct, frozen=True, omit_defaults=True):
+class Unpaired(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A tensor without counterpart. side: 0 the comparison's model, 1 the other; nearest: the nearest miss."""
 
     tensor: str

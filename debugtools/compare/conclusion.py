@@ -48,7 +48,7 @@ def _nonfinite(result: CompareResult) -> str:
 
 
 def _left_out(result: CompareResult) -> str:
-    count = len({each.tensor for each in result.not_compared})
+    count = len({each.tensor for each in result.not_compared if each.reason != "whole numbers"})
     return f". {_count(count)} {'was' if count == 1 else 'were'} not compared" if count else ""
 
 

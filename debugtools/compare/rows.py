@@ -15,7 +15,7 @@ Index = Sequence[int]
 Number = int | float | UnsetType
 Reason = Literal[
     "excluded", "not marked", "no counterpart", "no value", "empty", "random", "no verdict", "not a tensor",
-    "iterations", "unclear",
+    "iterations", "unclear", "whole numbers",
 ]  # fmt: skip
 
 

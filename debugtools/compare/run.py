@@ -13,6 +13,7 @@ from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.aligning.when import align_sides
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.conclusion import conclusion
 from layerwise._tool.debugtools.compare.figures import FIGURES, figures
@@ -34,6 +35,7 @@ from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_fe
 from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, shown_outputs
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.sides.torch import TorchSide, example_feeds
 from layerwise._tool.debugtools.compare.table.comparison import Enough, Feed, RowContext, Validator
 from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows, plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer, Listener
@@ -121,11 +123,12 @@ class ComparisonRun:
 
     def _tell_notes(self, side: ModelSide) -> None:
         """Say what the builds of a runner had to say; an engine may be built with the first feed, and again later."""
-        notes = side.runner.notes() if side.spec.kind == "trt" else []
+        notes = side.runner.notes() if side.spec.kind in ("trt", "torch") else []
         for note in notes:
             if (side.index, note) not in self._noted:
                 self._noted.add((side.index, note))
-                self.context.log(f"{shown(side.name, 80)}: {note}")
+                tell = self.context.warn if side.spec.kind == "torch" else self.context.log
+                tell(f"{shown(side.name, 80)}: {note}")
         file = side.runner.engine_file
         if file is not None and (side.index, file) not in self._noted:
             self._noted.add((side.index, file))
@@ -136,10 +139,15 @@ class ComparisonRun:
         feeds = None
         if own is not None:
             similar = not self.spec.strict_names
-            spec = self.setup.plan_feeds(self.context, own)
-            made = iter(make_feeds(spec, own.runner.inputs, self.context.warn, similar=similar))
+            made = example_feeds(self.spec.feeds, self.sides, own, similar, self.context)
+            if made is None:
+                spec = self.setup.plan_feeds(self.context, own)
+                made = iter(make_feeds(spec, own.runner.inputs, self.context.warn, similar=similar))
             feeds = same_feeds(self.context, self.spec.feeds, made)
-        return common_feeds(self.sides, feeds, self._uneven)
+        for feed in common_feeds(self.sides, feeds, self._uneven):
+            if self.setup.observing:
+                align_sides(self.context, self.setup, feed)
+            yield feed
 
     def _uneven(self, done: int, text: str) -> None:
         self.shared.left_out.add(NotCompared("", "iterations", text, iteration=done))
@@ -253,6 +261,9 @@ class ComparisonRun:
         result.skipped = plan.skipped if plan else []
         result.unmatched = plan.unmatched if plan else []
         result.nothing_compared, result.not_compared = self._nothing_compared(), list(self.shared.left_out)
+        for side in self.sides:
+            if isinstance(side, TorchSide) and side.limit:
+                self.context.warn(f"{shown(side.name, 80)}: {side.limit}")
         result.conclusion = conclusion(result, self.spec)
         return result
 

@@ -67,6 +67,8 @@ class CompareSpec(Spec, frozen=True):
         Polygraphy does; all of them are held at once). 'auto' is what saved outputs say they were observed in, and
         'marked' if they say nothing and hold layers; else 'executed' where the runners differ in their optimisation
         alone, and 'every'.
+    align: which tensors of two models belong together: 'auto' finds out where layers are compared and names leave
+        tensors of both models without counterpart, 'names' says equal names, else a file that says it (a map).
     strict_names: inputs and outputs belong together by name alone, not by similar names or places too.
     figures: histograms of outputs that fail, and their values where they are few; quantiles of small tensors.
     statistics: exact median and quantiles for every row (several partial sorts a tensor).
@@ -83,6 +85,7 @@ class CompareSpec(Spec, frozen=True):
     metrics: list[MetricName] = msgspec.field(default_factory=lambda: ["simple"])
     tolerance: ToleranceSpec = ToleranceSpec()
     rename: dict[str, str] = {}
+    align: str = "auto"
     strict_names: bool = False
     figures: bool = False
     validate: bool = False
@@ -103,6 +106,7 @@ class CompareSpec(Spec, frozen=True):
     save_accuracy: str | None = None
     save_heatmaps: str | None = None
     save_error_plots: str | None = None
+    save_align: str | None = None
 
 
 def compares_layers(spec: CompareSpec) -> bool:
@@ -114,7 +118,7 @@ def compares_layers(spec: CompareSpec) -> bool:
 def resumed_tables(spec: CompareSpec) -> list[str]:
     """The tables whose rows another attempt takes up; none where files are made with them."""
     made = spec.save_accuracy or spec.check_average or spec.save_heatmaps or spec.save_error_plots
-    return [] if made else ["layers", "validate", "feeds"]
+    return [] if made else ["layers", "validate", "feeds", "alignment"]
 
 
 NO_FILES: dict[str, None] = {name: None for name in CompareSpec.__struct_fields__ if name.startswith("save_")}

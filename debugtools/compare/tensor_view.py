@@ -180,6 +180,7 @@ class _Quiet:
 
     def __init__(self, context: "JobContext") -> None:
         self.artifacts: Path = context.artifacts
+        self.folder: Path = context.folder
         self.warn = context.warn
 
     def log(self, text: str, level: str = "info") -> None: ...

@@ -17,14 +17,14 @@ def locate(context: "JobContext") -> LocateResult:
     can mend.
     """
     spec = read_spec(context.params, LocateSpec, "what to locate")
-    return context.resumed(lambda: _locate(context, spec), ["layers", "feeds"])
+    return context.resumed(lambda: _locate(context, spec), ["layers", "feeds", "alignment"])
 
 
 def _locate(context: "JobContext", spec: LocateSpec) -> LocateResult:
     from layerwise._tool.backends.trt.store import forget_candidates
     from layerwise._tool.debugtools.compare.sides.setup import Setup
 
-    setup = Setup(spec.compare)
+    setup = Setup(spec.compare, suspect_names=True)
     for side in setup.model_sides:
         side.model.prepare(whole_graph=True)
     from layerwise._tool.debugtools.locate.run import LocateRun  # while the models are parsed

@@ -1,149 +1,21 @@
-"""What all iterations come to: suspects with their evidence, and whether the outputs differ at all.
+"""What all iterations come to: suspects with their evidence, and whether the outputs differ at all."""
 
-Evidence is also what is different in two models where a tensor is made: nodes, attributes, inputs, weights.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 
-import numpy as np
-import onnx
-
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.tensors import format_shape, is_floating
+from layerwise._tool.backends.tensors import is_floating
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.memory import peak
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.truth.verdict import TruthOutcome
 from layerwise._tool.debugtools.engines.node_map.layers import Mapped
+from layerwise._tool.debugtools.locate.differences import Differences
+from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, suspect_row
-from layerwise._tool.debugtools.locate.tensor_error import error_of
-from layerwise._tool.surgery.cut.explode import Regions
-from layerwise._tool.surgery.model.structure import node_label
-
-_LISTED = 4
-_GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
-
-
-class Differences:
-    """Holds a suspect's graph against a reference's; other: the reference's name of a tensor of the suspect's graph."""
-
-    def __init__(self, suspect: Part, reference: Part, other: Callable[[str], str]) -> None:
-        self._suspect, self._reference, self._other = suspect, reference, other
-        self._mine, self._theirs = suspect.cut, reference.cut
-
-    @cached_property
-    def _regions(self) -> Regions:
-        """The reference's regions between the tensors that both graphs make."""
-        return Regions(self._theirs, [self._other(name) for name in self._mine.maker])
-
-    def of(self, region: Sequence[int], tensor: str) -> list[str]:
-        """Say what is different where a tensor of the suspect's graph is made; region: its nodes there."""
-        own = self._other(tensor)
-        if own not in self._theirs.maker:
-            return ["the reference has it as a weight"] if own in self._theirs.initializers else []
-        mine = [self._mine.nodes[i] for i in region]
-        theirs = [self._theirs.nodes[i] for i in self._regions.of(own).nodes]
-        pairs, extra, missing = _paired(mine, theirs)
-        lines = [f"extra here: {_listed(extra)}"] if extra else []
-        lines += [f"missing here: {_listed(missing)}"] if missing else []
-        for node, other in pairs:
-            lines += _attributes(node, other)
-            lines += self._inputs(node, other)
-        return lines + list(self._weights(mine))
-
-    def _inputs(self, node: onnx.NodeProto, other: onnx.NodeProto) -> Iterator[str]:
-        named = [self._other(name) for name in node.input]
-        if sorted(named) == sorted(other.input) and named != list(other.input):
-            yield f"it reads {_names(node.input)}, in the reference in the order {_names(other.input)}"
-
-    def _weights(self, nodes: Sequence[onnx.NodeProto]) -> Iterator[str]:
-        for name in dict.fromkeys(name for node in nodes for name in node.input if name in self._mine.initializers):
-            own = self._other(name)
-            if own in self._theirs.initializers:
-                yield from self._weight(name, own)
-
-    def _weight(self, name: str, own: str) -> Iterator[str]:
-        try:
-            a, b = self._suspect.weight(name), self._reference.weight(own)
-        except LayerwiseError:  # a weight that cannot be read is told where it is used
-            return
-        if a.shape != b.shape:
-            yield f"weight {shown(name, 80)} is {format_shape(a.shape)}, in the reference {format_shape(b.shape)}"
-        elif not np.array_equal(a, b):
-            error = error_of(a, b, (), 1)
-            yield f"weight {shown(name, 80)} is not the reference's: off by {error.rel:.3g}, at most {error.abs:.3g}"
-
-
-def _paired(
-    mine: Sequence[onnx.NodeProto], theirs: Sequence[onnx.NodeProto]
-) -> tuple[list[tuple[onnx.NodeProto, onnx.NodeProto]], list[onnx.NodeProto], list[onnx.NodeProto]]:
-    """Nodes of both sides that stand for each other (by name, by operator, or one against one), and the others."""
-    if len(mine) == len(theirs) == 1:
-        return [(mine[0], theirs[0])], [], []
-    pairs, extra, left = [], [], list(theirs)
-    for node in mine:
-        alike = [other for other in left if other.op_type == node.op_type]
-        match = next((other for other in alike if other.name == node.name), alike[0] if alike else None)
-        if match is None:
-            extra.append(node)
-        else:
-            left.remove(match)
-            pairs.append((node, match))
-    return pairs, extra, left
-
-
-def _attributes(node: onnx.NodeProto, other: onnx.NodeProto) -> Iterator[str]:
-    if (node.domain, node.op_type) != (other.domain, other.op_type):
-        yield f"operator {shown(node.op_type, 60)}, in the reference {shown(other.op_type, 60)}"
-        return
-    mine, theirs = ({a.name: a for a in n.attribute} for n in (node, other))
-    for name in dict.fromkeys([*mine, *theirs]):
-        a, b = mine.get(name), theirs.get(name)
-        if a is not None and b is not None and _bytes(a) == _bytes(b):
-            continue
-        if a is not None and b is not None and a.type == b.type and a.type in _GRAPHS:
-            yield f"its {shown(name, 60)} is not the reference's"
-        else:
-            yield f"attribute {shown(name, 60)} is {_value(a)}, in the reference {_value(b)}"
-
-
-def _bytes(attribute: onnx.AttributeProto) -> bytes:
-    data: bytes = attribute.SerializeToString(deterministic=True)
-    return data
-
-
-def _value(attribute: onnx.AttributeProto | None) -> str:
-    if attribute is None:
-        return "not set"
-    if attribute.type in _GRAPHS:
-        return "a graph"
-    if attribute.type in (onnx.AttributeProto.TENSOR, onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.TENSORS):
-        return _tensor_text(attribute.t)
-    return shown(str(onnx.helper.get_attribute_value(attribute)), 60)
-
-
-def _tensor_text(tensor: onnx.TensorProto) -> str:
-    size = format_shape(tuple(tensor.dims))
-    if tensor.data_location == onnx.TensorProto.EXTERNAL or not tensor.ByteSize() < 1024:
-        return f"a tensor of {size}"
-    try:
-        return shown(str(onnx.numpy_helper.to_array(tensor).tolist()), 60)
-    except Exception:  # damaged values: whoever runs them says so
-        return f"a tensor of {size}"
-
-
-def _listed(nodes: Sequence[onnx.NodeProto]) -> str:
-    texts = [f"{shown(node.op_type, 40)} {shown(node_label(node), 60)}" for node in nodes[:_LISTED]]
-    return ", ".join(texts) + (f" and {len(nodes) - _LISTED} more" if len(nodes) > _LISTED else "")
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(shown(name, 60) for name in names)
-
 
 _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
 _TF32 = 1e-2
@@ -215,6 +87,7 @@ class Findings:
         like = self._noise_floor.told(suspect.place.op) if suspect.word == "kernel" else ""
         lines = [*([like] if like else []), *self._tf32(suspect), *self._layers(suspect)]
         lines += told.of(suspect.region, own) if told else []
+        lines += lines_of([self._suspect.model.cut.nodes[i] for i in suspect.region])
         return suspect_row(suspect, outputs, self._suspect.model.cut, evidence(suspect, lines, self._stopped))
 
     def _layers(self, suspect: Suspect) -> list[str]:
@@ -235,7 +108,8 @@ class Findings:
         mine, theirs = self._suspect, self._reference
         if not isinstance(theirs, ModelSide) or theirs.model is mine.model:
             return None
-        return Differences(Part.model(mine), Part.model(theirs), lambda name: theirs.own(mine.common(name)))
+        return Differences(Part.model(mine), Part.model(theirs), lambda name: theirs.own(mine.common(name)),
+                           aligned=theirs.naming.aligned)  # fmt: skip
 
     def result(self, rows: list[SuspectRow], seconds: float, runners: list[str]) -> LocateResult:
         """The job's result."""

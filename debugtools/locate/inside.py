@@ -14,7 +14,7 @@ from layerwise._tool.backends.tensors import dtype_name, to_onnx
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool, observing
-from layerwise._tool.debugtools.locate.findings import Differences
+from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part
 from layerwise._tool.debugtools.locate.rows import Inside, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import Suspect, Suspects, diagnose, evidence, suspect_row

@@ -116,12 +116,14 @@ class LocatePlan:
         if isinstance(side, SavedSide):
             return partial(side.fetch, iteration)
         assert isinstance(side, ModelSide)
-        return lambda name: side.model.file.array(side.own(name))
+        return lambda name: side.naming.laid(name, side.model.file.array(side.own(name)))
 
 
 def same_runner(a: Side, b: Side) -> bool:
-    """Whether two sides run models by the same backend with the same options, optimisation apart."""
-    if not (isinstance(a, ModelSide) and isinstance(b, ModelSide)):
+    """Whether two sides run models by the same backend with the same options, optimisation apart, so that alike nodes
+    give the same bits: nodes of two exports are alike in what they compute, not in its order.
+    """
+    if not (isinstance(a, ModelSide) and isinstance(b, ModelSide)) or b.naming.aligned:
         return False
     first, second = (msgspec.structs.replace(observing(side.spec), model=None) for side in (a, b))
     return first == second

@@ -12,6 +12,7 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.sums import terms
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
+from layerwise._tool.debugtools.compare.table.between import Between
 from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place, rounded_to
@@ -151,18 +152,28 @@ class Reader:
         """The error with what rounding in the region's nodes explains, by the rule of the layer table."""
         if not error.bound or met.local is None:
             return error
-        nodes = [self._cut.nodes[i] for i in region]
-        longest = max((terms(node, self._shape, met.reference.size) for node in nodes), default=1)
+        between = self._comparer.places.between(met.name, self._errors)
+        steps, longest = self._sums(met, region, between)
+        alike = self._one_backend and between is None
         kinds = [dtype_name(met.reference), dtype_name(met.local)]
         kinds += [self._types[name] for i in region for name in self._cut.reads[i] if name in self._types]
         if self._mode == "executed":  # rounding that the graph states may be gone, or be done elsewhere
             kinds += self._comparer.places.place(met.name).types
         bound, coarse = (
-            step_bound((*kinds, *more), longest, len(region), one_backend=self._one_backend)
-            + lost_below(met.reference, (*kinds, *more))
+            step_bound((*kinds, *more), longest, steps, one_backend=alike) + lost_below(met.reference, (*kinds, *more))
             for more in ((), low)
         )
         return replace(error, bound=bound, coarse=coarse)
+
+    def _sums(self, met: Met, region: Sequence[int], between: Between | None) -> tuple[int, int]:
+        """How many nodes make a tensor, and how long their longest sum is; of the side of which that is more."""
+        size = met.reference.size
+        longest = max((terms(self._cut.nodes[i], self._shape, size) for i in region), default=1)
+        if between is None:
+            return len(region), longest
+        own = self._comparer.sides[0].own
+        more = between.terms(lambda name: self._shapes.get(own(name)), size)
+        return max(len(region), between.longest), max(longest, more)
 
     def _tested(self, met: Met, error: Error, region: Sequence[int]) -> Error:
         """The error with what its condition explains, where sides that compute differently disagree: how far the

@@ -15,6 +15,8 @@ from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.options import loads_engine
+from layerwise._tool.debugtools.align.fingerprint import fingerprint
+from layerwise._tool.debugtools.compare.aligning.when import align_sides
 from layerwise._tool.debugtools.compare.memory import (
     Limits,
     keep_for_reuse,
@@ -32,6 +34,7 @@ from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_fe
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
+from layerwise._tool.debugtools.compare.sides.torch import TorchSide, example_feeds, feeding_side, renamed_feeds
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 Feed = Mapping[str, NDArray[Any]]
+_ALIGNED_AGAIN = 3  # times
 
 
 def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:
@@ -100,6 +104,9 @@ class LocateRun(ExitStack):
         self.started = time.perf_counter()
         self.suspect, self.reference = two_sides(setup.sides)
         check_engine_side(self.suspect, context.warn)
+        for side in setup.sides:
+            if isinstance(side, TorchSide):
+                side.needs_operators()
         budget = spec.compare.memory_budget
         (keep_for_reuse if budget is None else keep_nothing_back)()
         keep = budget is None and setup.count() != 1
@@ -119,9 +126,12 @@ class LocateRun(ExitStack):
     def run(self) -> LocateResult:
         """Run all iterations and return the job's result."""
         for number, feed in enumerate(self._feeds()):
+            align_sides(self.context, self.setup, feed)
             feeds = self._fitted(feed)
             if number == 0 and isinstance(self.reference, SavedSide):
                 read_dump(self.context, self.suspect, self.reference, feeds[0])
+            if number == 0:
+                self._align_again(feed, feeds)
             if number == 0 and wanted(self.spec.compare, self.suspect, self.reference):
                 self._look_at_executed(feeds[0], "")
             with explained(self.suspect.hint):
@@ -132,9 +142,32 @@ class LocateRun(ExitStack):
         return self._result()
 
     def _feeds(self) -> Iterator[Feed]:
-        spec = self.setup.plan_feeds(self.context, self.suspect)
-        feeds = same_feeds(self.context, spec, iter(make_feeds(spec, self.suspect.model.inputs, self.context.warn)))
+        own = feeding_side(self.suspect, self.reference)
+        similar = not self.spec.compare.strict_names
+        made = example_feeds(self.spec.compare.feeds, self.setup.sides, own, similar, self.context)
+        if made is None:
+            spec = self.setup.plan_feeds(self.context, own)
+            made = iter(make_feeds(spec, own.model.inputs, self.context.warn))
+        feeds = same_feeds(self.context, self.setup.feeds, renamed_feeds(made, own, self.suspect))
         return common_feeds(self.setup.sides, feeds, lambda _, text: self.context.warn(text))
+
+    def _align_again(self, feed: Feed, feeds: tuple[Feed, Feed]) -> None:
+        """Where tensors were paired though their values differ: hold what each is on the reference's tensors against
+        these. Behind a fault that tells which belong together.
+        """
+        aligner = self.setup.aligner
+        for _ in range(_ALIGNED_AGAIN):
+            if aligner is None or not aligner.unsure():
+                return
+            plan, local = LocatePlan(self.suspect, self.reference, feeds, self._limits()), {}
+            with plan.walk(0, feeds, self._pools, self.context.artifacts / "waiting") as walk:
+                for met in walk:
+                    if met.local is not None:
+                        local[met.tensor] = fingerprint(met.local)
+            for pool in self._pools:
+                pool.close()
+            if not aligner.again(feed, local):
+                return
 
     def _fitted(self, feed: Feed) -> tuple[Feed, Feed]:
         warn = self.context.warn

@@ -160,6 +160,19 @@ def test_an_engine_that_is_given_is_run_and_not_built() -> None:
     assert spec is not None and spec.runners[0].options == {"engine": __file__}
 
 
+def test_a_module_is_a_side_where_its_script_is_there(tmp_path: Path) -> None:
+    script = tmp_path / "build.py"
+    form = RunForm(sides=[SideForm(kind="torch", model=f"{script}:make"), SideForm()])
+    assert "no such file" in check(form, MODEL, []).problems["side.0.model"]
+    script.touch()
+    spec = check(form, MODEL, []).spec
+    assert spec is not None and spec.runners[0].model == f"{script}:make"
+    assert to_request(parser().parse_args(command_line(spec)[2:])).spec.runners == spec.runners
+    assert side_names(spec.runners)[0] == "PyTorch, build.py:make"
+    pickled = put(form, "side.0.model", __file__.replace(".py", ".bin"))
+    assert check(pickled, MODEL, []).spec is None
+
+
 def test_equal_sides_are_numbered() -> None:
     spec = check(put(RunForm(), "side.1.level", "default"), MODEL, []).spec
     assert spec is not None

@@ -76,7 +76,7 @@ ARTIFACT = "layerwise_debug.onnx"
 SEARCH_WORDS = ("locate", "reduce", "bisect", "repeat", "build", "precision", "triage")
 _NOTHING_SAVED: dict[str, Any] = {
     "save_inputs": None, "save_input_blob": None, "save_outputs": None, "save_accuracy": None, "save_heatmaps": None,
-    "save_error_plots": None,
+    "save_error_plots": None, "save_align": None,
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.jobs.spec import JobSpec, load_spec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.controllers.yank import Copy, block_copy
 from layerwise._tool.tui.presenters.error_detail import row_text
@@ -67,6 +68,12 @@ def yank_targets(errors: ErrorsState, place: int) -> list[Copy]:
     return targets
 
 
+def _aligned(spec: CompareSpec | None, folder: Path) -> CompareSpec | None:
+    """The comparison with the map that its job made, so that nobody has to find it out again."""
+    found = sorted((folder / "artifacts").glob("alignment-*.json"))
+    return msgspec.structs.replace(spec, align=str(found[0])) if spec is not None and len(found) == 1 else spec
+
+
 class TensorController:
     """Asks for tensors of the comparison on view."""
 
@@ -97,9 +104,13 @@ class TensorController:
         errors = self._app.errors
         row = errors.table.row(place)
         keys = ("tensor", "iteration", "mode", "atol", "rtol", "pair")
-        params = {"compare": msgspec.to_builtins(errors.spec), **{key: getattr(row, key) for key in keys}}
+        folder = self._app.workspace.folder(errors.job)
+        params = {
+            "compare": msgspec.to_builtins(_aligned(errors.spec, folder)),
+            **{key: getattr(row, key) for key in keys},
+        }
         title = f"values of {shown(row.tensor, 120)}"
-        compared = load_spec(self._app.workspace.folder(errors.job))
+        compared = load_spec(folder)
         return JobSpec(
             action="tensor_view", params=params, title=title, gpus=compared.gpus, cwd=compared.cwd, source="tui"
         )  # fmt: skip

@@ -13,6 +13,8 @@ BACKENDS = {
     "reference": "onnx reference",
     "pluginref": "plugin reference",
     "trt": "TensorRT",
+    "torch": "PyTorch",
+    "extension": "extension",
 }
 
 
@@ -27,6 +29,8 @@ def side_name(runner: RunnerSpec) -> str:
         words[0] += " " + (" ".join(runner.providers) or "cpu")
     if runner.kind == "trt":
         words += _trt_words(runner)
+    if runner.kind == "torch":
+        words += ["compiled" if value is True else str(value) for value in runner.options.values()]
     if runner.graph_optimization_level:
         words.append(f"opt {runner.graph_optimization_level}")
     if runner.tf32 is False:

@@ -31,7 +31,7 @@ def detail_lines(row: LayerRow, names: list[str], cells: int, evidence: str = ""
     evidence: what speaks against its node.
     """
     lines: list[Line] = [
-        [(shown(row.tensor, cells), "strong")],
+        _name_line(row, cells),
         [("node ", "dim"), (shown(row.node or "(no name)", max(20, cells - 30)), ""),
          ("  op ", "dim"), (shown(row.op, 24), "")],
         _types_line(row),
@@ -53,6 +53,14 @@ def _origin_line(row: LayerRow, cells: int) -> Line:
     room = max(8, (cells - 9) // 2)
     module: Line = [("module ", "dim"), (fit(dotted(row.module), room, keep="end").rstrip() + "  ", "")]
     return [*module, *source_line(row.source, cells - width(module))]
+
+
+def _name_line(row: LayerRow, cells: int) -> Line:
+    """The tensor, and what the reference calls it where that is another name."""
+    if row.tensor2 is UNSET:
+        return [(shown(row.tensor, cells), "strong")]
+    other = shown(row.tensor2, max(10, cells // 3))
+    return [(shown(row.tensor, max(10, cells - len(other) - 10)), "strong"), ("  against ", "dim"), (other, "")]
 
 
 def _types_line(row: LayerRow) -> Line:

@@ -15,6 +15,7 @@ from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines
 from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line
 from layerwise._tool.tui.presenters.module_rows import tree_heading, tree_row
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.aligning import Pairing
 from layerwise._tool.tui.screens.job_table import JobTable, Minimap
 from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.screens.searching import Searching
@@ -171,7 +172,7 @@ class ErrorsScreen(Page, scope="errors"):
         self.errors = state.errors
         self.table = ErrorRows(state)
         self._tensor = TensorPanel(state, TensorController(state))
-        self.groups = (ErrorSearches(self, self.table), self.table)
+        self.groups = (ErrorSearches(self, self.table), self.table, Pairing(self))
 
     def compose(self) -> ComposeResult:
         yield self.table

@@ -17,7 +17,7 @@ from layerwise._tool.tui.cli.options.option import Option, filled
 from layerwise._tool.tui.state.run_fields import choices, declared
 from layerwise._tool.tui.state.run_form import RunForm
 from layerwise._tool.tui.state.run_inputs import PREFIX, Pin, parse_pin, with_pins
-from layerwise._tool.tui.state.run_reader import Reader, count, file_path, trt_runner, whole, words
+from layerwise._tool.tui.state.run_reader import Reader, count, file_path, module, trt_runner, whole, words
 
 
 class Checked(msgspec.Struct):
@@ -81,6 +81,8 @@ def _runner(reader: Reader, form: RunForm, number: int, feeds: FeedSpec) -> Runn
     side, key = form.sides[number], f"side.{number}"
     if side.kind == "saved":
         return RunnerSpec(kind="saved", results=reader.read(f"{key}.results", file_path))
+    if side.kind == "torch":
+        return RunnerSpec(kind="torch", model=reader.read(f"{key}.model", module))
     model = reader.read(f"{key}.model", lambda text: file_path(text) if text.strip() else None)
     if side.kind == "trt":
         return trt_runner(reader, number, side, model, feeds)

@@ -123,9 +123,14 @@ def _side(form: RunForm, number: int) -> list[Field]:
     hint = "the reference" if last else ""
     if side.kind == "trt" and importlib.util.find_spec("tensorrt") is None:
         hint = "install 'layerwise[trt]'"
+    if side.kind == "torch" and importlib.util.find_spec("torch") is None:
+        hint = "install 'layerwise[torch]'"
     found = [Field(key + "kind", f"side {number + 1}", "backend", KINDS, hint=hint)]
     if side.kind == "saved":
         return [*found, Field(key + "results", "", "saved outputs", hint="a file of --save-outputs")]
+    if side.kind == "torch":
+        hint = "build.py:make, or a .pt2, or a Hugging Face folder"
+        return [*found, Field(key + "model", "", "module", hint=hint)]
     if side.kind == "onnxrt":
         found.append(Field(key + "provider", "", "provider", PROVIDERS))
         if "cuda" in side.provider:

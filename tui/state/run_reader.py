@@ -10,6 +10,7 @@ from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.shell import plain_quotes, shell_words
 from layerwise._tool.backends.sizes import parse_size
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.torch.options import kind_of
 from layerwise._tool.backends.trt.options import (
     ConfigOptions,
     NetworkOptions,
@@ -70,6 +71,14 @@ def file_path(text: str) -> str:
     if not os.path.exists(path):  # noqa: PTH110 (Path.exists raises on a long name)
         raise UsageError("there is no such file")
     return str(path)
+
+
+def module(text: str) -> str:
+    """What a PyTorch side is of: a script that is there with a function, a program or a folder. UsageError else."""
+    path, script, function = text.strip().partition(".py:")
+    found = file_path(f"{path}.py" if script else path)
+    kind_of(found)
+    return f"{found}:{function}" if script else found
 
 
 _PROFILE_PARTS = ("min_shapes", "opt_shapes", "max_shapes")

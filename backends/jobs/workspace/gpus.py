@@ -89,6 +89,8 @@ def gpus_for(runners: Sequence["RunnerSpec"], asked: int | None = None) -> int:
     wanted = [provider.lower() for runner in runners for provider in runner.providers]
     if any(name.startswith(_GPU_PROVIDERS) for name in wanted):
         return 1
+    if any(runner.kind == "torch" and str(runner.options.get("device", "")).startswith("cuda") for runner in runners):
+        return 1
     return trt_gpus() if any(runner.kind == "trt" for runner in runners) else 0
 
 

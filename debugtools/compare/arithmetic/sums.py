@@ -25,6 +25,9 @@ def terms(node: "onnx.NodeProto", shape: Callable[[str], Shape | None], size: in
     if node.op_type in _PRODUCTS and first:
         turned = any(a.name == "transA" and a.i for a in node.attribute)
         return first[0 if turned else -1]
+    if node.op_type in _PRODUCTS and len(known) > 1 and len(known[1]) > 1:
+        turned = any(a.name == "transB" and a.i for a in node.attribute)
+        return known[1][-1 if turned else -2]
     if node.op_type in _CONVOLUTIONS and len(known) > 1:
         return math.prod(known[1][1:])
     if node.op_type in _POOLS | _LOSSES or node.op_type.startswith("Reduce"):

@@ -40,7 +40,7 @@ class MarkedStream:
         session: Open = on_host,
     ) -> None:
         self._side, self._feed, self._pool, self._session = side, feed, pool, session
-        self._names = [side.own(name) for name in names]
+        self._names = list(dict.fromkeys(side.own(name) for name in names))
         self._spec = short_lived(side.spec)
         self._key = id(side.model), tuple(self._names), msgspec.json.encode(self._spec), session
         if self._names:
@@ -53,7 +53,7 @@ class MarkedStream:
         self._pool.give(self._key, 0)
         for own in self._names:
             if own in outputs:
-                yield {self._side.common(own): outputs.pop(own)}
+                yield dict(self._side.naming.named(own, outputs.pop(own)))
 
     def _open(self) -> SegmentSession:
         model = self._side.model
@@ -150,7 +150,7 @@ def _unmatched(sides: Sequence[Side], plan: ObservationPlan, names: Sequence[str
         if isinstance(side, ModelSide) and side.observed.executed:
             found += side.observed.unmatched
         elif isinstance(side, ModelSide):
-            there = set(plan.wanted[side.index]) | opaque
+            there = set(plan.wanted[side.index]) | opaque | side.naming.idle
             found += [f"{shown(n, 120)}: not in {shown(side.name, 80)}" for n in names if n not in there]
     return found
 
@@ -223,7 +223,7 @@ class Observer:
 
     def _session(self, side: ModelSide) -> Open:
         """On its device, unless tensors have to be put into another layout."""
-        laid_out = any(layout for _, layout in (side.observed.names or {}).values())
+        laid_out = side.naming.laid_out or any(layout for _, layout in (side.observed.names or {}).values())
         stays = self._device is not None and side.index in self._device.sides and not laid_out
         return self._device.session if self._device is not None and stays else on_host
 

@@ -35,7 +35,9 @@ def full_side(side: ModelSide) -> ModelSide:
     known = all(onnx.defs.has(node.op_type, node.domain) for node in side.model.cut.nodes)
     if side.spec.kind != "trt" or not known:
         return side
-    return ModelSide(side.index, RunnerSpec(kind="onnxrt", model=side.spec.model), side.name, side.rename, side.model)
+    return ModelSide(
+        side.index, RunnerSpec(kind="onnxrt", model=side.spec.model), side.name, side.naming.rename, side.model
+    )
 
 
 def check_engine_side(side: ModelSide, warn: Callable[[str], None]) -> None:

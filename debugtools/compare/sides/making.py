@@ -1,7 +1,7 @@
 """The sides of a comparison, made of its request."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.names import written_otherwise
@@ -13,9 +13,11 @@ from layerwise._tool.debugtools.compare.sides.models import Model, make_model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
+Classes = Mapping[str, type[ModelSide]]
 
-def make_sides(spec: CompareSpec, model: Model | None) -> list[Side]:
-    """Make the sides of a comparison, models opened, no session yet.
+
+def make_sides(spec: CompareSpec, model: Model | None, classes: Classes | None = None) -> list[Side]:
+    """Make the sides of a comparison, models opened, no session yet. classes: of kinds of runners with their own.
 
     UsageError if a runner lacks a model, or no side has a tensor that is renamed.
     """
@@ -32,7 +34,7 @@ def make_sides(spec: CompareSpec, model: Model | None) -> list[Side]:
             first = next((side for side in sides if isinstance(side, SavedSide)), None)
             sides.append(_saved_side(index, runner, {**spec.rename, **runner.rename}, model or first))
         else:
-            sides.append(_make_side(index, runner, name, spec, model, models))
+            sides.append(_make_side(index, runner, name, spec, model, models, classes or {}))
     _check_renames(spec, sides)
     return sides
 
@@ -46,15 +48,16 @@ def _check_renames(spec: CompareSpec, sides: Sequence[Side]) -> None:
 
 
 def _make_side(
-    index: int, runner: RunnerSpec, name: str, spec: CompareSpec, model: Model | None, models: dict[str, Model]
-) -> Side:
+    index: int, runner: RunnerSpec, name: str, spec: CompareSpec, model: Model | None, models: dict[str, Model],
+    classes: Classes,
+) -> Side:  # fmt: skip
     rename = {**spec.rename, **runner.rename} if _may_rename(runner) else dict(runner.rename)
     path = runner.model or (model.path if model else None)
     if path is None:
         raise UsageError(f"runner {shown(name, 80)} has no model to run: name one")
     if path not in models:
-        models[path] = make_model(path, spec.model_options)
-    return ModelSide(index, runner, name, rename, models[path])
+        models[path] = make_model(path, spec.model_options, runner.kind)
+    return classes.get(runner.kind, ModelSide)(index, runner, name, rename, models[path])
 
 
 def _may_rename(runner: RunnerSpec) -> bool:

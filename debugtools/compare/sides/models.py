@@ -107,7 +107,7 @@ class Model:
 
 
 class OpaqueModel(Model):
-    """An engine, or a script that makes a network: something to run, with no graph to look into."""
+    """An engine, a PyTorch module, or a script that makes a network: something to run, with no ONNX graph."""
 
     has_graph = False
 
@@ -137,7 +137,7 @@ class OpaqueModel(Model):
         return Loadable(path=Path(self.path))
 
 
-def make_model(path: str, options: ModelOptions) -> Model:
-    """A model as the comparison sees it. BadFile as `ModelFile`."""
-    opaque = Path(path).suffix.lower() in (*ENGINE_SUFFIXES, ".py")
+def make_model(path: str, options: ModelOptions, kind: str = "") -> Model:
+    """A model as the comparison sees it; kind: of the runner whose own it is. BadFile as `ModelFile`."""
+    opaque = kind == "torch" or Path(path).suffix.lower() in (*ENGINE_SUFFIXES, ".py")
     return OpaqueModel(path) if opaque else Model(path, options)

@@ -1,9 +1,11 @@
 """What a comparison needs first: models and sides. Their sessions begin to open before the rest is even imported."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.plan_text import pinning
 from layerwise._tool.backends.runner import load_backend
@@ -13,27 +15,49 @@ from layerwise._tool.debugtools.compare.sides.making import make_sides
 from layerwise._tool.debugtools.compare.sides.marks import any_marks
 from layerwise._tool.debugtools.compare.sides.models import OpaqueModel, make_model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
+from layerwise._tool.debugtools.compare.sides.torch import TorchSide, read_from_graph
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+    from layerwise._tool.debugtools.align.fingerprint import Fingerprint
+
+
+class Feeding(Protocol):
+    """What every feed is shown to before anything is run on it."""
+
+    def begin(self, feed: Mapping[str, Array]) -> None: ...
+    def unsure(self) -> bool: ...
+    def again(self, feed: Mapping[str, Array], local: "Mapping[str, Fingerprint]") -> bool: ...
 
 
 class Setup:
-    """The sides of a comparison, and how it goes about them.
+    """The sides of a comparison, and how it goes about them. aligner: what aligns them, once that was begun.
+
+    suspect_names: where the first side is a PyTorch module, its operators are the comparison's nodes.
 
     observing: layers are looked at, not just outputs. marks: of what; one_at_a_time: a session is closed after its
     plain run, because memory counts, or because the plain runs are done after one iteration.
     """
 
-    def __init__(self, spec: CompareSpec) -> None:
+    def __init__(self, spec: CompareSpec, *, suspect_names: bool = False) -> None:
         if not spec.runners:
             raise UsageError("there is nothing to run: name at least one runner, such as --onnxrt")
         self.spec = spec
-        path = spec.model or next((runner.model for runner in spec.runners if runner.model), None)
+        self.aligner: Feeding | None = None
+        path = spec.model or next(
+            (runner.model for runner in spec.runners if runner.model and runner.kind != "torch"), None
+        )
         self.model = make_model(path, spec.model_options) if path else None
-        self.sides = make_sides(spec, self.model)
+        self.sides = make_sides(spec, self.model, {"torch": TorchSide})
+        if self.model is None:  # modules are compared with one another
+            self.model = next((side.model for side in self.sides if isinstance(side, TorchSide)), None)
+        if suspect_names and isinstance(self.sides[0], TorchSide):
+            self.model = self.sides[0].model
         self.model_sides = [side for side in self.sides if isinstance(side, ModelSide)]
+        for side in self.model_sides:
+            side.own_model = side.own_model or side.model is not self.model
+            side.similar_inputs = spec.align != "names" and not spec.strict_names
         self.pairs = [(i, i + 1) for i in range(len(self.sides) - 1)]
         asked = spec.observe != "auto" or spec.truth
         self.observing = self.model is not None and (any_marks(spec.marks) or asked)
@@ -89,7 +113,8 @@ class Setup:
 
     def plan_feeds(self, context: "JobContext", own: ModelSide) -> FeedSpec:
         """The feeds, planned by the graph of a side where that is asked for; what is chosen is said once."""
-        if self.feeds.made == "auto" and not isinstance(own.model, OpaqueModel):
+        self.feeds = read_from_graph(self.feeds, self.sides, own)
+        if self.feeds.made == "auto" and not isinstance(own.model, OpaqueModel) and not isinstance(own, TorchSide):
             from layerwise._tool.surgery.feeds.planned import planned
 
             self.feeds = planned(self.feeds, own.model.file.structure, context.warn, context.log, context.row)
@@ -100,4 +125,4 @@ class Setup:
     def close(self) -> None:
         """Close all sessions."""
         for side in self.sides:
-            side.close()
+            side.end()

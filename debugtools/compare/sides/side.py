@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.dumps.ranks import Unclear
 from layerwise._tool.backends.feeds.fit import fit_feed, fit_input
+from layerwise._tool.backends.feeds.pairing import paired_inputs
 from layerwise._tool.backends.feeds.plan_text import explained
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Runner, open_runner
@@ -19,6 +20,7 @@ from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs, outputs_of
 from layerwise._tool.debugtools.compare.sides.models import Model
+from layerwise._tool.debugtools.compare.sides.naming import Naming
 from layerwise._tool.debugtools.compare.sides.stream import Blocked, GraphStream, Open, SessionPool, on_host
 from layerwise._tool.debugtools.compare.spec import Observing
 
@@ -60,8 +62,7 @@ class Side:
 
     def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str]) -> None:
         self.index, self.spec, self.name = index, spec, name
-        self.rename = dict(rename)
-        self._back = {own: name for name, own in self.rename.items()}
+        self.naming = Naming(rename)
 
     @property
     def backend(self) -> tuple[str, ...]:
@@ -72,11 +73,11 @@ class Side:
 
     def own(self, name: str) -> str:
         """This side's name of a tensor."""
-        return self.rename.get(name, name)
+        return self.naming.own(name)
 
     def common(self, own: str) -> str:
         """The comparison's name of one of this side's tensors."""
-        return self._back.get(own, own)
+        return self.naming.common(own)
 
     def has(self, name: str) -> bool:
         """Whether this side can give the tensor when everything is observed."""
@@ -93,11 +94,15 @@ class Side:
     def close(self) -> None:
         """Give memory back."""
 
+    def end(self) -> None:
+        """Give everything back: the side is not used any more."""
+        self.close()
+
 
 class ModelSide(Side):
     """A backend that runs a model: the comparison's, or one of its own. session_owner: whose session it uses.
 
-    hint: what to say where it does not run.
+    hint: what to say where it does not run. similar_inputs: data may be for an input of another name.
     """
 
     def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model) -> None:
@@ -108,6 +113,7 @@ class ModelSide(Side):
         self._opening: Future[Runner] | None = None
         self.session_owner: ModelSide | None = None
         self.hint = ""
+        self.similar_inputs = False
         self.graph: ObservedGraph | None = None
         self._made: dict[str, str] | None = None
 
@@ -166,15 +172,20 @@ class ModelSide(Side):
         with explained(self.hint):
             result = runner.infer(feed)
         self.declared = frozenset(map(self.common, self.runner.outputs))
-        outputs = {self.common(own): array for own, array in result.outputs.items()}
+        outputs = dict(next(self.naming.named(own, array)) for own, array in result.outputs.items())
         return IterationResult(outputs, result.runtime, self.name)
 
     def fit(self, feed: Feed, warn: Callable[[str], None]) -> Feed:
         """The feed as this side's model takes it."""
         if not self.own_model:
             return self._as_typed(feed, warn) if self.spec.kind == "trt" else feed
+        where = f"feed of {shown(self.name, 80)}"
         renamed = {self.own(name): array for name, array in feed.items()}
-        return fit_feed(renamed, self.model.inputs, warn, f"feed of {shown(self.name, 80)}")
+        for name, own in paired_inputs(renamed, self.model.inputs).items() if self.similar_inputs else ():
+            warn(f"{where}: data of input {shown(name, 80)} are for {shown(own, 80)} (--strict-names does not)")
+            self.naming.add(self.common(name), own)
+            renamed[own] = renamed.pop(name)
+        return fit_feed(renamed, self.model.inputs, warn, where)
 
     def _as_typed(self, feed: Feed, warn: Callable[[str], None]) -> Feed:
         """An engine may take its inputs in other types than the model that it was built of."""
@@ -199,10 +210,10 @@ class ModelSide(Side):
     def _renamed(self, graph: ObservedGraph, made: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
         for name, array in made.items():
             if graph.names is None:
-                yield self.common(name), array
+                yield from self.naming.named(name, array)
             elif name in graph.names:
                 own, layout = graph.names[name]
-                yield self.common(own), layout(array) if layout else array
+                yield from self.naming.named(own, layout(array) if layout else array)
 
 
 class SavedSide(Side):

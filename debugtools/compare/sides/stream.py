@@ -76,6 +76,8 @@ def of_cut(spec: RunnerSpec) -> RunnerSpec:
 
 def short_lived(spec: RunnerSpec) -> RunnerSpec:
     """The runner in a session for one run: memory given back at once."""
+    if spec.kind == "torch":
+        return msgspec.structs.replace(spec, name="", rename={})
     config = {**spec.options.get("session_config", {}), "session.intra_op.allow_spinning": "0"}
     options = {**spec.options, "arena": False, "session_config": config}
     return msgspec.structs.replace(spec, name="", rename={}, options=options)

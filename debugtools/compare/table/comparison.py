@@ -156,7 +156,8 @@ class RowContext(Struct, frozen=True, dict=True):
 
     def keep(self, number: int, side: Side, name: str, array: Array) -> None:
         """Save one tensor of a side that runs and validate it, as asked. Enough if it is bad and that ends it."""
-        if isinstance(side, ModelSide):
-            self.savers.output(number, side.index, side.own(name), array)
+        own = side.own(name)
+        if isinstance(side, ModelSide) and side.common(own) == name:  # once, if it is the counterpart of several
+            self.savers.output(number, side.index, own, side.naming.unlaid(name, array))
         if self.validator and not self.validator.check(number, side.name, name, array) and self.spec.fail_fast:
             raise Enough

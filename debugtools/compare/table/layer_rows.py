@@ -62,7 +62,8 @@ def _similar(shared: RowContext, pair: Pair, first: Outputs, second: Outputs) ->
             f"Output names did not match exactly. Assuming {shown(side.name, 80)} output: {shown(own, 80)} corresponds "
             f"to output: {shown(name, 80)} (--strict-names does not)"
         )
-        side.rename.setdefault(name, own)
+        side.naming.add(name, own)
+    side.declared = frozenset(map(side.common, side.declared))
     used = set(others.values())
     return RenamedOutputs(second, {name: name for name in names if name not in used} | others) if others else second
 
@@ -228,7 +229,8 @@ class ObservedRows:
             if name in plan.opaque and name not in self._outputs:
                 shared.left_out.add(NotCompared(name, "not a tensor", "not a tensor", pair, layer=True))
             elif name not in plan.opaque:
-                shared.left_out.add(NotCompared(name, "no counterpart", not_given(side), pair, layer=layer))
+                reason: Reason = "whole numbers" if name in side.naming.idle else "no counterpart"
+                shared.left_out.add(NotCompared(name, reason, not_given(side, name), pair, layer=layer))
 
     def _make_plan(self, feed: Feed, feeds: Mapping[int, Feed]) -> ObservationPlan:
         shared = self._shared

@@ -1,21 +1,18 @@
 """The layer table: one row a pair of tensors, with what the rows before it tell about it."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec import UNSET, Struct
 
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
-from layerwise._tool.debugtools.compare.arithmetic.sums import terms
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
 from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, SideStatistics
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required, SideStats
+from layerwise._tool.debugtools.compare.table.between import Between, Step
 from layerwise._tool.debugtools.compare.table.places import Place, Places
 from layerwise._tool.debugtools.compare.table.step import Scale, explained_error, scale_of, scale_of_row, step_bound
-
-if TYPE_CHECKING:
-    import onnx
 
 LEAP = 10.0
 
@@ -91,17 +88,22 @@ class PairErrors:
         modes = {mode, *(known.mode for known in inputs if known.mode)}
         if not inputs or not result.rel_l2 or modes >= {"plain", "every"}:
             return False
+        between = self._places.between(name, self._known)
+        if between is not None:
+            inputs = [*inputs, *(self._known[read] for read in between.reads if read in self._known)]
         error = max(known.rel_l2 for known in inputs)
-        steps = max(1, place.depth - max(known.depth for known in inputs))
         scales = [known.scale for known in inputs if known.mode]
-        node, weights = self._places.node(name)
         types = place.types
         if mode == "every":  # nothing is rounded but where the graphs say so
             behind = self._places.rounded_between(name, self._known)
             types = (*behind, *(kind for known in inputs for kind in known.types))
-        longest = self._terms(node, weights, result)
-        rounding = step_bound((*result.dtypes, *types), longest, steps, one_backend=self._one_backend)
-        limit = explained_error(result, place.op, rounding, error, scales)
+        steps = max(1, place.depth - max(known.depth for known in inputs)) if between is None else between.longest
+        rounding = step_bound(
+            (*result.dtypes, *types), self._longest(name, between, result), steps,
+            one_backend=self._one_backend and between is None,
+        )  # fmt: skip
+        ops = (place.op,) if between is None else between.ops
+        limit = explained_error(result, ops, rounding, error, scales)
         if limit is None or result.rel_l2 <= limit:
             return False
         result.verdicts["simple"] = False
@@ -109,18 +111,17 @@ class PairErrors:
         result.note = f"{result.note}; {note}" if result.note else note
         return True
 
-    def _terms(
-        self, node: "onnx.NodeProto | None", weights: "Mapping[str, onnx.TensorProto]", result: Comparison
-    ) -> int:
-        """The length of the sums that make a tensor."""
-        if node is None:
-            return 1
+    def _longest(self, name: str, between: Between | None, result: Comparison) -> int:
+        """The length of the longest sum that makes a tensor."""
 
         def shape(read: str) -> tuple[int, ...] | None:
-            weight, known = weights.get(read), self._known.get(read)
-            return tuple(weight.dims) if weight is not None else known.shape if known else None
+            return self._known[read].shape if read in self._known else None
 
-        return terms(node, shape, math.prod(result.shapes[1]))
+        size = math.prod(result.shapes[1])
+        if between is not None:
+            return between.terms(shape, size)
+        node, weights = self._places.node(name)
+        return 1 if node is None else Step(node, weights, str).terms(shape, size)
 
     def _inputs(self, place: Place) -> tuple[list[Known], bool]:
         """What is known of a node's inputs, or of the nearest tensors before them; whether it is all of the inputs."""

@@ -8,9 +8,9 @@ from layerwise._tool.debugtools.compare.rows import Pair
 from layerwise._tool.debugtools.compare.sides.side import Side
 
 
-def not_given(side: Side) -> str:
+def not_given(side: Side, name: str = "") -> str:
     """Why a tensor has no counterpart on a side."""
-    return f"{shown(side.name, 80)} does not give it"
+    return side.naming.missing.get(name) or f"{shown(side.name, 80)} does not give it"
 
 
 def nothing_in_common(

@@ -11,6 +11,7 @@ from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.debugtools.compare.sides.models import Model
+from layerwise._tool.debugtools.compare.table.between import Between, Step, span
 from layerwise._tool.surgery.cut.randomness import RANDOM_OPS, Randomness
 from layerwise._tool.surgery.origin.origin import Origin
 
@@ -83,7 +84,8 @@ class Places:
 
     whole_graph: what nodes read is looked at too. other: a side with another model. A tensor that a Cast makes here and
     another operator there (a precision round trip) is placed as that operator, with what it reads: the Cast only stands
-    for it. Its position is the one of the operator of that name here, or the Cast's where there is none.
+    for it. Its position is the one of the operator of that name here, or the Cast's where there is none. Not so where
+    the other model was aligned: there a Cast's counterpart may be that of what it reads too.
     """
 
     def __init__(self, model: Model | None, whole_graph: bool, other: "ModelSide | None" = None) -> None:
@@ -162,6 +164,30 @@ class Places:
             found |= _rounded_behind(other.model.cut, other.own(name), lambda own: other.common(own) in known)
         return found
 
+    def between(self, name: str, known: Container[str]) -> Between | None:
+        """How tensor `name` is made from those in `known` where the graphs of two sides that are aligned differ there;
+        None where they do not.
+        """
+        cut, other = self._cut, self._aligned
+        if cut is None or other is None or name not in cut.maker or other.own(name) not in other.model.cut.maker:
+            return None
+        theirs = other.model.cut
+        mine = span(cut, name, known.__contains__)
+        found = span(theirs, other.own(name), lambda own: other.common(own) in known)
+        reads = tuple(map(other.common, found.reads))
+        ops = [[graph.nodes[i].op_type for i in part.nodes] for graph, part in ((cut, mine), (theirs, found))]
+        if ops[0] == ops[1] and len(ops[0]) == 1 and sorted(mine.reads) == sorted(reads):
+            return None
+        steps = [Step(cut.nodes[i], cut.initializers, str) for i in mine.nodes]
+        steps += [Step(theirs.nodes[i], theirs.initializers, other.common) for i in found.nodes]
+        return Between(tuple(steps), tuple(dict.fromkeys([*mine.reads, *reads])), max(mine.steps, found.steps))
+
+    @property
+    def _aligned(self) -> "ModelSide | None":
+        """The other side, if its tensors are not the model's by their names."""
+        other = self._other
+        return other if other is not None and other.naming.aligned and other.model.has_graph else None
+
     def _place(self, name: str) -> Place:
         if self._model is None:
             return Place(self._order.setdefault(name, len(self._order)))
@@ -169,7 +195,11 @@ class Places:
             maker = self._model.maker(name)
             return Place(*maker, reads=None) if maker else Place()
         place = replace(_made(self._cut, name), types=self._types(name))
-        if self._other is None or place.op != "Cast":
+        if self._aligned is not None:
+            place = replace(
+                place, depth=max(place.depth, _made(self._aligned.model.cut, self._aligned.own(name)).depth)
+            )
+        if self._other is None or self._aligned is not None or place.op != "Cast":
             return place
         meant = _made(self._other.model.cut, self._other.own(name))
         if meant.op in ("", "Cast"):

@@ -7,7 +7,7 @@ that cancel, `_WILD` times.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -33,6 +33,7 @@ _STEADY_OPS = frozenset({
     "Reshape", "Resize", "Sigmoid", "Slice", "SpaceToDepth", "Split", "Squeeze", "Sum", "Tanh", "Tile", "Transpose",
     "Unsqueeze", "Upsample", "Where",
 })  # fmt: skip
+_SUMMING = frozenset({"Add", "Sum"})
 
 
 class Scale(Struct, frozen=True):
@@ -81,16 +82,16 @@ def lost_below(reference: Array, types: Iterable[str]) -> float:
 
 
 def explained_error(
-    result: Comparison, op: str, rounding: float, error: float, inputs: Sequence[Scale]
+    result: Comparison, ops: Collection[str], rounding: float, error: float, inputs: Sequence[Scale]
 ) -> float | None:
     """Return the relative L2 error that a step explains; None where rounding is not asked about.
 
-    op: the operator that makes the tensor; rounding: its own. error: the largest of its inputs', inputs: their scales.
+    ops: the operators that make the tensor; rounding: its own. error: the largest of its inputs', inputs: their scales.
     """
     rule, own = result.rule, scale_of(result)
     if rule.bound is None or not rounding:
         return None
-    tame = op in _STEADY_OPS and all(scale.peak <= _PEAK for scale in inputs)
-    tame = tame and not any(own.rms < _CANCELS * scale.rms for scale in inputs if op in ("Add", "Sum"))
+    tame = _STEADY_OPS.issuperset(ops) and all(scale.peak <= _PEAK for scale in inputs)
+    tame = tame and (_SUMMING.isdisjoint(ops) or not any(own.rms < _CANCELS * scale.rms for scale in inputs))
     lost = rule.floor / own.rms if own.rms else 0.0
     return rounding + (_STEADY if tame else _WILD) * error + lost

@@ -96,7 +96,7 @@ class Truths:
         """
         try:
             theirs = {own: array for own, (_, array) in self.fed(name).items()}
-            mine = {own: self._fed(0, own) for own in theirs}
+            mine = {own: self._as_theirs(0, own) for own in theirs}
             return self.measure(name, (self._held(0, name), self._held(1, name)), (mine, theirs), accumulated)
         except NoTruth as no:
             return Truth(why=str(no))
@@ -110,7 +110,7 @@ class Truths:
             raise NoTruth(self.why)
         if self._sides[1].own(name) not in self._cut.maker:
             raise NoTruth("no node of the reference makes it")
-        return {own: (self._sides[1].common(own), self._fed(1, own)) for own in self._region(name).feeds}
+        return {own: (self._sides[1].common(own), self._as_theirs(1, own)) for own in self._region(name).feeds}
 
     def measure(
         self, name: str, tensors: tuple[Array, Array], feeds: tuple[Feed, Feed], accumulated: float | None
@@ -125,14 +125,15 @@ class Truths:
             raise NoTruth("the sides' shapes differ")
         alike = all(same_bits(feeds[0][own], feeds[1][own]) for own in region.feeds)
         own, asked = self._sides[1].own(name), feeds[1:] if alike else feeds
-        truths = [values[own] for values in self._evaluate(region, asked)]
+        laid = self._sides[1].naming.laid
+        truths = [laid(name, values[own]) for values in self._evaluate(region, asked)]
         if any(truth.shape != tensors[0].shape for truth in truths):
             raise NoTruth(f"in FP64 its shape is {truths[0].shape}, not {tensors[0].shape}")
         units = [self._unit(side, name, tensors[side], feeds[side], region) for side in (0, 1)]
         if not is_floating(dtype_name(tensors[1])) or not is_floating(dtype_name(tensors[0])):
             return self._whole(region, tensors, (truths[0], truths[-1]), units)
         off = [deviation(tensors[side], truths[-side], units[side].kind) for side in (0, 1)]
-        found = [self._times(region, own, off[side], truths[-side], feeds[side], units[side]) for side in (0, 1)]
+        found = [self._times(region, name, off[side], truths[-side], feeds[side], units[side]) for side in (0, 1)]
         explained = self._explain(name, region, units[0].scatter + off[0].floor)
         ratio = None if accumulated is None else accumulated / explained
         return Truth(found[0], found[1], ratio, units[0].kind)
@@ -165,6 +166,10 @@ class Truths:
                 word = ("suspect", "reference")[side]
                 raise NoTruth(f"the {word} does not give {shown(name, 80)} before it")
             return self._host(self._store.get((side, name)))
+
+    def _as_theirs(self, side: int, own: str) -> Array:
+        """What a side had for a tensor of the reference's graph, in the reference's layout."""
+        return self._sides[1].naming.unlaid(self._sides[1].common(own), self._fed(side, own))
 
     def _fed(self, side: int, own: str) -> Array:
         """What a side had for a tensor that the reference's graph calls `own`."""
@@ -200,7 +205,7 @@ class Truths:
         steps = roundings(self._cut.nodes[i] for i in region.nodes)
         return Unit(coarsest(kinds), steps + len(weights), self._double.longest)
 
-    def _times(self, region: Region, own: str, found: Deviation, truth: Array, feed: Feed, unit: Unit) -> float:
+    def _times(self, region: Region, name: str, found: Deviation, truth: Array, feed: Feed, unit: Unit) -> float:
         """How many times what rounding explains a tensor is off; the condition is asked where it is in question."""
         assert self._cut is not None
         if math.isinf(found.scatter):
@@ -208,10 +213,11 @@ class Truths:
         nodes = [self._cut.nodes[i] for i in region.nodes]
         if found.broken or found.times(unit) <= IN_QUESTION or correctly_rounded(nodes):
             return found.times(unit)
-        (moved,) = self._evaluate(region, ({name: _rounded(array, unit) for name, array in feed.items()},))
-        if moved[own].shape != truth.shape:
+        (made,) = self._evaluate(region, ({each: _rounded(array, unit) for each, array in feed.items()},))
+        moved = self._sides[1].naming.laid(name, made[self._sides[1].own(name)])
+        if moved.shape != truth.shape:
             return found.times(unit)
-        response = deviation(moved[own], truth, unit.kind)
+        response = deviation(moved, truth, unit.kind)
         return found.times(Unit(unit.kind, unit.roundings, unit.terms, response.scatter))
 
     def _whole(

@@ -14,12 +14,14 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.debugtools.compare.aligning.when import align_sides
 from layerwise._tool.debugtools.compare.pairing.left_out import compared
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
 from layerwise._tool.debugtools.compare.sides.models import OpaqueModel
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.sides.torch import TorchSide
 from layerwise._tool.debugtools.compare.table.comparison import RowContext
 from layerwise._tool.debugtools.compare.table.layer_rows import plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
@@ -46,6 +48,13 @@ class Original:
     def __init__(self, context: "JobContext", setup: Setup) -> None:
         self.context, self.setup = context, setup
         self.suspect, self.reference = ends(setup)
+        if isinstance(self.suspect, TorchSide):
+            raise UsageError(
+                "parts of a PyTorch module are no models of their own: give an ONNX model as the first side; "
+                "`debug locate` takes a module"
+            )
+        for side in setup.model_sides:
+            side.similar_inputs = setup.spec.align != "names"
         self.error = ""
         self._rows: list[LayerRow] = []
         places = Places(setup.model, setup.whole_graph)
@@ -58,8 +67,19 @@ class Original:
         own = self.suspect
         inputs = own.runner.inputs if isinstance(own.model, OpaqueModel) else own.model.inputs
         spec = self.setup.plan_feeds(self.context, own)
-        feeds = same_feeds(self.context, spec, iter(make_feeds(spec, inputs, self.context.warn)))
-        return enumerate(common_feeds(self.setup.sides, feeds, lambda _, text: self.context.warn(text)))
+        made = same_feeds(self.context, spec, iter(make_feeds(spec, inputs, self.context.warn)))
+        feeds = common_feeds(self.setup.sides, made, lambda _, text: self.context.warn(text))
+        for number, feed in enumerate(feeds):
+            if self._are_strangers():
+                align_sides(self.context, self.setup, feed)
+            yield number, feed
+
+    def _are_strangers(self) -> bool:
+        """Whether the sides run two models that have no output in common by its name."""
+        models = [side.model for side in (self.suspect, self.reference) if isinstance(side, ModelSide)]
+        if len(models) < 2 or models[0] is models[1] or not all(model.has_graph for model in models):
+            return False
+        return set(models[0].cut.outputs).isdisjoint(map(self.reference.common, models[1].cut.outputs))
 
     def judge(self, number: int, feed: Feed) -> Judgement:
         """Bad if an output differs, or if the suspect cannot run what the reference can; `measured`: the worst one.

@@ -17,6 +17,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.model.reads import MissingTensor
 from layerwise._tool.backends.tensors import dtype_name, dtype_row, is_floating, to_numpy, to_onnx
+from layerwise._tool.debugtools.compare.aligning.when import align_sides
 from layerwise._tool.debugtools.compare.memory import limits, resident, usual_segment
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore, LazyArrays
 from layerwise._tool.debugtools.compare.sides.feeds import digest
@@ -139,7 +140,8 @@ class ReferenceTensors(Mapping[str, Array]):
             self._store.put(name, np.asarray(self._reference.fetch(self._iteration, name)))
             return self._store.get(name)
         assert isinstance(self._reference, ModelSide)
-        return self._reference.model.file.array(self._reference.own(name))
+        array = self._reference.model.file.array(self._reference.own(name))
+        return self._reference.naming.laid(name, array)
 
     def __contains__(self, name: object) -> bool:
         return name in self._feed or name in self._names
@@ -192,6 +194,7 @@ class Subject:
 
     def __init__(self, context: "JobContext", setup: Setup, iteration: int, feed: Mapping[str, Array]) -> None:
         self.setup = setup
+        align_sides(context, setup, feed)
         self.suspect, reference = ends(setup)
         self.cut: GraphCut = self.suspect.model.cut
         folder = context.artifacts / "reference"

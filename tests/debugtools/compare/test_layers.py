@@ -139,7 +139,8 @@ def test_a_model_with_other_nodes_and_names_is_compared_by_name_and_map(tmp_path
     side = RunnerSpec(kind="onnxrt", threads=1, model=str(tmp_path / "half.onnx"))
     feeds = FeedSpec(val_range={"": (0.01, 0.1)})
     rules = ToleranceSpec(rtol={"": 1e-2})
-    plain = run_compare(CompareSpec(model=good, runners=[side, ORT], marks=ALL, feeds=feeds, tolerance=rules))
+    named = CompareSpec(model=good, runners=[side, ORT], marks=ALL, feeds=feeds, tolerance=rules, align="names")
+    plain = run_compare(named)
     assert {row["tensor"] for row in plain.table()} == {"sq0", "sq", "s", "y"}
     assert any("big: not in" in text for text in plain.result["unmatched"])
     mapped = run_compare(

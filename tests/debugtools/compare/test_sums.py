@@ -37,7 +37,9 @@ def test_sums_one_after_the_other_stay_within_the_bound(seed: int, count: int, s
         (helper.make_node("Softmax", ["a"], ["y"]), 1200, 300),
         (helper.make_node("InstanceNormalization", ["x", "w", "w"], ["y"]), 1, 900),
         (helper.make_node("Add", ["x", "x"], ["y"]), 1, 1),
-        (helper.make_node("MatMul", ["unknown", "b"], ["y"]), 1, 1),
+        (helper.make_node("MatMul", ["unknown", "b"], ["y"]), 1, 300),
+        (helper.make_node("Gemm", ["unknown", "a"], ["y"], transB=1), 1, 300),
+        (helper.make_node("MatMul", ["unknown", "other"], ["y"]), 1, 1),
     ],
 )
 def test_the_length_of_a_sum_is_read_from_shapes(node: onnx.NodeProto, size: int, count: int) -> None:

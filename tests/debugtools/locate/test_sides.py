@@ -121,8 +121,9 @@ def test_names_are_mapped(tmp_path: Path) -> None:
     done = between(faulty(), good, tmp_path, rename=rename)
     assert done.nodes == ["/fc1/MatMul"] and len(done.table()) == 12
     assert done.row("m1")["tensor2"] == "other/m1" and "w1 is not the reference's" in done.suspects[0]["evidence"]
-    (found,) = between(faulty(), good, tmp_path).suspects
+    (found,) = between(faulty(), good, tmp_path, align="names").suspects
     assert found["tensor"] == "y" and len(found["region"]) == 12
+    assert between(faulty(), good, tmp_path).nodes == ["/fc1/MatMul"]
 
 
 def test_nothing_in_common_and_wrong_sides_are_told(tmp_path: Path) -> None:
@@ -131,6 +132,8 @@ def test_nothing_in_common_and_wrong_sides_are_told(tmp_path: Path) -> None:
         node.input[:] = ["x" if name == "image" else name for name in node.input]
     other.graph.input[0].CopyFrom(mlp().graph.input[0])
     with pytest.raises(UsageError, match="no tensor in common"):
+        between(mlp(), other, tmp_path, align="names")
+    with pytest.raises(LayerwiseError, match="the reference fails before"):
         between(mlp(), other, tmp_path)
     spec = spec_for(mlp(), mlp(), tmp_path)
     for runners in ([ORT], [ORT, ORT, ORT]):

@@ -103,6 +103,8 @@ specs = st.builds(
     ),
     tolerance=tolerances,
     rename=st.dictionaries(names, names, max_size=3),
+    align=st.sampled_from(["auto", "names", "map.json"]),
+    save_align=maybe_path,
     validate=st.booleans(),
     fail_fast=st.booleans(),
     shape_check=st.booleans(),
@@ -158,6 +160,7 @@ def test_plain_requests_give_plain_lines(line: str) -> None:
 
 
 SAMPLES = {
+    "--torch": "build.py:make",
     "--rename": "a=b c=d", "--input-shapes": "x:[1,2] y:[3]", "--val-range": "[0,1] x:[2,3]", "--error-quantile": "0.5",
     "--provider-options": "cuda:device_id=1", "--graph-optimization-level": "ORT_ENABLE_BASIC",
     "--postprocess": "y:top-5", "--check-error-stat": "max y:mean", "--trt-min-shapes": "x:[1] --trt-max-shapes x:[8]",
@@ -178,6 +181,7 @@ def test_each_option_is_written_as_it_was_read(option: Option) -> None:
     name, choices = option.flags[0], option.settings.get("choices")
     bare = option.on is not None or (option.dest == "runners" and "nargs" not in option.settings)
     value = SAMPLES.get(name) or (choices[-1] if choices else "3")
-    spec = parsed([*COMMON, name, *([] if bare else value.split())])
+    common = [*COMMON, "--torch", "a.py:f"] if name.startswith("--torch-") else COMMON
+    spec = parsed([*common, name, *([] if bare else value.split())])
     assert parsed(command_line(spec)) == spec
-    assert not option.field or spec != parsed(COMMON)
+    assert not option.field or spec != parsed(common)

@@ -103,6 +103,8 @@ def _next(spec: LocateSpec, suspects: list[SuspectRow]) -> Iterator[str]:
     if not suspects or not model:
         return
     sides = command_line(msgspec.structs.replace(spec.compare, observe="auto", statistics=True, truth=False))[2:]
+    if spec.compare.runners[0].kind == "torch":
+        return
     yield f"next         {_line('debug', 'reduce', *sides, '-o', 'reduced.onnx')}"
     if suspects[0].op in _CONTROL_FLOW and not spec.bodies:
         yield f"             {_line('debug', 'locate', *sides, '--bodies')}"

@@ -20,6 +20,7 @@ from layerwise._tool.tui.cli.parser import RunnerFlag
 if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 
+_ALIGN_HINT = "auto, names or a file"
 _MARKED = "marks!=outputs only"
 _OBSERVE_HINTS = {
     "executed": "as the runner really runs it",
@@ -46,6 +47,9 @@ RUNNERS = Group(
     _runner("--pluginref", help="CPU references of common TensorRT plugins"),
     _runner("--trt", help="TensorRT"),
     _runner("--trt-engine", own=True, const="trt", nargs=1, metavar="ENGINE", help="TensorRT with this engine"),
+    _runner("--torch", own=True, nargs=1, metavar="SOURCE",
+            help="a PyTorch module: FILE.py:function that returns (module, example inputs), an exported program "
+            "(.pt2), or the folder of a Hugging Face model with safetensors"),
     _runner("--tf", help="TensorFlow (convert with tf2onnx instead)"),
     _runner("--runner", own=True, nargs=1, const="json", metavar="SPEC",
             help="a runner with its own options: KIND[,OPTION=VALUE…] (onnxrt,graph_optimization_level=disable) or "
@@ -55,6 +59,11 @@ RUNNERS = Group(
     many("--rename", own=True, field="rename", metavar="NAME=OTHER", default=None, script=WRITTEN,
          parse=values.parse_names_map, show=values.format_names_map,
          help="tensor NAME of the first side is OTHER on the second; of others see --strict-names"),
+    Option("--align", own=True, field="align", metavar="auto|names|MAP", form=InForm("pairing", hint=_ALIGN_HINT),
+           help="which tensors of two models belong together: auto (the default) finds out by names, values and "
+           "structure where layers are compared and names leave some of both without counterpart; names: equal names; "
+           "or a file that --save-align wrote, in which pairs may be corrected"),
+    Option("--save-align", own=True, field="save_align", metavar="PATH", help="which tensors belong together, as JSON"),
     flag("--strict-names", own=True, field="strict_names", script=WRITTEN,
          help="inputs and outputs belong together by their exact names alone, not by similar names or places"),
     description="Compared in the order given; each may be repeated.",

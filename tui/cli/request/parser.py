@@ -7,10 +7,14 @@ from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS, TRUTH
 from layerwise._tool.tui.cli.options.logging import LOGGING
 from layerwise._tool.tui.cli.options.option import add, unset
 from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
+from layerwise._tool.tui.cli.options.torch import TORCH
 from layerwise._tool.tui.cli.options.trt import TENSORFLOW, TRT
 from layerwise._tool.tui.cli.parser import Parser
 
-RUN = (RUNNERS, MODEL, MARKING, DATA, INFERENCE, COMPARE, TRUTH, THRESHOLDS, ONNXRT, ONNX, SAVING, JOB, TRT, TENSORFLOW)
+RUN = (
+    RUNNERS, MODEL, MARKING, DATA, INFERENCE, COMPARE, TRUTH, THRESHOLDS, ONNXRT, TORCH, ONNX, SAVING, JOB, TRT,
+    TENSORFLOW,
+)  # fmt: skip
 """The groups of `run`, in the order of its help."""
 COMPARED = tuple(group for group in RUN if group.plain is compared)
 """Those of them whose fields are in a CompareSpec."""

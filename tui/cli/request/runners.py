@@ -10,10 +10,13 @@ from layerwise._tool.backends.dumps.rule import parse_rule, rule_words
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.specs import RunnerKind, RunnerSpec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.torch.options import TorchOptions, kind_of, torch_options
+from layerwise._tool.backends.torch.options import to_dict as torch_dict
 from layerwise._tool.backends.trt.options import NetworkOptions, TrtOptions, to_dict
 from layerwise._tool.backends.trt.options import trt_options as options_of_runner
 from layerwise._tool.tui.cli.options.option import filled, glued, line, many_words, read
 from layerwise._tool.tui.cli.options.run import ONNXRT, optimization_level
+from layerwise._tool.tui.cli.options.torch import TORCH
 from layerwise._tool.tui.cli.options.trt import LINE, PRECISIONS, TRT
 from layerwise._tool.tui.cli.request.parser import completed
 
@@ -48,6 +51,11 @@ def _runner(kind: str, given: list[str] | None, args: Namespace) -> RunnerSpec:
         return RunnerSpec(kind="pluginref")
     if kind == "trt":
         return _trt_runner(args, given[0] if given else None)
+    if kind == "torch" and given:
+        kind_of(given[0])
+        return RunnerSpec(
+            kind="torch", model=given[0], options=torch_dict(filled(TorchOptions(), read((TORCH,), args)))
+        )
     return filled(_PLAIN, read((ONNXRT,), args))
 
 
@@ -63,6 +71,10 @@ def _trt_runner(args: Namespace, engine: str | None) -> RunnerSpec:
 def _with_reference(runners: list[RunnerSpec], reference: str | None) -> list[RunnerSpec]:
     if reference is None:
         return runners
+    if runners and runners[-1].kind == "torch":
+        raise UsageError(
+            "--reference-model is a model for the last runner; --torch has its own: put it before the others"
+        )
     if not runners or runners[-1].kind == "saved" or len(runners) > 2:
         raise UsageError(
             "--reference-model needs one runner, which then runs both models, or two: the second runs the reference."
@@ -130,12 +142,17 @@ def runner_words(runners: list[RunnerSpec]) -> list[str]:
     if any(rule != rules[0] or parse_rule(rule_words(rule)) != rule for rule in rules):
         return [word for runner in runners for word in ("--runner", runner_word(runner))]
     return [
-        *(_FLAG_OF_KIND[runner.kind] for runner in plain if runner.kind != "saved"),
+        *(word for runner in plain if runner.kind != "saved" for word in _flag_words(runner)),
         *([] if reference is None else glued("--reference-model", reference)),
         *line((ONNXRT,), shared),
+        *next((line((TORCH,), torch_options(runner.options)) for runner in plain if runner.kind == "torch"), []),
         *many_words("--load-outputs", files),
         *many_words("--dump-rule", rule_words(rules[0] if rules else None)),
     ]
+
+
+def _flag_words(runner: RunnerSpec) -> list[str]:
+    return glued("--torch", runner.model or "") if runner.kind == "torch" else [_FLAG_OF_KIND[runner.kind]]
 
 
 def trt_words(runners: list[RunnerSpec]) -> list[str]:
@@ -169,6 +186,9 @@ def _shared_options(runners: list[RunnerSpec]) -> RunnerSpec | None:
         carriers = (
             carriers if not with_ops else [msgspec.structs.replace(carriers[0], custom_ops=with_ops[0].custom_ops)]
         )
+    modules = [runner.options for runner in runners if runner.kind == "torch"]
+    if any(options != modules[0] for options in modules):
+        return None
     return carriers[0] if all(_as_flag(runner, carriers[0]) == runner for runner in runners) else None
 
 
@@ -180,7 +200,18 @@ def _as_flag(runner: RunnerSpec, shared: RunnerSpec) -> RunnerSpec | None:
         return RunnerSpec(kind="reference", custom_ops=shared.custom_ops)
     if runner.kind == "saved" and runner.results is not None:
         return RunnerSpec(kind="saved", results=runner.results, results_index=-1, dump=runner.dump)
+    if runner.kind == "torch" and runner.model:
+        options = _as_written(runner.options)
+        return None if options is None else RunnerSpec(kind="torch", model=runner.model, options=options)
     return RunnerSpec(kind=runner.kind) if runner.kind in ("pluginref", "trt") else None
+
+
+def _as_written(options: dict[str, Any]) -> dict[str, Any] | None:
+    """A module's options as flags give them; None where they are none."""
+    try:
+        return torch_dict(torch_options(options))
+    except UsageError:
+        return None
 
 
 def _saved_last(runners: list[RunnerSpec]) -> bool:

@@ -162,7 +162,8 @@ def _row_text(row: LayerRow) -> str:
     errors = f"max abs {lines.number(row.max_abs)}   max rel {lines.number(row.max_rel)}"
     errors += lines.truth(row).replace(" | ", "   ")
     place = f"#{row.i} {lines.name(row.op or 'output')}{node}"
-    return f"{place}   {lines.name(row.tensor)}   {errors}{finding}"
+    other = f" = {lines.name(row.tensor2)}" if isinstance(row.tensor2, str) else ""
+    return f"{place}   {lines.name(row.tensor)}{other}   {errors}{finding}"
 
 
 def _averages(result: CompareResult) -> Iterator[tuple[bool, str]]:

@@ -1,0 +1,64 @@
+"""Exported programs: what torch.export.save wrote."""
+
+import io
+import logging
+import warnings
+from pathlib import Path
+from typing import Any
+
+from layerwise._tool.backends.errors import BadFile, LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.torch.archive import check_archive
+from layerwise._tool.backends.torch.loaded import Loaded
+from layerwise._tool.backends.torch.values import first_sentence
+
+
+def load_program(path: Path) -> Loaded:
+    """An exported program, with its sample inputs. BadFile where reading it would run code, or it cannot be read."""
+    import torch
+
+    if not path.is_file():
+        raise BadFile(path, "is not a file")
+    check_archive(path, *_records(path), _sample)
+    logging.getLogger("torch.export").setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.export.load(str(path))
+    except Exception as error:
+        raise BadFile(path, f"torch {torch.__version__} cannot read it: {shown(first_sentence(error), 300)}") from error
+    program._guards_code = []  # text that torch would compile
+    found = program.example_inputs or None
+    args, kwargs = found if found else (None, {})
+    return Loaded(_runnable(program), args, dict(kwargs), program)
+
+
+def _runnable(program: Any) -> Any:
+    try:
+        return program.module()
+    except Exception as error:
+        raise LayerwiseError(f"the exported program cannot be run: {shown(first_sentence(error), 300)}") from error
+
+
+def _records(path: Path) -> tuple[list[str], Any]:
+    """The names of an archive's records, and what reads one: by torch's own reader, which sees what torch will see."""
+    import torch
+
+    try:
+        reader = torch._C.PyTorchFileReader(str(path))
+        names = list(reader.get_all_records())
+    except RuntimeError as error:
+        raise BadFile(path, f"is no archive of torch: {shown(first_sentence(error), 200)}") from None
+    if not any(name.startswith("models/") for name in names):
+        raise BadFile(path, "is not of the format that torch.export.save writes since torch 2.8: save it anew")
+    return names, reader.get_record
+
+
+def _sample(data: bytes) -> None:
+    """ValueError unless these are tensors and plain values in lists and dicts."""
+    import torch
+
+    try:
+        torch.load(io.BytesIO(data), weights_only=True)
+    except Exception as error:
+        raise ValueError(str(error).splitlines()[0]) from None

@@ -1,0 +1,117 @@
+"""Which groups of two sides have values that agree or come near, by their fingerprints."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.debugtools.align.distance import FAR, FINE, Apart, Decoded, apart, distances, tolerance
+from layerwise._tool.debugtools.align.fingerprint import Fingerprint
+from layerwise._tool.debugtools.align.groups import Side
+
+_NEAREST = 4
+_ROWS = 512
+_CLOSE = 2e-5
+_NEAR = 0.3
+_Row = tuple[int, Fingerprint]
+
+
+class Values:
+    """Distances of groups. near: pairs of groups worth looking at, by value alone."""
+
+    def __init__(self, first: Side, second: Side) -> None:
+        self.first, self.second = first, second
+        self.quantised = first.quantised or second.quantised
+        self._decoded = tuple([[Decoded(p) for p in known] for known in side.prints_of] for side in (first, second))
+        self._known: dict[tuple[int, int], tuple[Apart, float]] = {}
+        self.near: list[tuple[int, int]] = list(dict.fromkeys(self._pairs()))
+        self._best: tuple[dict[int, float], dict[int, float]] = ({}, {})
+        for pair in self.near:
+            found = self.apart(*pair)[0].nearest
+            for best, number in zip(self._best, pair, strict=True):
+                best[number] = min(best.get(number, FAR), found)
+
+    def apart(self, a: int, b: int) -> tuple[Apart, float]:
+        """The distances of two groups' nearest members, and within which distance they agree."""
+        known = self._known.get((a, b))
+        if known is None:
+            known = self._known[a, b] = self._measured(a, b)
+        return known
+
+    def agree(self, a: int, b: int, *, closely: bool = False) -> bool:
+        """Whether the values of two groups agree, or are not known. closely: but for the rounding of FP32."""
+        if not self.first.prints_of[a] or not self.second.prints_of[b]:
+            return True
+        found, within = self.apart(a, b)
+        return found.nearest <= (_CLOSE if closely and within <= FINE else within)
+
+    def nearest(self, a: int, b: int) -> bool:
+        """Whether two groups are near in value, and nothing is nearer to either."""
+        found = self.apart(a, b)[0]
+        return found.in_order <= _NEAR and found.nearest <= self.best(a, b)
+
+    def best(self, a: int, b: int) -> float:
+        """The distance of whatever comes nearest to one of the two groups."""
+        return min(self._best[0].get(a, FAR), self._best[1].get(b, FAR))
+
+    def _measured(self, a: int, b: int) -> tuple[Apart, float]:
+        in_order = any_order = FAR
+        within = 0.0
+        for mine in self._decoded[0][a]:
+            for theirs in self._decoded[1][b]:
+                one, other = mine.known, theirs.known
+                found = apart(mine, theirs)
+                in_order, any_order = min(in_order, found.in_order), min(any_order, found.any_order)
+                if found.nearest < FAR:
+                    within = max(within, tolerance(one, other, self.quantised))
+        return Apart(in_order, any_order), within
+
+    def _pairs(self) -> Iterator[tuple[int, int]]:
+        floats: tuple[dict[int, list[_Row]], ...] = (defaultdict(list), defaultdict(list))
+        others: tuple[dict[object, list[int]], ...] = (defaultdict(list), defaultdict(list))
+        for place, side in enumerate((self.first, self.second)):
+            for group in side.groups:
+                for known in side.prints_of[group.number]:
+                    if known.kind == "float" and known.sketch:
+                        floats[place][known.size].append((group.number, known))
+                    elif known.kind != "float":
+                        others[place][known.kind, known.values, known.size].append(group.number)
+        for size, rows in floats[0].items():
+            if size in floats[1]:
+                yield from _nearest(rows, floats[1][size])
+        for key, numbers in others[0].items():
+            yield from _zipped(numbers, others[1].get(key, []))
+
+
+def _nearest(rows: list[_Row], columns: list[_Row]) -> Iterator[tuple[int, int]]:
+    """For each row and each column those that are nearest, by either distance."""
+    prints = [known for _, known in columns]
+    best: dict[tuple[int, int], list[tuple[float, int]]] = defaultdict(list)
+    for at in range(0, len(rows), _ROWS):
+        part = rows[at : at + _ROWS]
+        for which, table in enumerate(distances([known for _, known in part], prints)):
+            for i, row in enumerate(_least(table)):
+                yield from ((part[i][0], columns[j][0]) for j in row)
+            for j, column in enumerate(_least(table.T)):
+                best[which, j] += [(float(table[i, j]), part[i][0]) for i in column]
+    for (_, j), found in best.items():
+        yield from ((number, columns[j][0]) for _, number in sorted(found)[:_NEAREST])
+
+
+def _least(table: Array) -> Array:
+    count = min(_NEAREST, table.shape[1])
+    if count == table.shape[1]:
+        return np.argsort(table, axis=1, kind="stable")
+    found: Array = np.argpartition(table, count - 1, axis=1)[:, :count]
+    return found
+
+
+def _zipped(one: list[int], other: list[int]) -> Iterator[tuple[int, int]]:
+    """Pairs of equal values: all of them if they are few, else those at about the same place."""
+    if len(one) * len(other) <= _NEAREST * (len(one) + len(other)):
+        yield from ((a, b) for a in one for b in other)
+        return
+    for a_place, a in enumerate(one):
+        middle = a_place * len(other) // len(one)
+        yield from ((a, b) for b in other[max(0, middle - 2) : middle + 3])

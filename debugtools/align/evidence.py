@@ -1,0 +1,190 @@
+"""What speaks for a pair of groups: values, names, metadata, operators, what is paired before and behind."""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from layerwise._tool.debugtools.align.candidates import Values
+from layerwise._tool.debugtools.align.distance import FAR
+from layerwise._tool.debugtools.align.groups import Group, Side
+from layerwise._tool.debugtools.align.names import Names
+from layerwise._tool.debugtools.align.operators import ELEMENTWISE, may_end
+
+_SEARCHED = 32  # groups that are looked through for the next paired one
+_LEAD = 0.5  # powers of ten by which values may be further apart than the nearest ones and still agree
+_KIN = 0.5  # in-order distance below which two tensors have much in common
+
+
+class Evidence(NamedTuple):
+    """Parts of a score.
+
+    value: from -1 (nothing in common) to 4. agrees: within tolerance. in_order: nearly equal in flat order. sources:
+    the share of what the two are computed from, and sinks: of what is computed from them, that is paired with one
+    another; None where nothing is paired. weights: for paired weights among the sources. open: one of them is computed
+    from more that is not paired. named: 1 the same name, 2 the same metadata, 3 both.
+    """
+
+    value: float
+    agrees: bool
+    in_order: bool
+    operator: float
+    sources: float | None
+    sinks: float | None
+    weights: float
+    open: bool
+    named: int
+    name_score: float
+
+    @property
+    def score(self) -> float:
+        """All of it; above 2 it is rather sure, below 1 a guess."""
+        before = 0.0 if self.sources is None else 2 * self.sources if self.sources else -1.0
+        behind = 0.0 if self.sinks is None else 1.5 * self.sinks if self.sinks else -0.5
+        return self.value + self.operator + before + behind + self.weights + self.name_score - 0.25 * self.open
+
+    @property
+    def bound(self) -> float:
+        """What the score may grow to, once pairs around it are known."""
+        return self.score + 2.0 * (self.sources is None) + 1.5 * (self.sinks is None)
+
+
+class Judge:
+    """Weighs pairs of groups, given those that are paired (first -> second, and back)."""
+
+    def __init__(self, first: Side, second: Side, values: Values, names: Names) -> None:
+        self.first, self.second, self.values, self.names = first, second, values, names
+        self.forth: dict[int, int] = {}
+        self.back: dict[int, int] = {}
+
+    def possible(self, a: int, b: int) -> bool:
+        """Whether the two may be paired: equally many elements of one kind, as far as both were seen."""
+        one, other = self.first.prints_of[a], self.second.prints_of[b]
+        if not one or not other:
+            return self.first.groups[a].weight == self.second.groups[b].weight
+        return self.values.apart(a, b)[0].any_order < FAR or any(
+            p.kind == q.kind and p.size == q.size for p in one for q in other
+        )
+
+    def weigh(self, a: int, b: int) -> Evidence:
+        """Return what speaks for a pair of groups."""
+        one, other = self.first.groups[a], self.second.groups[b]
+        value, agrees, in_order = self._value(a, b)
+        sources, weights, is_open = self._sources(one, other)
+        named, name_score = self.names.weigh(a, b)
+        return Evidence(
+            value, agrees, in_order, self._operator(one, other), sources, self._sinks(one, other), weights, is_open,
+            named, name_score,
+        )  # fmt: skip
+
+    def same_operation(self, a: int, b: int) -> bool:
+        """Whether two paired groups are made by one operator of inputs that are all paired with one another.
+
+        And of the same parameters.
+        """
+        one, other = self.first.groups[a], self.second.groups[b]
+        if one.node is None or other.node is None:
+            return one.node is other.node
+        if one.operator != other.operator:
+            return False
+        mine, theirs = self.first.before[a], self.second.before[b]
+        if len(mine) != len(theirs) or {self.forth.get(i) for i in mine} != set(theirs):
+            return False
+        return len(one.inputs) == len(other.inputs) and all(
+            self.values.agree(i, j)
+            for i, j in zip(one.inputs, other.inputs, strict=True)
+            if i >= 0 and j >= 0 and self.first.trivial[i] and self.second.trivial[j]
+        )
+
+    def _value(self, a: int, b: int) -> tuple[float, bool, bool]:
+        if not self.first.prints_of[a] or not self.second.prints_of[b]:
+            return 0.0, False, False
+        apart, within = self.values.apart(a, b)
+        little = all(p.constant for p in self.first.prints_of[a])
+        floor = 0.02 * within
+        lead = math.log10(max(apart.nearest, floor, 1e-9) / max(self.values.best(a, b), floor, 1e-9))
+        if apart.in_order <= within:
+            return (1.0 if little else 4.0) - min(lead, 2.0), lead <= _LEAD, True
+        if apart.any_order <= min(within, 0.1):
+            weight = self.first.groups[a].weight and self.second.groups[b].weight
+            return (0.5 if little else 3.5 if weight else 2.5) - min(lead, 2.0), lead <= _LEAD, False
+        if apart.in_order < _KIN:
+            return 2.5 * (1 - apart.in_order / _KIN) ** 2 - min(lead, 2.0), False, True
+        return (0.0 if apart.any_order < 0.1 else -1.0), False, False
+
+    def _operator(self, one: Group, other: Group) -> float:
+        if one.node is None or other.node is None:
+            return 0.5 if (one.node is None) == (other.node is None) and one.weight == other.weight else -0.5
+        if one.operator != other.operator:
+            return 0.25 if may_end(one.operator, other.operator) else -0.5
+        if one.slot != other.slot:
+            return -1.0
+        alike = one.operator not in ELEMENTWISE or len(self.first.before[one.number]) == len(
+            self.second.before[other.number]
+        )
+        return 0.75 if alike else 0.35
+
+    # Neighbours
+
+    def _sources(self, one: Group, other: Group) -> tuple[float | None, float, bool]:
+        mine, mine_open = reached(self.first, one.number, self.forth, ahead=False)
+        theirs, theirs_open = reached(self.second, other.number, self.back, ahead=False)
+        mapped = {self.forth[i]: hops for i, hops in mine.items()}
+        both = mapped.keys() & theirs.keys()
+        weights = sum(self._telling(j) for j in both)
+        if self._aligned(one, other):
+            weights += 0.25
+        if not mapped or not theirs:
+            return (None if not mapped and not theirs else 0.0 if not (mine_open and theirs_open) else None), 0.0, False
+        return _share(mapped, theirs), min(weights, 1.75), mine_open != theirs_open
+
+    def _telling(self, b: int) -> float:
+        group = self.second.groups[b]
+        return (
+            0.75
+            if group.weight and len(group.readers) <= 2 and len(self.first.groups[self.back[b]].readers) <= 2
+            else 0.0
+        )
+
+    def _aligned(self, one: Group, other: Group) -> bool:
+        """Whether a paired input stands at the same place on both sides."""
+        return any(i >= 0 and self.forth.get(i) == j for i, j in zip(one.inputs, other.inputs, strict=False))
+
+    def _sinks(self, one: Group, other: Group) -> float | None:
+        mine, _ = reached(self.first, one.number, self.forth, ahead=True)
+        theirs, _ = reached(self.second, other.number, self.back, ahead=True)
+        mapped = {self.forth[i]: hops for i, hops in mine.items()}
+        return _share(mapped, theirs) if mapped and theirs else None
+
+
+def _share(mapped: Mapping[int, int], theirs: Mapping[int, int]) -> float:
+    """The share that two sets of groups have in common; less where one is further away than the other."""
+    both = mapped.keys() & theirs.keys()
+    further = sum(min(abs(mapped[j] - theirs[j]), 4) for j in both)
+    return (len(both) - 0.06 * further) / len(mapped.keys() | theirs.keys())
+
+
+def reached(side: Side, start: int, paired: Mapping[int, int], *, ahead: bool) -> tuple[dict[int, int], bool]:
+    """The paired groups next to one in a direction, looking through others, each with the number of steps to it.
+
+    The second result: whether the search ends elsewhere too.
+    """
+    table = side.behind if ahead else side.before
+    found: dict[int, int] = {}
+    visited = {start}
+    level, hops, unknown = [start], 0, False
+    while level and len(visited) <= _SEARCHED:
+        hops += 1
+        following: list[int] = []
+        for at in level:
+            for number in table[at]:
+                if number in visited:
+                    continue
+                visited.add(number)
+                if number in paired:
+                    found[number] = hops
+                elif number < 0 or (not ahead and side.groups[number].node is None):
+                    unknown = True
+                else:
+                    following.append(number)
+        level = following
+    return found, unknown or bool(level)

@@ -1,0 +1,194 @@
+"""A fingerprint of one tensor: what survives renaming, reshaping, transposing and rounding, and a sketch of its order.
+
+Elements that an attention mask hides (infinite, 1e30 and beyond, or far beyond all others) are counted and left out.
+"""
+
+import hashlib
+import math
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.tensors import dtype_name, is_floating, is_integral
+
+Kind = Literal["float", "int", "bool", "other"]
+QUANTILES = 65
+SKETCH = 32
+LANDMARKS = 8  # the largest and the smallest elements whose places are kept
+NO_SCALE = -100.0  # log RMS of a tensor of zeros
+_HUGE, _LEAST, _GAP = 1e30, 9e3, 256.0
+_ROUNDS, _BUCKETS, _BLOCK, _CLASSES, _CHUNK = 8, 4, 2048, 16, 64
+_MOST_TIES = 16
+_PART = 8192
+
+
+class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Of one tensor; about 1 KB.
+
+    kind: what may be compared; dtype, shape: as found. hidden: elements that are not finite or stand for "nothing
+    here". log_rms: natural logarithm of the others' RMS (NO_SCALE: all zero). mean: over RMS.
+    quantiles: of the values over RMS, 65 of float32, whatever the layout. sketch: 32 random projections over RMS and
+    the root of the size, of float32: the distance of two sketches estimates the relative L2 distance of two tensors in
+    equal flat order. places: flat positions (int64) of the 8 largest and of the 8 smallest elements,
+    of up to 16 where some are equal; -1 stands for none. Of what is no float: digests of the sorted values and of the
+    values in order.
+    """
+
+    kind: Kind
+    dtype: str
+    shape: tuple[int, ...]
+    hidden: int = 0
+    log_rms: float = NO_SCALE
+    mean: float = 0.0
+    quantiles: bytes = b""
+    sketch: bytes = b""
+    places: bytes = b""
+    values: bytes = b""
+    order: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def constant(self) -> bool:
+        """Whether it tells little: at most 4 elements, or all of one value."""
+        if self.size <= 4:
+            return True
+        if self.kind != "float":
+            return False
+        marks = np.frombuffer(self.quantiles, "<f4")
+        return bool(marks[0] == marks[-1])
+
+
+def fingerprint(array: Array) -> Fingerprint:
+    """Return a tensor's fingerprint. One sort and one pass of products; memory: two copies as float32."""
+    name = dtype_name(array)
+    shape = tuple(int(d) for d in array.shape)
+    if is_floating(name):
+        return _of_floats(np.ascontiguousarray(array).reshape(-1), name, shape)
+    if name == "bool" or is_integral(name):
+        flat = np.ascontiguousarray(array).reshape(-1).astype(np.int64)
+        kind: Kind = "bool" if name == "bool" else "int"
+        return Fingerprint(kind, name, shape, values=_digest(np.sort(flat)), order=_digest(flat))
+    text = repr(array.tolist()).encode("utf-8", "surrogatepass")
+    return Fingerprint("other", name, shape, values=_digest(text), order=_digest(text))
+
+
+def _digest(data: Any) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _packed(values: Array) -> bytes:
+    return values.astype("<f4").tobytes()
+
+
+def _of_floats(flat: Array, name: str, shape: tuple[int, ...]) -> Fingerprint:
+    with np.errstate(all="ignore"):
+        values = flat.astype(np.float32)
+        ordered, bound = _visible(values)
+        hidden = values.size - ordered.size
+        if not ordered.size:
+            return Fingerprint("float", name, shape, hidden)
+        if hidden:
+            values[~(np.abs(values) < bound)] = 0
+        scale = math.sqrt(_power(ordered) / ordered.size)
+        if not math.isfinite(scale) or scale < 1e-18:
+            scale = math.sqrt(float(np.square(ordered, dtype=np.float64).mean()))
+        mean = float(ordered.mean(dtype=np.float64))
+    if not scale:
+        zeros = np.zeros(QUANTILES + SKETCH, "<f4").tobytes()
+        return Fingerprint("float", name, shape, hidden, NO_SCALE, 0.0, zeros[: 4 * QUANTILES], zeros[4 * QUANTILES :])
+    return Fingerprint(
+        "float",
+        name,
+        shape,
+        hidden,
+        math.log(scale),
+        mean / scale,
+        _quantiles(ordered, scale),
+        _sketch(values, scale),
+        _places(values, ordered),
+    )
+
+
+def _power(values: Array) -> float:
+    """The sum of squares, in parts that are too small for BLAS to start threads."""
+    parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
+    return math.fsum(float(np.dot(part, part)) for part in parts)
+
+
+def _visible(values: Array) -> tuple[Array, float]:
+    """The values in order without those that are hidden, and the magnitude that these reach."""
+    ordered = np.sort(values)  # NaN last
+    ordered = ordered[np.searchsorted(ordered, -_HUGE, "right") : np.searchsorted(ordered, _HUGE, "left")]
+    if not ordered.size or max(-ordered[0], ordered[-1]) < _LEAST:
+        return ordered, _HUGE
+    sizes = np.sort(np.abs(ordered))
+    steps = np.flatnonzero((sizes[1:] >= _LEAST) & (sizes[1:] > _GAP * sizes[:-1]))
+    if not steps.size:
+        return ordered, _HUGE
+    bound = float(sizes[steps[0] + 1])
+    return ordered[np.abs(ordered) < bound], bound
+
+
+def _quantiles(ordered: Array, scale: float) -> bytes:
+    at = np.linspace(0, ordered.size - 1, QUANTILES)
+    low = at.astype(np.int64)
+    high = np.minimum(low + 1, ordered.size - 1)
+    marks = ordered[low] + (at - low) * (ordered[high].astype(np.float64) - ordered[low])
+    return _packed(marks / scale)
+
+
+def _sketch(values: Array, scale: float) -> bytes:
+    """Products with random signs, in four groups for each of eight patterns; no BLAS, whose threads cost more here."""
+    rows = -(-values.size // _BLOCK)
+    whole = values.size // _BLOCK
+    signs = _signs(rows)
+    sums = np.zeros((_CLASSES, _BLOCK), np.float32)
+    for at in range(0, whole, _CHUNK):
+        part = (
+            values[at * _BLOCK : min(at + _CHUNK, whole) * _BLOCK].reshape(-1, _BLOCK)
+            * signs[at : at + _CHUNK][: whole - at]
+        )
+        full = len(part) // _CLASSES * _CLASSES
+        sums += part[:full].reshape(-1, _CLASSES, _BLOCK).sum(0)
+        sums[: len(part) - full] += part[full:]
+    if whole < rows:
+        rest = values[whole * _BLOCK :]
+        sums[whole % _CLASSES, : rest.size] += signs[whole] * rest
+    patterns, mixed = _patterns()
+    used = min(rows, _CLASSES)
+    folded = np.einsum("kc,cp->kp", mixed[:, :used], sums[:used].astype(np.float64)) * patterns
+    found = folded.reshape(_ROUNDS, -1, _BUCKETS).sum(1).reshape(-1)
+    return _packed(found / (scale * math.sqrt(values.size * _ROUNDS)))
+
+
+@lru_cache(maxsize=16)
+def _signs(rows: int) -> Array:
+    """A sign for each row of a block of elements, as a column."""
+    drawn = np.random.Generator(np.random.PCG64(20259)).integers(0, 2, (rows, 1), dtype=np.int8)
+    return drawn.astype(np.float32) * 2 - 1
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> tuple[Array, Array]:
+    """Signs of the elements of a block, and of the classes of rows, in each of eight patterns."""
+    draw = np.random.Generator(np.random.PCG64(7))
+    signs = [draw.integers(0, 2, (_ROUNDS, count), dtype=np.int8) for count in (_BLOCK, _CLASSES)]
+    return signs[0] * 2.0 - 1, signs[1] * 2.0 - 1
+
+
+def _places(values: Array, ordered: Array) -> bytes:
+    if ordered.size < 4 * LANDMARKS:
+        return b""
+    found = np.full(2 * _MOST_TIES, -1, "<i8")
+    for start, mask in ((0, values >= ordered[-LANDMARKS]), (_MOST_TIES, values <= ordered[LANDMARKS - 1])):
+        hits = np.flatnonzero(mask)
+        if hits.size <= _MOST_TIES:
+            found[start : start + hits.size] = hits
+    return found.tobytes()

@@ -1,0 +1,156 @@
+"""How one tensor becomes another of the same values: reshaped, permuted, reshaped."""
+
+import math
+from collections.abc import Iterator
+from itertools import islice, permutations
+
+import numpy as np
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.debugtools.align.alignment import Layout
+from layerwise._tool.debugtools.align.distance import Apart
+from layerwise._tool.debugtools.align.fingerprint import LANDMARKS, Fingerprint
+
+_MOST = 6000  # layouts that are tried
+_SAMPLE = 96
+_AXES = 6  # more are not permuted
+_SAME_ORDER = 0.3
+
+
+def find_layout(a: Array, b: Array, within: float = 1e-2) -> Layout | None:
+    """Return how `b` becomes `a`, None if no layout does; the one that changes least where several do.
+
+    Arrays with equally many elements. Tried on a sample, then verified on all elements: the relative L2 distance is at
+    most `within`. Integers and the like have to be equal.
+    """
+    if a.size != b.size or not a.size:
+        return None
+    for layout in _candidates(a.shape, b.shape, a, b):
+        with np.errstate(all="ignore"):
+            if _apart(a, layout(b)) <= within:
+                return layout
+    return None
+
+
+def _candidates(shape: tuple[int, ...], other: tuple[int, ...], a: Array, b: Array) -> Iterator[Layout]:
+    at = np.random.Generator(np.random.PCG64(1)).integers(0, a.size, _SAMPLE)
+    wanted, values = a.reshape(-1)[at], b.reshape(-1)
+    for layout in islice(layouts(shape, other), _MOST):
+        if _alike(wanted, values[sources(layout, other, at)]):
+            yield layout
+
+
+def _alike(x: Array, y: Array) -> bool:
+    """Whether most of a sample agrees, roughly."""
+    if x.dtype.kind not in "fV":
+        return bool(np.array_equal(x, y))
+    p, q = x.astype(np.float64), y.astype(np.float64)
+    both = np.isfinite(p) & np.isfinite(q)
+    if not both.any():
+        return True
+    scale = float(np.abs(p[both]).mean()) + float(np.abs(q[both]).mean())
+    return bool(np.median(np.abs(p[both] - q[both])) <= 0.1 * scale)
+
+
+def _apart(x: Array, y: Array) -> float:
+    if x.dtype.kind not in "fV" or y.dtype.kind not in "fV":
+        return 0.0 if np.array_equal(x, y) else math.inf
+    p, q = x.astype(np.float64).reshape(-1), y.astype(np.float64).reshape(-1)
+    both = (np.abs(p) < 1e30) & (np.abs(q) < 1e30)
+    if np.count_nonzero(both) < x.size:
+        if not np.array_equal(np.abs(p) < 1e30, np.abs(q) < 1e30):
+            return math.inf
+        p, q = p[both], q[both]
+    scale = math.sqrt(max(float(p @ p), float(q @ q)))
+    return math.sqrt(float((p - q) @ (p - q))) / scale if scale else 0.0
+
+
+def layouts(shape: tuple[int, ...], other: tuple[int, ...]) -> Iterator[Layout]:
+    """Yield the ways in which a tensor of shape `other` may become one of `shape`, which has as many elements.
+
+    A reshape, then permutations of the axes of either shape, then of axes that are split.
+    """
+    yield Layout() if shape == other else Layout(after=shape)
+    seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+    for dims in _split(_thick(other), _thick(shape)):
+        for order in _orders(len(dims)):
+            if (dims, order) not in seen:
+                seen.add((dims, order))
+                yield _layout(other, dims, order, shape)
+    for dims in _split(_thick(shape), _thick(other)):
+        for order in _orders(len(dims)):  # the place in the other's order of each axis
+            before = tuple(dims[order.index(k)] for k in range(len(dims)))
+            if (before, order) not in seen:
+                seen.add((before, order))
+                yield _layout(other, before, order, shape)
+
+
+def _layout(other: tuple[int, ...], before: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]) -> Layout:
+    permuted = tuple(before[k] for k in order)
+    return Layout(() if before == other else before, order, () if permuted == shape else shape)
+
+
+def _thick(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(d for d in shape if d != 1)
+
+
+def _orders(count: int) -> Iterator[tuple[int, ...]]:
+    if count <= _AXES:
+        yield from islice(permutations(range(count)), 1, None)
+
+
+def _split(dims: tuple[int, ...], factors: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """The shape itself, then with one axis split by one of the factors, then with two."""
+    level = [dims]
+    for _ in range(3):
+        yield from level
+        level = list(dict.fromkeys(new for old in level for new in _once(old, factors)))[:200]
+
+
+def _once(dims: tuple[int, ...], factors: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    for place, size in enumerate(dims):
+        for factor in dict.fromkeys(factors):
+            if factor < size and size % factor == 0:
+                yield (*dims[:place], factor, size // factor, *dims[place + 1 :])
+                yield (*dims[:place], size // factor, factor, *dims[place + 1 :])
+
+
+def sources(layout: Layout, other: tuple[int, ...], at: Array) -> Array:
+    """The flat positions in the other tensor of flat positions in the one that the layout makes of it."""
+    before = layout.before or other
+    if not layout.permutation:
+        return at
+    permuted = tuple(before[k] for k in layout.permutation)
+    coordinates = np.unravel_index(at, permuted)
+    back: list[Array] = [coordinates[0]] * len(before)
+    for place, k in enumerate(layout.permutation):
+        back[k] = coordinates[place]
+    found: Array = np.ravel_multi_index(tuple(back), before)
+    return found
+
+
+def layout_of_prints(mine: Fingerprint, theirs: Fingerprint, apart: Apart, free: bool = False) -> Layout | None:
+    """Return how the second tensor becomes the first, if their fingerprints tell; None for equal shapes.
+
+    free: equal shapes may be permuted, which is a fault if the two stand at the same place of two graphs.
+
+    Where the flat order is the same, a reshape; else the permutation that brings the largest and the smallest elements
+    where they are in the first one. Not verified on the values.
+    """
+    if mine.shape == theirs.shape and (not free or apart.in_order <= _SAME_ORDER):
+        return None
+    if apart.in_order <= _SAME_ORDER:
+        return Layout(after=mine.shape)
+    if apart.any_order > _SAME_ORDER or not (mine.places and theirs.places):
+        return None
+    here, there = np.frombuffer(mine.places, "<i8"), np.frombuffer(theirs.places, "<i8")
+    known = here >= 0
+    if np.count_nonzero(known) < LANDMARKS:
+        return None
+    places = set(there[there >= 0].tolist())
+    best, most = None, 0.75 * float(np.count_nonzero(known))
+    for layout in islice(layouts(mine.shape, theirs.shape), _MOST // 10):
+        hits = sum(int(k) in places for k in sources(layout, theirs.shape, here[known]))
+        if hits > most:
+            best, most = layout, hits
+    return best

@@ -1,0 +1,79 @@
+"""Finds which tensor of one side is which tensor of the other: values propose, structure decides."""
+
+from collections.abc import Iterator, Sequence
+
+from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
+from layerwise._tool.debugtools.align.distance import FAR, distance
+from layerwise._tool.debugtools.align.groups import Side
+from layerwise._tool.debugtools.align.matcher import Matcher
+from layerwise._tool.debugtools.align.members import Member, pair_members
+from layerwise._tool.debugtools.align.revision import stand_ins
+from layerwise._tool.debugtools.align.side_data import SideData
+from layerwise._tool.debugtools.align.verdicts import Verdicts
+
+
+def align(first: SideData, second: SideData, hand: Sequence[AlignedPair] = ()) -> Alignment:
+    """Return the pairs of tensors, in the first side's topological order, and what has no counterpart.
+
+    first: the comparison's side. The same feed must have made both sides' fingerprints; tensors without one are paired
+    by names and structure. hand: pairs that a person gave: they are kept, and others follow from them.
+    """
+    matcher = Matcher(Side(first), Side(second))
+    order = {name: place for place, name in enumerate(matcher.first.of)}
+    kept = {pair.tensor: pair for pair in hand if pair.tensor in order and pair.other in matcher.second.of}
+    matcher.run((pair.tensor, pair.other) for pair in kept.values())
+    pairs = [*kept.values(), *(pair for pair in _pairs(matcher) if pair.tensor not in kept)]
+    pairs.sort(key=lambda pair: order[pair.tensor])
+    return Alignment(pairs, [*_alone(matcher, pairs)], (first.digest, second.digest))
+
+
+def _pairs(matcher: Matcher) -> Iterator[AlignedPair]:
+    verdicts, trusted = Verdicts(matcher), matcher.names.trusted
+    copies = list(verdicts.copies())
+    for a, b in [*sorted(matcher.forth.items()), *copies]:
+        for member in pair_members(
+            matcher.first, matcher.second, matcher.first.groups[a], matcher.second.groups[b], trusted
+        ):
+            yield _pair(verdicts, a, b, member)
+    copied = {a for a, _ in copies}
+    yield from (pair for pair in _stand_ins(matcher) if matcher.first.of[pair.tensor] not in copied)
+
+
+def _stand_ins(matcher: Matcher) -> Iterator[AlignedPair]:
+    """What the second side leaves out, with what stands there instead."""
+    for a, name in stand_ins(matcher.judge):
+        root = matcher.first.groups[a].root
+        mine, theirs = matcher.first.prints.get(root), matcher.second.prints.get(name)
+        far = distance(mine, theirs).in_order if mine and theirs else None
+        yield AlignedPair(root, name, "likely", ("structure",), None, far)
+
+
+def _pair(verdicts: Verdicts, a: int, b: int, member: Member) -> AlignedPair:
+    confidence, reasons = verdicts.of(a, b, member)
+    apart = member.apart
+    far = None if apart is None else apart.any_order if member.layout else apart.in_order
+    return AlignedPair(member.tensor, member.other, confidence, reasons, member.layout, far)
+
+
+def _alone(matcher: Matcher, pairs: list[AlignedPair]) -> Iterator[Unpaired]:
+    sides = (matcher.first, matcher.second)
+    paired = ({pair.tensor for pair in pairs}, {pair.other for pair in pairs})
+    for place, side in enumerate(sides):
+        near: dict[int, list[int]] = {}
+        for pair in matcher.values.near:
+            near.setdefault(pair[place], []).append(pair[1 - place])
+        other = sides[1 - place]
+        for name, number in side.of.items():
+            if name not in paired[place]:
+                yield _unpaired(side, other, place, name, near.get(number, []))
+
+
+def _unpaired(side: Side, other: Side, place: int, name: str, near: list[int]) -> Unpaired:
+    mine = side.prints.get(name)
+    if mine is None:
+        return Unpaired(name, place)
+    found = [(distance(mine, known), there) for number in near for there, known in other.seen(other.groups[number])]
+    best = min(((min(apart), there) for apart, there in found), default=None)
+    if best is None or best[0] >= FAR:
+        return Unpaired(name, place)
+    return Unpaired(name, place, best[1], best[0])

@@ -1,0 +1,76 @@
+"""Pairs the tensors of two groups that are paired: each with the one that it resembles in layout, type and maker."""
+
+from typing import NamedTuple
+
+from layerwise._tool.debugtools.align.alignment import Layout
+from layerwise._tool.debugtools.align.distance import FAR, Apart, comparable, distance
+from layerwise._tool.debugtools.align.groups import Group, Side
+from layerwise._tool.debugtools.align.layouts import layout_of_prints
+from layerwise._tool.debugtools.align.operators import plain
+
+_NEAR = 0.5
+
+
+class Member(NamedTuple):
+    """A tensor, its counterpart, their distance (None: one was not seen) and layout."""
+
+    tensor: str
+    other: str
+    apart: Apart | None
+    layout: Layout | None
+
+
+def pair_members(first: Side, second: Side, one: Group, other: Group, names: bool) -> list[Member]:
+    """Pair the members of two groups. Several of the first may have one counterpart: all are views of one tensor.
+
+    names: whether the same name means the same tensor.
+    """
+    costs = sorted(
+        (cost, i, j)
+        for i in range(len(one.members))
+        for j in range(len(other.members))
+        if (cost := _cost(first, second, (one, i), (other, j), names)) is not None
+    )
+    found: dict[int, Member] = {}
+    taken: set[int] = set()
+    weights = one.weight and other.weight
+    for again in (False, True):
+        for _, i, j in costs:
+            if i not in found and (again or j not in taken):
+                member = _member(first, second, one.members[i], other.members[j], again or weights)
+                if not again or _holds(member):
+                    found[i] = member
+                    taken.add(j)
+    return [found[i] for i in sorted(found)]
+
+
+def _holds(member: Member) -> bool:
+    """Whether one more view of a tensor may be compared with a view that has a counterpart already."""
+    apart = member.apart
+    return apart is None or apart.in_order <= _NEAR or member.layout is not None
+
+
+def _cost(first: Side, second: Side, one: tuple[Group, int], other: tuple[Group, int], names: bool) -> float | None:
+    (group, i), (counterpart, j) = one, other
+    x, y = group.members[i], counterpart.members[j]
+    mine, theirs = first.prints.get(x), second.prints.get(y)
+    cost = 0.3 * ((i == 0) != (j == 0)) - 0.5 * (names and x == y)
+    cost -= 0.6 * (x in first.graph.outputs and y in second.graph.outputs)
+    maker, there = first.makers.get(x), second.makers.get(y)
+    cost += 0.1 * ((maker and plain(maker.op)) != (there and plain(there.op)))
+    if mine is None or theirs is None:
+        return 1.0 + cost
+    if not comparable(mine, theirs):
+        return None
+    cost += min(distance(mine, theirs).in_order, 1.5)
+    return cost + 0.2 * (mine.shape != theirs.shape) + 0.05 * (mine.dtype != theirs.dtype)
+
+
+def _member(first: Side, second: Side, x: str, y: str, free: bool) -> Member:
+    mine, theirs = first.prints.get(x), second.prints.get(y)
+    if mine is None or theirs is None:
+        return Member(x, y, None, None)
+    apart = distance(mine, theirs)
+    if apart.any_order >= FAR and mine.kind != "float":
+        return Member(x, y, apart, None)
+    return Member(x, y, apart, layout_of_prints(mine, theirs, apart, free))

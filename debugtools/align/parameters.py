@@ -1,0 +1,49 @@
+"""Pairs scalars, shapes and what is computed from them, which tell nothing by their values: by where they are read."""
+
+from collections.abc import Iterator
+
+from layerwise._tool.debugtools.align.candidates import Values
+from layerwise._tool.debugtools.align.groups import Group, Side
+from layerwise._tool.debugtools.align.operators import plain
+
+_Pair = tuple[int, int]
+
+
+def pair_parameters(first: Side, second: Side, values: Values, forth: dict[int, int], back: dict[int, int]) -> set[int]:
+    """Add pairs of parameters that stand at the same place of the same operator of a pair; their values may differ.
+
+    Returns the first side's.
+    """
+    found: set[int] = set()
+    waiting = sorted(forth.items())
+    while waiting:
+        a, b = waiting.pop()
+        for x, y in _read_alike(first, second, first.groups[a], second.groups[b]):
+            if x in forth or y in back or not (first.trivial[x] and second.trivial[y]):
+                continue
+            apart, _ = values.apart(x, y)
+            known = bool(first.prints_of[x] and second.prints_of[y])
+            if known and apart.in_order and all(p.kind != "float" for p in first.prints_of[x]):
+                continue
+            if known and not any(
+                p.kind == q.kind and p.size == q.size for p in first.prints_of[x] for q in second.prints_of[y]
+            ):
+                continue
+            forth[x], back[y] = y, x
+            found.add(x)
+            waiting.append((x, y))
+    return found
+
+
+def _read_alike(first: Side, second: Side, one: Group, other: Group) -> Iterator[_Pair]:
+    """Inputs at the same places of operators of the same name, among what makes the members of two groups."""
+    makers = [second.makers[name] for name in other.members if name in second.makers]
+    for name in one.members:
+        maker = first.makers.get(name)
+        if maker is None:
+            continue
+        for there in makers:
+            if plain(there.op) == plain(maker.op) and len(there.inputs) == len(maker.inputs):
+                for x, y in zip(maker.inputs, there.inputs, strict=True):
+                    if x in first.of and y in second.of:
+                        yield first.of[x], second.of[y]

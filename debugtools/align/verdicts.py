@@ -1,0 +1,97 @@
+"""How sure a pair is, and why: judged when all pairs are known."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from layerwise._tool.debugtools.align.alignment import Confidence, Layout, Reason
+from layerwise._tool.debugtools.align.distance import tolerance
+from layerwise._tool.debugtools.align.evidence import Evidence
+from layerwise._tool.debugtools.align.matcher import Matcher
+from layerwise._tool.debugtools.align.members import Member
+from layerwise._tool.debugtools.align.names import METADATA, NAME
+
+_ENOUGH = 0.6
+
+
+class Verdicts:
+    """Reasons and confidence of pairs of a finished matching."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        self.matcher = matcher
+        self._agreeing: tuple[dict[int, set[int]], dict[int, set[int]]] = (defaultdict(set), defaultdict(set))
+        for a, b in matcher.values.near:
+            apart, within = matcher.values.apart(a, b)
+            if apart.any_order <= within:
+                self._agreeing[0][a].add(b)
+                self._agreeing[1][b].add(a)
+        self._known: dict[tuple[int, int], Evidence] = {}
+
+    def copies(self) -> Iterator[tuple[int, int]]:
+        """Groups of the first side that are left, with one that holds the same values: computed twice on this side."""
+        m = self.matcher
+        for group in m.first.groups:
+            a = group.number
+            if a in m.forth or not m.first.prints_of[a]:
+                continue
+            found = []
+            for b in self._agreeing[0].get(a, ()):
+                apart, within = m.values.apart(a, b)
+                if apart.in_order <= within:
+                    found.append((-self._weighed(a, b).score, b))
+            if found:
+                yield a, min(found)[1]
+
+    def of(self, a: int, b: int, member: Member) -> tuple[Confidence, tuple[Reason, ...]]:
+        """Return how sure a pair of tensors of two paired groups is, and the reasons."""
+        weighed = self._weighed(a, b)
+        agrees = self._agrees(member) and weighed.agrees
+        structure = self._structure(weighed) or a in self.matcher.placed
+        named = bool(weighed.named & NAME) and (member.tensor == member.other or weighed.agrees)
+        reasons: list[Reason] = []
+        if named:
+            reasons.append("name")
+        if weighed.named & METADATA:
+            reasons.append("metadata")
+        if agrees:
+            reasons.append("value")
+        if structure or not reasons:
+            reasons.append("structure")
+        return self._confidence(a, b, agrees, structure, len(reasons), weighed, member.layout), tuple(reasons)
+
+    def _weighed(self, a: int, b: int) -> Evidence:
+        known = self._known.get((a, b))
+        if known is None:
+            known = self._known[a, b] = self.matcher.judge.weigh(a, b)
+        return known
+
+    def _agrees(self, member: Member) -> bool:
+        if member.apart is None:
+            return False
+        one, other = self.matcher.first.prints[member.tensor], self.matcher.second.prints[member.other]
+        apart = member.apart.any_order if one.shape != other.shape or member.layout else member.apart.in_order
+        return apart <= tolerance(one, other, self.matcher.values.quantised)
+
+    def _structure(self, weighed: Evidence) -> bool:
+        """Whether what lies before or behind is paired alike, and nothing speaks against it."""
+        sides = [share for share in (weighed.sources, weighed.sinks) if share is not None]
+        return bool(sides) and max(sides) >= _ENOUGH and min(sides) > 0 and weighed.operator > -1
+
+    def _confidence(
+        self, a: int, b: int, agrees: bool, structure: bool, count: int, weighed: Evidence, layout: Layout | None
+    ) -> Confidence:
+        m = self.matcher
+        copy = m.forth.get(a) != b
+        tied = a in m.ties or copy
+        moved = layout is not None and bool(layout.permutation) and not m.first.groups[a].weight
+        if agrees and count >= 2:
+            return "likely" if tied or moved else "certain"
+        if agrees:
+            alone = len(self._agreeing[0][a]) == 1 and len(self._agreeing[1][b]) == 1
+            telling = not m.first.prints_of[a][0].constant and weighed.in_order
+            contradicted = weighed.sources == 0 or weighed.sinks == 0
+            return "certain" if alone and telling and not contradicted and not tied else "possible"
+        both = weighed.sources is not None and weighed.sinks is not None and structure
+        sure = (
+            count >= 2 or (both and min(weighed.sources or 0, weighed.sinks or 0) >= _ENOUGH) or weighed.weights >= 0.75
+        )
+        return "likely" if sure and structure and not tied else "possible"

@@ -1,0 +1,276 @@
+"""Finds out, with the first inputs, which tensors of two models belong together, and has the sides know it."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.filesystem.files import user_path
+from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
+from layerwise._tool.debugtools.align.file import fitting_map, load_map, save_map
+from layerwise._tool.debugtools.align.fingerprint import Fingerprint
+from layerwise._tool.debugtools.align.match import align
+from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
+from layerwise._tool.debugtools.align.side_data import SideData, collect
+from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, load_by_hand
+from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest, structure
+from layerwise._tool.debugtools.compare.aligning.lacking import names_suffice
+from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out, meet
+from layerwise._tool.debugtools.compare.aligning.rows import AlignmentRow
+from layerwise._tool.debugtools.compare.aligning.streamed import streamed
+from layerwise._tool.debugtools.compare.aligning.told import missing_texts, rows_of, summary
+from layerwise._tool.debugtools.compare.memory import Limits, limits, resident
+from layerwise._tool.debugtools.compare.sides.naming import Naming
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.context import JobContext
+
+Feed = Mapping[str, Array]
+Shapes = dict[str, tuple[int, ...]]
+
+
+def map_name(index: int) -> str:
+    """The file among a job's artifacts that says which tensors of a side belong to which of the comparison's model."""
+    return f"alignment-{index}.json"
+
+
+class Aligner:
+    """Aligns each side that runs another model than the comparison's with a side that runs that one."""
+
+    def __init__(self, context: "JobContext", setup: Setup) -> None:
+        self._context, self._setup, self._spec = context, setup, setup.spec
+        self._shapes: Shapes | None = None
+        self._found: dict[int, Alignment] = {}
+        self._seen: dict[int, tuple[SideData, SideData]] = {}
+        self._given: dict[int, list[AlignedPair]] = {}
+        self._alone: dict[int, list[str]] = {}
+        self._whole: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
+
+    def begin(self, feed: Feed) -> None:
+        """Take in a feed before anything is run on it. The first one tells which tensors belong together; one of other
+        shapes in which layouts. UsageError for a map that does not fit.
+        """
+        base, others = self._sides()
+        shapes = {name: array.shape for name, array in feed.items()}
+        if base is None or not others or shapes == self._shapes:
+            return
+        first, self._shapes = self._shapes is None, shapes
+        for side in others:
+            if first:
+                self._align(base, side, feed)
+            elif side.index in self._found:
+                self._apply(base, side, feed, _as_they_are(self._found[side.index]))
+        if first:
+            self._tell()
+
+    def _sides(self) -> tuple[ModelSide | None, list[ModelSide]]:
+        """A side that runs the comparison's model, and those that run another one."""
+        model = self._setup.model
+        sides = [side for side in self._setup.model_sides if side.model.has_graph]
+        base = next((side for side in sides if side.model is model), None)
+        return base, [side for side in sides if side.model is not model]
+
+    def _align(self, base: ModelSide, side: ModelSide, feed: Feed) -> None:
+        given = [AlignedPair(name, own, "certain", ("hand",)) for name, own in side.naming.rename.items()]
+        given = [pair for pair in given if pair.tensor in base.model.cut.maker]
+        alone: list[str] = []
+        if self._spec.align != "auto":
+            found = self._read(user_path(self._spec.align), base, side)
+        elif names_suffice(base.model.cut, side):
+            return
+        else:
+            by_hand = load_by_hand(self._context.folder.parent.parent, _models(base, side))
+            given = [*by_hand.pairs, *given]
+            alone = [one.tensor for one in by_hand.unpaired]
+            found = self._measured(base, side, feed, given)
+        self._given[side.index], self._alone[side.index] = given, alone
+        self._apply(base, side, feed, _with_outputs(corrected(found, given, alone), base, side))
+
+    def _read(self, path: Path, base: ModelSide, side: ModelSide) -> Alignment:
+        """The map, with equal names where it says nothing."""
+        found = fitting_map(path, load_map(path), (align_graph(base), align_graph(side)), _models(base, side))
+        mine, theirs = base.model.cut.maker, side.model.cut.maker
+        told = {pair.tensor for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 0}
+        taken = {pair.other for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 1}
+        alike = [name for name in mine if name in theirs and name not in told and name not in taken]
+        return replace(found, pairs=[*found.pairs, *(AlignedPair(n, n, "certain", ("name",)) for n in alike)])
+
+    def _measured(self, base: ModelSide, side: ModelSide, feed: Feed, given: list[AlignedPair]) -> Alignment:
+        self._context.log(
+            f"{shown(side.name, 80)} runs another model, whose names leave tensors of both without counterpart: "
+            "finding out which belong together (--align names does not)"
+        )
+        data = self._data(base, feed), self._data(side, feed)
+        self._whole[side.index] = _whole_numbers(data[0]), _whole_numbers(data[1])
+        self._seen[side.index] = data
+        return align(data[0], data[1], given)
+
+    def unsure(self) -> bool:
+        """Whether tensors were paired though their values differ, by what lies around them or by notes of exporters."""
+        known = {"hand", "name", "value"}
+        return any(
+            known.isdisjoint(pair.reasons)
+            for index, found in self._found.items()
+            if index in self._seen
+            for pair in self._made(found, index).pairs
+        )
+
+    def again(self, feed: Feed, local: Mapping[str, Fingerprint]) -> bool:
+        """Align anew; return whether other tensors belong together now.
+
+        local: fingerprints of tensors of the comparison's model (in its own layout) as each is made of the other side's
+        tensors: behind a fault these agree, where those of the whole run do not.
+        """
+        base, others = self._sides()
+        assert base is not None
+        changed = False
+        for side in [side for side in others if side.index in self._seen]:
+            before = self._pairs(side)
+            given, (mine, theirs) = self._given[side.index], self._seen[side.index]
+            found = align(replace(mine, prints={**mine.prints, **local}), theirs, given)
+            inputs = [name for name in base.model.cut.inputs if side.own(name) in side.model.cut.inputs]
+            side.naming = Naming({name: side.own(name) for name in inputs})
+            found = corrected(found, given, self._alone[side.index])
+            self._apply(base, side, feed, _with_outputs(found, base, side))
+            changed |= self._pairs(side) != before
+        return changed
+
+    def _pairs(self, side: ModelSide) -> set[tuple[str, str]]:
+        return {(pair.tensor, pair.other) for pair in self._found[side.index].pairs}
+
+    def _data(self, side: ModelSide, feed: Feed) -> SideData:
+        graph = align_graph(side)
+        fed = self._fed(side, feed)
+
+        def tensors() -> Iterator[tuple[str, Array]]:
+            yield from fed.items()
+            yield from weight_arrays(side.model.file, structure(side))
+            for made in self._streamed(side, fed, None):
+                yield from made.items()
+
+        return collect(graph, tensors(), digest(graph))
+
+    def _fed(self, side: ModelSide, feed: Feed) -> Feed:
+        return side.fit(feed, lambda text: None)  # the plain run says it
+
+    def _limits(self) -> Limits:
+        return limits(self._spec.memory_budget, resident())
+
+    def _apply(self, base: ModelSide, side: ModelSide, feed: Feed, found: Alignment) -> None:
+        """Find out the layouts, and have the side know its names."""
+        mine, theirs = base.model.cut, side.model.cut
+        made = [pair for pair in found.pairs if pair.tensor in mine.maker and pair.other in theirs.maker]
+        fed = [name for name in mine.inputs if side.own(name) in theirs.inputs]
+        pairs = [AlignedPair(name, side.own(name), "certain", ("name",)) for name in fed]
+        unpaired = [one for one in found.unpaired if one.tensor in (mine, theirs)[one.side].maker]
+        why: dict[str, str] = {}
+        for each in laid_out(made, self._met(base, side, feed, made), mine):
+            if isinstance(each, AlignedPair):
+                pairs.append(each)
+                continue
+            pair, reason = each
+            unpaired += [Unpaired(pair.tensor, 0, pair.other), Unpaired(pair.other, 1, pair.tensor)]
+            why[pair.tensor] = f"{shown(side.name, 80)} has it as {shown(pair.other, 120)}, but {reason}"
+        found = replace(found, pairs=pairs, unpaired=unpaired)
+        names = [{*cut.inputs, *cut.maker, *cut.initializers, *cut.sparse} for cut in (mine, theirs)]
+        outputs_first = sorted(pairs, key=lambda pair: pair.tensor not in mine.outputs)
+        side.naming.align(outputs_first, names[0], names[1])
+        side.naming.missing = {**missing_texts(found, side), **why}
+        if self._setup.marks.everything:  # nobody asked for one of them
+            side.naming.idle = self._whole.get(side.index, (frozenset(),))[0]
+        self._found[side.index] = found
+
+    def _met(self, base: ModelSide, side: ModelSide, feed: Feed, pairs: list[AlignedPair]) -> dict[str, Met]:
+        mine = self._streamed(base, self._fed(base, feed), {pair.tensor for pair in pairs})
+        theirs = self._streamed(side, self._fed(side, feed), {pair.other for pair in pairs})
+        return meet(pairs, (mine, theirs), self._limits(), self._context.artifacts / "aligning")
+
+    def _streamed(self, side: ModelSide, fed: Feed, names: set[str] | None) -> Iterator[Feed]:
+        """A side's tensors as far as it comes: where it fails, names and structure have to do behind."""
+        try:
+            yield from streamed(side, fed, self._limits().segment, names)
+        except MissingDependency:
+            raise
+        except LayerwiseError as error:
+            self._context.log(f"aligning sees {shown(side.name, 80)} up to where it fails: {error}", "verbose")
+
+    def _tell(self) -> None:
+        made = {index: self._made(found, index) for index, found in self._found.items()}
+        rows = [row for index, found in made.items() for row in rows_of(found, (self._base_index(), index))]
+        known = typed(self._context.previous_rows("alignment"), AlignmentRow)
+        if known and [row.key for row in known] != [row.key for row in rows]:
+            raise Stale("other tensors belong together than before")
+        for number, (index, found) in enumerate(self._found.items()):
+            self._context.log(f"{shown(self._setup.sides[index].name, 80)}: {summary(made[index])}")
+            self._save(index, found, first=number == 0)
+        for row in () if known else rows:
+            self._context.row("alignment", row)
+
+    def _made(self, found: Alignment, index: int) -> Alignment:
+        """The alignment of what nodes compute: there is no row for weights, nor for constants that are alone."""
+        side = self._setup.sides[index]
+        base, _ = self._sides()
+        assert isinstance(side, ModelSide) and base is not None
+        made = [each.model.cut.maker for each in (base, side)]
+        idle = self._whole.get(index, (frozenset(), frozenset()))
+        return replace(
+            found,
+            pairs=[pair for pair in found.pairs if pair.tensor in made[0] and pair.other in made[1]],
+            unpaired=[
+                one for one in found.unpaired if one.tensor in made[one.side] and one.tensor not in idle[one.side]
+            ],
+        )
+
+    def _save(self, index: int, found: Alignment, *, first: bool) -> None:
+        """Write the map where it was asked for (of a further model beside it), and for who looks at the job."""
+        self._context.artifacts.mkdir(parents=True, exist_ok=True)
+        save_map(self._context.artifacts / map_name(index), found)
+        if self._spec.save_align is not None:
+            path = user_path(self._spec.save_align)
+            save_map(path if first else path.with_stem(f"{path.stem}-{index}"), found)
+
+    def _base_index(self) -> int:
+        base, _ = self._sides()
+        return base.index if base is not None else 0
+
+
+def _whole_numbers(data: SideData) -> frozenset[str]:
+    """Constants and whole numbers among what nodes make: each exporter computes shapes its own way."""
+    return frozenset(
+        name
+        for node in data.graph.nodes
+        for name in node.outputs
+        if node.op == "Constant" or (name in data.prints and data.prints[name].kind != "float")
+    )
+
+
+def _models(base: ModelSide, side: ModelSide) -> tuple[str, str]:
+    return digest(align_graph(base)), digest(align_graph(side))
+
+
+def _as_they_are(found: Alignment) -> Alignment:
+    """The alignment without layouts, which are those of some shapes."""
+    return replace(found, pairs=[replace(pair, layout=None) for pair in found.pairs])
+
+
+def _with_outputs(found: Alignment, base: ModelSide, side: ModelSide) -> Alignment:
+    """The alignment with all outputs, which are what a model is used by: equal names belong together, and what is left
+    over on both sides, in order.
+    """
+    mine, theirs = ([name for name in cut.outputs if name in cut.maker] for cut in (base.model.cut, side.model.cut))
+    by_hand = {pair.tensor for pair in found.pairs if "hand" in pair.reasons}
+    named = [AlignedPair(name, name, "certain", ("name",)) for name in mine if name in theirs and name not in by_hand]
+    found = corrected(found, [pair for pair in named if pair not in found.pairs])
+    paired = {pair.tensor for pair in found.pairs}, {pair.other for pair in found.pairs}
+    left = [name for name in mine if name not in paired[0]], [name for name in theirs if name not in paired[1]]
+    if len(left[0]) != len(left[1]):
+        return found
+    rest = zip(*left, strict=True)
+    return corrected(found, [AlignedPair(name, other, "possible", ("structure",)) for name, other in rest])

@@ -1,0 +1,82 @@
+"""What two graphs of different structure compute between the tensors that they have in common."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from layerwise._tool.debugtools.compare.arithmetic.sums import Shape, terms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import onnx
+
+    from layerwise._tool.surgery.cut.segments import GraphCut
+
+
+class Span(Struct, frozen=True):
+    """The nodes of one graph (positions, in order) that make a tensor from known ones. reads: those, and inputs."""
+
+    nodes: tuple[int, ...]
+    reads: tuple[str, ...]
+    steps: int
+
+
+class Step(Struct, frozen=True):
+    """One node that takes part in making a tensor. weights: the graph's; common: the comparison's names."""
+
+    node: "onnx.NodeProto"
+    weights: "Mapping[str, onnx.TensorProto]"
+    common: Callable[[str], str]
+
+    def terms(self, shape: Callable[[str], Shape | None], size: int) -> int:
+        """How many terms its sums have. shape: of a tensor by the comparison's name; size: elements of the result."""
+
+        def known(read: str) -> Shape | None:
+            weight = self.weights.get(read)
+            return tuple(weight.dims) if weight is not None else shape(self.common(read))
+
+        return terms(self.node, known, size)
+
+
+class Between(Struct, frozen=True):
+    """How a tensor is made from known ones in both graphs, whose nodes there differ.
+
+    reads: the known tensors, by the comparison's names. longest: nodes in a row, of the graph that has more.
+    """
+
+    steps: tuple[Step, ...]
+    reads: tuple[str, ...]
+    longest: int
+
+    @property
+    def ops(self) -> frozenset[str]:
+        """All operators that take part."""
+        return frozenset(step.node.op_type for step in self.steps)
+
+    def terms(self, shape: Callable[[str], Shape | None], size: int) -> int:
+        """The length of the longest sum, as `Step.terms`."""
+        return max((step.terms(shape, size) for step in self.steps), default=1)
+
+
+def span(cut: "GraphCut", name: str, stops: Callable[[str], bool]) -> Span:
+    """The nodes of a graph that make tensor `name` (its own name there) from those at which it stops."""
+    last = cut.maker.get(name)
+    if last is None:
+        return Span((), (name,), 0)
+    nodes, waiting, reads = {last}, [last], dict[str, None]()
+    while waiting:
+        for read in cut.reads[waiting.pop()]:
+            maker = cut.maker.get(read)
+            if maker is None or stops(read):
+                if read not in cut.initializers:
+                    reads[read] = None
+            elif maker not in nodes:
+                nodes.add(maker)
+                waiting.append(maker)
+    ordered, depth = sorted(nodes), dict[int, int]()
+    for i in ordered:
+        inside = (cut.maker.get(read, -1) for read in cut.reads[i] if not stops(read))
+        depth[i] = 1 + max((depth.get(maker, 0) for maker in inside), default=0)
+    return Span(tuple(ordered), tuple(reads), depth[last])

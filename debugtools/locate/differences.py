@@ -1,0 +1,172 @@
+"""What is different in two models where a tensor is made: nodes, attributes, inputs, weights."""
+
+import math
+from collections.abc import Callable, Container, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import onnx
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.tensors import format_shape
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.locate.origin import calls, is_torch
+from layerwise._tool.debugtools.locate.part import Part
+from layerwise._tool.debugtools.locate.tensor_error import Error, error_of
+from layerwise._tool.surgery.cut.explode import Regions
+from layerwise._tool.surgery.model.structure import node_label
+
+_LISTED = 4
+_GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+
+
+class Differences:
+    """Holds a suspect's graph against a reference's; other: the reference's name of a tensor of the suspect's graph.
+
+    aligned: their weights do not belong together by names.
+    """
+
+    def __init__(self, suspect: Part, reference: Part, other: Callable[[str], str], *, aligned: bool = False) -> None:
+        self._aligned = aligned
+        self._suspect, self._reference, self._other = suspect, reference, other
+        self._mine, self._theirs = suspect.cut, reference.cut
+
+    @cached_property
+    def _regions(self) -> Regions:
+        """The reference's regions between the tensors that both graphs make."""
+        return Regions(self._theirs, [self._other(name) for name in self._mine.maker])
+
+    def of(self, region: Sequence[int], tensor: str) -> list[str]:
+        """Say what is different where a tensor of the suspect's graph is made; region: its nodes there."""
+        own = self._other(tensor)
+        if own not in self._theirs.maker:
+            return ["the reference has it as a weight"] if own in self._theirs.initializers else []
+        mine = [self._mine.nodes[i] for i in region]
+        theirs = [self._theirs.nodes[i] for i in self._regions.of(own).nodes]
+        weights = list(self._similar_weights(mine, theirs) if self._aligned else self._weights(mine))
+        if any(map(is_torch, mine)) != any(map(is_torch, theirs)):
+            return [f"computed by {calls(mine)}, in the reference by {calls(theirs)}", *weights]
+        pairs, extra, missing = _paired(mine, theirs)
+        lines = [f"extra here: {_listed(extra)}"] if extra else []
+        lines += [f"missing here: {_listed(missing)}"] if missing else []
+        for node, other in pairs:
+            lines += _attributes(node, other)
+            lines += self._inputs(node, other)
+        return lines + weights
+
+    def _inputs(self, node: onnx.NodeProto, other: onnx.NodeProto) -> Iterator[str]:
+        named = [self._other(name) for name in node.input]
+        if sorted(named) == sorted(other.input) and named != list(other.input):
+            yield f"it reads {_names(node.input)}, in the reference in the order {_names(other.input)}"
+
+    def _weights(self, nodes: Sequence[onnx.NodeProto]) -> Iterator[str]:
+        for name in dict.fromkeys(name for node in nodes for name in node.input if name in self._mine.initializers):
+            own = self._other(name)
+            if own in self._theirs.initializers:
+                yield from self._weight(name, own)
+
+    def _similar_weights(self, mine: Sequence[onnx.NodeProto], theirs: Sequence[onnx.NodeProto]) -> Iterator[str]:
+        """Of each weight the one of the same dimensions that is nearest, if it is another one; turned where it is."""
+        others = _weights_of(theirs, self._theirs.initializers)
+        for name in _weights_of(mine, self._mine.initializers):
+            dims = sorted(self._mine.initializers[name].dims)
+            alike = [own for own in others if sorted(self._theirs.initializers[own].dims) == dims]
+            try:
+                value = self._suspect.weight(name)
+                found = [(_apart(value, self._reference.weight(own)), own) for own in alike]
+            except LayerwiseError:  # a weight that cannot be read is told where it is used
+                continue
+            if found:
+                error, own = min(found, key=lambda each: each[0].rel)
+                if error.beyond:
+                    yield f"weight {shown(name, 80)} is not the reference's {shown(own, 80)}: off by {error.rel:.3g}"
+
+    def _weight(self, name: str, own: str) -> Iterator[str]:
+        try:
+            a, b = self._suspect.weight(name), self._reference.weight(own)
+        except LayerwiseError:  # a weight that cannot be read is told where it is used
+            return
+        if a.shape != b.shape:
+            yield f"weight {shown(name, 80)} is {format_shape(a.shape)}, in the reference {format_shape(b.shape)}"
+        elif not np.array_equal(a, b):
+            error = error_of(a, b, (), 1)
+            yield f"weight {shown(name, 80)} is not the reference's: off by {error.rel:.3g}, at most {error.abs:.3g}"
+
+
+def _weights_of(nodes: Sequence[onnx.NodeProto], weights: Container[str]) -> list[str]:
+    return list(dict.fromkeys(name for node in nodes for name in node.input if name in weights))
+
+
+def _apart(mine: Array, theirs: Array) -> Error:
+    """How far a weight is from another, as it is or turned."""
+    found = [error_of(mine, other, (), 1) for other in (theirs, theirs.T) if other.shape == mine.shape]
+    return min(found, key=lambda error: error.rel, default=Error(math.inf))
+
+
+def _paired(
+    mine: Sequence[onnx.NodeProto], theirs: Sequence[onnx.NodeProto]
+) -> tuple[list[tuple[onnx.NodeProto, onnx.NodeProto]], list[onnx.NodeProto], list[onnx.NodeProto]]:
+    """Nodes of both sides that stand for each other (by name, by operator, or one against one), and the others."""
+    if len(mine) == len(theirs) == 1:
+        return [(mine[0], theirs[0])], [], []
+    pairs, extra, left = [], [], list(theirs)
+    for node in mine:
+        alike = [other for other in left if other.op_type == node.op_type]
+        match = next((other for other in alike if other.name == node.name), alike[0] if alike else None)
+        if match is None:
+            extra.append(node)
+        else:
+            left.remove(match)
+            pairs.append((node, match))
+    return pairs, extra, left
+
+
+def _attributes(node: onnx.NodeProto, other: onnx.NodeProto) -> Iterator[str]:
+    if (node.domain, node.op_type) != (other.domain, other.op_type):
+        yield f"operator {shown(node.op_type, 60)}, in the reference {shown(other.op_type, 60)}"
+        return
+    mine, theirs = ({a.name: a for a in n.attribute} for n in (node, other))
+    for name in dict.fromkeys([*mine, *theirs]):
+        a, b = mine.get(name), theirs.get(name)
+        if a is not None and b is not None and _bytes(a) == _bytes(b):
+            continue
+        if a is not None and b is not None and a.type == b.type and a.type in _GRAPHS:
+            yield f"its {shown(name, 60)} is not the reference's"
+        else:
+            yield f"attribute {shown(name, 60)} is {_value(a)}, in the reference {_value(b)}"
+
+
+def _bytes(attribute: onnx.AttributeProto) -> bytes:
+    data: bytes = attribute.SerializeToString(deterministic=True)
+    return data
+
+
+def _value(attribute: onnx.AttributeProto | None) -> str:
+    if attribute is None:
+        return "not set"
+    if attribute.type in _GRAPHS:
+        return "a graph"
+    if attribute.type in (onnx.AttributeProto.TENSOR, onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.TENSORS):
+        return _tensor_text(attribute.t)
+    value = onnx.helper.get_attribute_value(attribute)
+    return shown(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value), 60)
+
+
+def _tensor_text(tensor: onnx.TensorProto) -> str:
+    size = format_shape(tuple(tensor.dims))
+    if tensor.data_location == onnx.TensorProto.EXTERNAL or not tensor.ByteSize() < 1024:
+        return f"a tensor of {size}"
+    try:
+        return shown(str(onnx.numpy_helper.to_array(tensor).tolist()), 60)
+    except Exception:  # damaged values: whoever runs them says so
+        return f"a tensor of {size}"
+
+
+def _listed(nodes: Sequence[onnx.NodeProto]) -> str:
+    texts = [f"{shown(node.op_type, 40)} {shown(node_label(node), 60)}" for node in nodes[:_LISTED]]
+    return ", ".join(texts) + (f" and {len(nodes) - _LISTED} more" if len(nodes) > _LISTED else "")
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(shown(name, 60) for name in names)
