@@ -1,7 +1,7 @@
 """Large models on the GPU: `python -m benchmarks.gpu_large FOLDER [billion|eight]`.
 
 Two CUDA runners of a Llama-shaped model, TF32 off on one side and, as a fault, one weight scaled by 1.01 in the other's
-file: a plain comparison, mark-all, locate, reduce; seconds, peak of host memory. Needs an NVIDIA GPU and disk space for
+file: a plain comparison, mark-all, locate, reduce, a bundle; seconds, peak of host memory. Needs an NVIDIA GPU and disk space for
 the model (3.9 GB; 16 GB for `eight`) and a second external file of one weight.
 """
 
@@ -85,6 +85,7 @@ def main() -> None:
     run("mark-all, fault", "run", *faulty, "--mark-all")
     run("locate, fault", "debug", "locate", *faulty)
     run("reduce, fault", "debug", "reduce", *faulty, "-o", folder / "reduced.onnx")
+    run("bundle of what reduce found", "debug", "bundle", "-o", folder / "bundle")
 
 
 if __name__ == "__main__":
