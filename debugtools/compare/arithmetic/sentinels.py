@@ -59,12 +59,13 @@ def find_sentinels(a: Array, b: Array, totals: Totals, unit: float) -> Sentinels
         size = np.abs(chunk)
         least = min(least, float(size.min(where=mask, initial=math.inf)))
         rest = max(rest, float(size.max(where=~mask & (size == size), initial=0.0)))
-    if rest * GAP > least or (least < HUGE and (members < _FEWEST or not rest)):
+    mixed = a.dtype != b.dtype
+    if rest * GAP > least or (least < HUGE and (members < _FEWEST or not (rest or mixed))):
         return None
     furthest = max(values, key=abs)
     found = Sentinels(0, furthest, tuple(values), rest)
     pairs = zip(_doubles(a), _doubles(b), strict=True)
-    count = sum(int(np.count_nonzero(_alike(x, y, found, unit, a.dtype != b.dtype))) for x, y in pairs)
+    count = sum(int(np.count_nonzero(_alike(x, y, found, unit, mixed))) for x, y in pairs)
     return Sentinels(count, furthest, found.values, rest) if count else None
 
 
@@ -125,7 +126,9 @@ def _alike(x: Array, y: Array, found: Sentinels, unit: float, mixed: bool) -> Ar
     with np.errstate(all="ignore"):
         same = (x == y) | (np.isfinite(y) & (np.abs(x - y) <= _ULPS * unit * np.abs(y) + found.rest))
         if mixed:
-            same |= (np.sign(x) == np.sign(y)) & (np.abs(x) >= max(_LEAST, GAP * found.rest))
+            bare = not found.rest and abs(found.value) < HUGE  # a mask of its own, in the narrower type
+            least = HUGE if bare else max(_LEAST, GAP * found.rest)
+            same |= (np.sign(x) == np.sign(y)) & (np.abs(x) >= least)
         mask: Array = _among(y, found.values) & same
     return mask
 
