@@ -15,6 +15,7 @@ _MOST = 6000  # layouts that are tried
 _SAMPLE = 96
 _AXES = 6  # more are not permuted
 _SAME_ORDER = 0.3
+_MOVED, _EXACT = 500.0, 1e-4  # equal in distribution, but not in order: some elements are elsewhere
 
 
 def find_layout(a: Array, b: Array, within: float = 1e-2) -> Layout | None:
@@ -139,7 +140,7 @@ def layout_of_prints(mine: Fingerprint, theirs: Fingerprint, apart: Apart, free:
     """
     if mine.shape == theirs.shape and (not free or apart.in_order <= _SAME_ORDER):
         return None
-    if apart.in_order <= _SAME_ORDER:
+    if apart.in_order <= _SAME_ORDER and apart.any_order * _MOVED > apart.in_order - _EXACT:
         return Layout(after=mine.shape)
     if apart.any_order > _SAME_ORDER or not (mine.places and theirs.places):
         return None
