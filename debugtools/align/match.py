@@ -6,7 +6,7 @@ from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, U
 from layerwise._tool.debugtools.align.distance import FAR, distance
 from layerwise._tool.debugtools.align.groups import Side
 from layerwise._tool.debugtools.align.matcher import Matcher
-from layerwise._tool.debugtools.align.members import Member, pair_members
+from layerwise._tool.debugtools.align.members import Member, how_far, pair_members
 from layerwise._tool.debugtools.align.revision import stand_ins
 from layerwise._tool.debugtools.align.side_data import SideData
 from layerwise._tool.debugtools.align.verdicts import Verdicts
@@ -50,8 +50,9 @@ def _stand_ins(matcher: Matcher) -> Iterator[AlignedPair]:
 
 def _pair(verdicts: Verdicts, a: int, b: int, member: Member) -> AlignedPair:
     confidence, reasons = verdicts.of(a, b, member)
-    apart = member.apart
-    far = None if apart is None else apart.any_order if member.layout else apart.in_order
+    matcher = verdicts.matcher
+    one, other = matcher.first.prints.get(member.tensor), matcher.second.prints.get(member.other)
+    far = how_far(member, one.shape == other.shape) if one and other and member.apart else None
     return AlignedPair(member.tensor, member.other, confidence, reasons, member.layout, far)
 
 

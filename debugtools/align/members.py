@@ -1,5 +1,6 @@
 """Pairs the tensors of two groups that are paired: each with the one that it resembles in layout, type and maker."""
 
+import math
 from typing import NamedTuple
 
 from layerwise._tool.debugtools.align.alignment import Layout
@@ -18,6 +19,13 @@ class Member(NamedTuple):
     other: str
     apart: Apart | None
     layout: Layout | None
+
+
+def how_far(member: Member, same_shape: bool) -> float:
+    """The distance of a pair: in its layout, where that is known to keep the flat order; else whatever the order."""
+    assert member.apart is not None
+    in_order = same_shape if member.layout is None else not member.layout.permutation
+    return member.apart.in_order if in_order else member.apart.any_order
 
 
 def pair_members(first: Side, second: Side, one: Group, other: Group, names: bool) -> list[Member]:
@@ -62,7 +70,8 @@ def _cost(first: Side, second: Side, one: tuple[Group, int], other: tuple[Group,
         return 1.0 + cost
     if not comparable(mine, theirs):
         return None
-    cost += min(distance(mine, theirs).in_order, 1.5)
+    apart = max(distance(mine, theirs).in_order, 1e-6)
+    cost += min(1.5 + 0.25 * math.log10(apart), 1.5)  # orders of magnitude: a name does not outweigh them
     return cost + 0.2 * (mine.shape != theirs.shape) + 0.05 * (mine.dtype != theirs.dtype)
 
 

@@ -7,7 +7,7 @@ from layerwise._tool.debugtools.align.alignment import Confidence, Layout, Reaso
 from layerwise._tool.debugtools.align.distance import tolerance
 from layerwise._tool.debugtools.align.evidence import Evidence
 from layerwise._tool.debugtools.align.matcher import Matcher
-from layerwise._tool.debugtools.align.members import Member
+from layerwise._tool.debugtools.align.members import Member, how_far
 from layerwise._tool.debugtools.align.names import METADATA, NAME
 
 _ENOUGH = 0.6
@@ -68,8 +68,7 @@ class Verdicts:
         if member.apart is None:
             return False
         one, other = self.matcher.first.prints[member.tensor], self.matcher.second.prints[member.other]
-        apart = member.apart.any_order if one.shape != other.shape or member.layout else member.apart.in_order
-        return apart <= tolerance(one, other, self.matcher.values.quantised)
+        return how_far(member, one.shape == other.shape) <= tolerance(one, other, self.matcher.values.quantised)
 
     def _structure(self, weighed: Evidence) -> bool:
         """Whether what lies before or behind is paired alike, and nothing speaks against it."""
