@@ -13,7 +13,7 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.results.io import load_any
 from layerwise._tool.backends.specs import FeedSpec
-from layerwise._tool.debugtools.align.alignment import AlignedPair
+from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment
 from layerwise._tool.debugtools.align.file import load_map, save_map
 from layerwise._tool.debugtools.compare.aligning.by_hand import save_by_hand
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
@@ -161,3 +161,12 @@ def test_what_is_no_map_is_told(text: str | None, told: str, tmp_path: Path) -> 
         (tmp_path / "map.json").write_text(text)
     with pytest.raises(LayerwiseError, match=told):
         compared(first(), second(), tmp_path, align=str(tmp_path / "map.json"))
+
+
+def test_a_pair_of_shapes_that_nothing_brings_together_is_not_compared(tmp_path: Path) -> None:
+    path = tmp_path / "map.json"
+    save_map(path, Alignment([AlignedPair("act", "4", "certain", ("hand",))]))
+    done = compared(first(), second(), tmp_path, align=str(path))
+    (item,) = [item for item in done.result["not_compared"] if item["tensor"] == "act"]
+    assert "has it as 4, but its shape is [3, 8, 16] here and [24, 1] there" in item["text"]
+    assert "act" not in {row["tensor"] for row in done.table()} and done.row("logits")["passed"]
