@@ -33,7 +33,7 @@ def find_layout(a: Array, b: Array, within: float = 1e-2) -> Layout | None:
 
 
 def _candidates(shape: tuple[int, ...], other: tuple[int, ...], a: Array, b: Array) -> Iterator[Layout]:
-    at = np.random.Generator(np.random.PCG64(1)).integers(0, a.size, _SAMPLE)
+    at = _sample_places(a.size)
     wanted, values = a.reshape(-1)[at], b.reshape(-1)
     for layout in islice(layouts(shape, other), _MOST):
         if _alike(wanted, values[sources(layout, other, at)]):
@@ -135,7 +135,7 @@ def layout_of_prints(mine: Fingerprint, theirs: Fingerprint, apart: Apart, free:
     free: equal shapes may be permuted, which is a fault if the two stand at the same place of two graphs.
 
     Where the flat order is the same, a reshape; else the permutation that brings the largest and the smallest elements
-    where they are in the first one. Not verified on the values.
+    where they are in the first one, if only one does. Not verified on the values.
     """
     if mine.shape == theirs.shape and (not free or apart.in_order <= _SAME_ORDER):
         return None
@@ -148,9 +148,16 @@ def layout_of_prints(mine: Fingerprint, theirs: Fingerprint, apart: Apart, free:
     if np.count_nonzero(known) < LANDMARKS:
         return None
     places = set(there[there >= 0].tolist())
-    best, most = None, 0.75 * float(np.count_nonzero(known))
+    probe = np.concatenate([here[known], _sample_places(mine.size)])
+    found: dict[bytes, tuple[int, Layout]] = {}
     for layout in islice(layouts(mine.shape, theirs.shape), _MOST // 10):
-        hits = sum(int(k) in places for k in sources(layout, theirs.shape, here[known]))
-        if hits > most:
-            best, most = layout, hits
-    return best
+        mapped = sources(layout, theirs.shape, probe)
+        hits = sum(int(k) in places for k in mapped[:-_SAMPLE])
+        found.setdefault(mapped.tobytes(), (hits, layout))
+    ranked = sorted(found.values(), key=lambda item: -item[0])
+    sure = ranked[0][0] >= 0.9 * float(np.count_nonzero(known)) and (len(ranked) == 1 or ranked[1][0] < ranked[0][0])
+    return ranked[0][1] if sure else None
+
+
+def _sample_places(size: int) -> Array:
+    return np.random.Generator(np.random.PCG64(1)).integers(0, size, _SAMPLE)
