@@ -35,6 +35,11 @@ def weight_arrays(model: ModelFile, structure: Structure) -> Iterator[tuple[str,
             continue
 
 
+def scope_of(node: onnx.NodeProto) -> tuple[str, ...]:
+    """The modules that a node lies in, outermost first, where an exporter of torch noted them; else ()."""
+    return _scope("", {entry.key: entry.value for entry in getattr(node, "metadata_props", ())})
+
+
 def _node(node: onnx.NodeProto, names: list[str]) -> AlignNode:
     metadata = {entry.key: entry.value for entry in getattr(node, "metadata_props", ())}
     inputs = (*node.input, *(name for name in names if name not in node.input))

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 import onnx
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.align.graph import AlignNode
+from layerwise._tool.debugtools.align.onnx_graph import scope_of
+from layerwise._tool.debugtools.compare.aligning.scopes import module_of
 
 _METADATA = "pkg.torch.onnx."
 _FRAME = re.compile(r'File "([^"\n]{1,500})", line (\d{1,9})')
@@ -20,12 +23,19 @@ def is_torch(node: onnx.NodeProto) -> bool:
 
 
 def lines_of(nodes: Sequence[onnx.NodeProto]) -> list[str]:
-    """`written at FILE:LINE`, where any of the nodes tells; [] where none does."""
+    """`of module PATH` and `written at FILE:LINE`, where any of the nodes of an exported model tells."""
     found = dict.fromkeys(place for node in nodes if (place := _place(node)))
+    modules = dict.fromkeys(path for node in nodes if not is_torch(node) and (path := _module(node)))
+    told = [f"of module {', '.join(shown(path, 120) for path in list(modules)[:_TOLD])}"] if modules else []
     if not found:
-        return []
+        return told
     more = f" and {len(found) - _TOLD} more lines" if len(found) > _TOLD else ""
-    return [f"written at {', '.join(shown(place, 300) for place in list(found)[:_TOLD])}{more}"]
+    return [*told, f"written at {', '.join(shown(place, 300) for place in list(found)[:_TOLD])}{more}"]
+
+
+def _module(node: onnx.NodeProto) -> str:
+    """The path of the innermost module that an exporter noted, "" where it noted none."""
+    return module_of(AlignNode(node.op_type, (), (), node.name, scope_of(node)))
 
 
 def _place(node: onnx.NodeProto) -> str:

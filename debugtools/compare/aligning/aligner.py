@@ -22,6 +22,7 @@ from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, dige
 from layerwise._tool.debugtools.compare.aligning.lacking import names_suffice
 from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out, meet
 from layerwise._tool.debugtools.compare.aligning.rows import AlignmentRow
+from layerwise._tool.debugtools.compare.aligning.scopes import module_pairs
 from layerwise._tool.debugtools.compare.aligning.streamed import streamed
 from layerwise._tool.debugtools.compare.aligning.told import missing_texts, rows_of, summary
 from layerwise._tool.debugtools.compare.memory import Limits, limits, resident
@@ -110,7 +111,7 @@ class Aligner:
         data = self._data(base, feed), self._data(side, feed)
         self._whole[side.index] = _whole_numbers(data[0]), _whole_numbers(data[1])
         self._seen[side.index] = data
-        return align(data[0], data[1], given)
+        return _aligned(data, given)
 
     def unsure(self) -> bool:
         """Whether tensors were paired though their values differ, by what lies around them or by notes of exporters."""
@@ -134,7 +135,7 @@ class Aligner:
         for side in [side for side in others if side.index in self._seen]:
             before = self._pairs(side)
             given, (mine, theirs) = self._given[side.index], self._seen[side.index]
-            found = align(replace(mine, prints={**mine.prints, **local}), theirs, given)
+            found = _aligned((replace(mine, prints={**mine.prints, **local}), theirs), given)
             inputs = [name for name in base.model.cut.inputs if side.own(name) in side.model.cut.inputs]
             side.naming = Naming({name: side.own(name) for name in inputs})
             found = corrected(found, given, self._alone[side.index])
@@ -249,6 +250,13 @@ def _whole_numbers(data: SideData) -> frozenset[str]:
         for name in node.outputs
         if node.op == "Constant" or (name in data.prints and data.prints[name].kind != "float")
     )
+
+
+def _aligned(data: tuple[SideData, SideData], given: list[AlignedPair]) -> Alignment:
+    """The alignment; where values do not tell, what modules of one path return belongs together, and more follows."""
+    found = align(*data, given)
+    more = list(module_pairs(found, *data))
+    return align(*data, [*given, *more]) if more else found
 
 
 def _models(base: ModelSide, side: ModelSide) -> tuple[str, str]:

@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import onnx
 import pytest
 from support.comparing import Compared, run_compare
 from support.locating import Located, run_locate
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import parser
@@ -146,3 +148,19 @@ def test_a_pickle_is_refused_before_anything_runs() -> None:
         spec("m.onnx --onnxrt --torch pytorch_model.bin")
     with pytest.raises(UsageError, match="--torch has its own"):
         spec("m.onnx --torch build.py:make --reference-model other.onnx")
+
+
+def test_an_exported_node_tells_its_module_and_line() -> None:
+    node = onnx.helper.make_node("Mul", ["a"], ["b"], name="node_mul_1")
+    for key, value in (
+        ("name_scopes", "['', 'net', 'net.attention', 'mul_1']"),
+        (
+            "stack_trace",
+            'File "/x/site-packages/torch/nn/modules/module.py", line 5, in _call\n  File "/x/net.py", line 12',
+        ),
+    ):
+        node.metadata_props.add(key=f"pkg.torch.onnx.{key}", value=value)
+    assert lines_of([node]) == ["of module net.attention", "written at /x/net.py:12"]
+    node.metadata_props[0].value = "[" * 100
+    del node.metadata_props[1]
+    assert lines_of([node]) == []
