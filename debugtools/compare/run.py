@@ -55,7 +55,7 @@ def run_comparison(context: "JobContext", setup: Setup, only: Listener | None = 
     only: takes the rows in place of the journal and the files; it may raise Enough.
     """
     with ExitStack() as stack:
-        stack.callback(setup.close)
+        stack.callback(setup.end)
         return ComparisonRun(context, setup, stack, only).run()
 
 

@@ -118,7 +118,7 @@ class LocateRun(ExitStack):
         self.findings = Findings(self.suspect, self.reference)
 
     def __enter__(self) -> "Self":
-        self.callback(self.setup.close)
+        self.callback(self.setup.end)
         for pool in self._pools:
             self.callback(pool.close)
         return self

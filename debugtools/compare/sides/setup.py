@@ -123,6 +123,11 @@ class Setup:
         return self.feeds
 
     def close(self) -> None:
-        """Close all sessions."""
+        """Close all sessions; a module stays for its parts."""
+        for side in self.sides:
+            side.close()
+
+    def end(self) -> None:
+        """Give everything back."""
         for side in self.sides:
             side.end()
