@@ -1,8 +1,8 @@
 """Large models on the GPU: `python -m benchmarks.gpu_large FOLDER [billion|eight]`.
 
-Two CUDA runners of a Llama-shaped model, TF32 off on one side and, as a fault, one weight scaled by 1.01 in the other's
-file: a plain comparison, mark-all, locate, reduce, a bundle; seconds, peak of host memory. Needs an NVIDIA GPU and disk space for
-the model (3.9 GB; 16 GB for `eight`) and a second external file of one weight.
+Two CUDA runners of a Llama-shaped model, TF32 off on one side, and, as a fault, a projection's output scaled by 1.01:
+a plain comparison, mark-all, locate, reduce, a bundle; seconds, and the largest process on the host. Needs a GPU
+and disk space for the model (3.9 GB; 16 GB for `eight`).
 """
 
 import json

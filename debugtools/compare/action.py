@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.installed import doubled
 from layerwise._tool.backends.specs import read_spec
-from layerwise._tool.debugtools.compare.rows import CompareResult
+from layerwise._tool.debugtools.compare.result import CompareResult
 from layerwise._tool.debugtools.compare.spec import CompareSpec, resumed_tables
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """The last sentence of a comparison: what was found, how sure that is, and what to do next."""
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.rows import CompareResult, RowSummary
+from layerwise._tool.debugtools.compare.result import CompareResult
+from layerwise._tool.debugtools.compare.rows import RowSummary
 from layerwise._tool.debugtools.compare.spec import CompareSpec, compares_layers, rules_of
 
 _LOCATE = "`debug locate` tells which layer is wrong by itself"

@@ -22,22 +22,16 @@ from layerwise._tool.debugtools.compare.observing.iteration import Observer
 from layerwise._tool.debugtools.compare.observing.store import in_sequence
 from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs
 from layerwise._tool.debugtools.compare.plots import Plots
-from layerwise._tool.debugtools.compare.rows import (
-    CompareResult,
-    EngineFileRow,
-    InputsRow,
-    LayerRow,
-    NotCompared,
-    RunRow,
-    TensorInfo,
-)
+from layerwise._tool.debugtools.compare.result import CompareResult
+from layerwise._tool.debugtools.compare.rows import EngineFileRow, InputsRow, LayerRow, NotCompared, RunRow, TensorInfo
 from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
 from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, shown_outputs
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.torch import TorchSide, example_feeds
 from layerwise._tool.debugtools.compare.table.comparison import Enough, Feed, RowContext, Validator
-from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows, plain_rows
+from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows
+from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer, Listener
 from layerwise._tool.debugtools.compare.table.pieces import settled, tell_dumps, tell_joined
 from layerwise._tool.debugtools.compare.table.places import Places

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.dumps.ranks import Unclear
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide
+from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.table.pieces import joined_lines
 from layerwise._tool.surgery.types.shapes import inferred_tensors
 

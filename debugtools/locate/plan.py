@@ -13,7 +13,8 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.debugtools.compare.memory import Limits
 from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
-from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool, observing
 from layerwise._tool.debugtools.locate.inside import Pair
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part, held

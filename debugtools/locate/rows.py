@@ -5,7 +5,8 @@ Its layers are rows of table `layers` as `debugtools.compare.rows` has them.
 
 from msgspec import UNSET, Struct, UnsetType
 
-from layerwise._tool.debugtools.compare.rows import Truth, TruthResult
+from layerwise._tool.debugtools.compare.result import TruthResult
+from layerwise._tool.debugtools.compare.rows import Truth
 from layerwise._tool.surgery.origin.origin import SourceLine
 
 

@@ -31,8 +31,9 @@ from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
 from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
+from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.setup import Setup
-from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
 from layerwise._tool.debugtools.compare.sides.torch import TorchSide, example_feeds, feeding_side, renamed_feeds
 from layerwise._tool.debugtools.compare.spec import CompareSpec

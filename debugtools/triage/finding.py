@@ -23,7 +23,8 @@ from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
-from layerwise._tool.debugtools.compare.rows import CompareResult, LayerRow
+from layerwise._tool.debugtools.compare.result import CompareResult
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.debugtools.triage.spec import TriageSpec

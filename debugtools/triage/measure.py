@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.trt.options import built_anew, loads_engine
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
-from layerwise._tool.debugtools.compare.rows import CompareResult
+from layerwise._tool.debugtools.compare.result import CompareResult
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.spec import NO_FILES, CompareSpec, MarkSpec
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow

@@ -10,7 +10,8 @@ import pytest
 from layerwise._tool.backends.jobs.journal.earlier_attempts import rows_of, typed
 from layerwise._tool.backends.jobs.journal.events import EventWriter, read_events
 from layerwise._tool.backends.log import INFO, Log
-from layerwise._tool.debugtools.compare.rows import CompareResult, LayerRow
+from layerwise._tool.debugtools.compare.result import CompareResult
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.run.report import CompareReport
 

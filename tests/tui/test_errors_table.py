@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.debugtools.compare.rows import CanaryReport, LayerRow, RowSummary, TruthResult
+from layerwise._tool.debugtools.compare.result import CanaryReport, TruthResult
+from layerwise._tool.debugtools.compare.rows import LayerRow, RowSummary
 from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.tui.presenters.error_detail import detail_lines, row_text
 from layerwise._tool.tui.presenters.errors_page import head_lines, heading, minimap_cell, row_line

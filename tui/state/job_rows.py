@@ -10,7 +10,8 @@ from msgspec import Struct
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
-from layerwise._tool.debugtools.compare.rows import CanaryReport, NotCompared, RowSummary, TruthResult
+from layerwise._tool.debugtools.compare.result import CanaryReport, TruthResult
+from layerwise._tool.debugtools.compare.rows import NotCompared, RowSummary
 from layerwise._tool.tui.state.error_table import Ints
 from layerwise._tool.tui.state.signal import Signal
 

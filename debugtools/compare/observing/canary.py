@@ -8,7 +8,7 @@ import numpy as np
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
-from layerwise._tool.debugtools.compare.rows import CanaryReport
+from layerwise._tool.debugtools.compare.result import CanaryReport
 from layerwise._tool.debugtools.compare.spec import MetricName
 
 _WORD = np.uint64

@@ -19,7 +19,8 @@ from layerwise._tool.debugtools.compare.memory import device_segment, usual_segm
 from layerwise._tool.debugtools.compare.observing.joiner import Fetch, Joiner, Refused, Source
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.rows import Pair
-from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import Open, SegmentSession, SessionPool, on_host, short_lived
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.rows import FeedRow
-from layerwise._tool.debugtools.compare.sides.side import SavedSide, Side
+from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
+from layerwise._tool.debugtools.compare.sides.side import Side
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext

@@ -10,7 +10,8 @@ from layerwise._tool.backends.saved import every_saved, open_saved
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.models import Model, make_model
-from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 Classes = Mapping[str, type[ModelSide]]

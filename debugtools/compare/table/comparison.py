@@ -13,7 +13,8 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import array_stats
 from layerwise._tool.debugtools.compare.pairing.left_out import LeftOut
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair, ValidateRow
 from layerwise._tool.debugtools.compare.sides.models import Model
-from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import observing
 from layerwise._tool.debugtools.compare.spec import CompareSpec, Observing
 from layerwise._tool.debugtools.compare.table.layers import place_of

@@ -9,7 +9,8 @@ from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.pairing.counterparts import Counterparts, RenamedOutputs
 from layerwise._tool.debugtools.compare.rows import NotCompared, Pair
-from layerwise._tool.debugtools.compare.sides.side import SavedSide, Side
+from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
+from layerwise._tool.debugtools.compare.sides.side import Side
 from layerwise._tool.debugtools.compare.table.comparison import Feed, RowContext
 
 _NAMED = 3

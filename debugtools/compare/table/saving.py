@@ -28,7 +28,8 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
 from layerwise._tool.debugtools.compare.pairing.left_out import compared
 from layerwise._tool.debugtools.compare.plots import file_name, merged_folder
-from layerwise._tool.debugtools.compare.rows import Average, CompareResult, LayerRow, MetricSummary, Pair, RowSummary
+from layerwise._tool.debugtools.compare.result import Average, CompareResult, MetricSummary
+from layerwise._tool.debugtools.compare.rows import LayerRow, Pair, RowSummary
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.spec import FIELDS, CompareSpec
 from layerwise._tool.debugtools.compare.truth.verdict import TruthOutcome, summary

@@ -23,7 +23,8 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.rows import LayerRow, Truth
-from layerwise._tool.debugtools.compare.sides.side import ModelSide, SavedSide, Side
+from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.truth.deviation import ROUNDOFF, Deviation, Unit, coarsest, deviation
 from layerwise._tool.debugtools.compare.truth.evaluation import DoubleGraph, NoTruth
 from layerwise._tool.debugtools.compare.truth.precision import QUANTIZING, Kinds, correctly_rounded, roundings

@@ -7,7 +7,8 @@ from msgspec import UNSET
 
 from layerwise._tool.backends.tensors import is_floating
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.rows import LayerRow, Pair, RowSummary, Truth, TruthResult
+from layerwise._tool.debugtools.compare.result import TruthResult
+from layerwise._tool.debugtools.compare.rows import LayerRow, Pair, RowSummary, Truth
 from layerwise._tool.debugtools.compare.truth.figures import LIMIT, times
 
 _WORDS = {"float32": "FP32", "float16": "FP16", "bfloat16": "BF16", "float64": "FP64", "tf32": "TF32", "int8": "INT8"}

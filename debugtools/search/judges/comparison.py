@@ -62,7 +62,7 @@ class InnerRules:
     def compare(self, artifact: Artifact, name: str, a: Array, depth: int) -> Comparison:
         """Compare a candidate's output with the reference's; depth: nodes in a row behind it in the candidate."""
         reference = self._subject.tensors.raw(name)
-        result = self._elements(name, a, reference, depth)
+        result = self._elements(artifact, name, a, reference, depth)
         if result.rule.auto and result.passed and result.rel_l2:
             self._whole(artifact, result, reference, depth)
         return result
@@ -76,24 +76,36 @@ class InnerRules:
             return
         level = _TWICE * self._level * math.sqrt(depth)
         bound = partial(step_bound, types, steps=depth, one_backend=self._one_backend)
-        margin = _TWICE if depth > 1 else 1.0
-        least = level + lost_below(reference, types) * math.sqrt(depth)
-        if (result.rel_l2 or 0.0) <= least + margin * bound(1):
+        longer = math.sqrt(depth)  # what each step adds is handed on by those behind it
+        least = level + lost_below(reference, types) * longer
+        if (result.rel_l2 or 0.0) <= least + longer * bound(1):
             return
         longest = max((terms(node, self._subject.shape, reference.size) for node in nodes), default=1)
-        result.rule = replace(result.rule, bound=least + margin * bound(longest))
+        result.rule = replace(result.rule, bound=least + longer * bound(longest))
         if not (result.rel_l2 or 0.0) <= (result.rule.bound or 0.0):
             result.verdicts = dict.fromkeys(result.verdicts, False)
 
-    def _elements(self, name: str, a: Array, reference: Array, depth: int) -> Comparison:
-        rule = self._tolerances.rule(name)
-        unit = unit_roundoff((dtype_name(a), dtype_name(reference)))
+    def _elements(self, artifact: Artifact, name: str, a: Array, reference: Array, depth: int) -> Comparison:
+        rule, types = self._tolerances.rule(name), self._stated(artifact)
+        unit = unit_roundoff((dtype_name(a), dtype_name(reference), *types))
         wider = max(_WIDER, round((_TWICE * self._level / unit) ** 2)) if unit else _WIDER
-        result = compare_arrays(a, reference, rule, metrics=self._metrics, depth=wider * depth)
+        judged = partial(compare_arrays, a, reference, metrics=self._metrics, depth=wider * depth, types=types)
+        result = judged(rule)
         if result.passed is False and not rule.auto:
-            bound = compare_arrays(a, reference, replace(rule, auto=True), metrics=self._metrics, depth=wider * depth)
+            bound = judged(replace(rule, auto=True))
             return bound if bound.passed else result
         return result
+
+    def _stated(self, artifact: Artifact) -> list[str]:
+        """What a candidate's graph rounds to where the reference runs the same one; what it alone states may be the
+        fault.
+        """
+        cut = self._subject.cut
+        if self._subject.differ:
+            return []
+        read = {name for i in artifact.nodes for name in cut.reads[i] if name in cut.initializers}
+        found = [kind for i in artifact.nodes for kind in rounded_to(cut.nodes[i])]
+        return [*found, *sorted({dtype_name(cut.initializers[name].data_type) for name in read})]
 
 
 STEP = 16

@@ -23,7 +23,7 @@ from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.torch import TorchSide
 from layerwise._tool.debugtools.compare.table.comparison import RowContext
-from layerwise._tool.debugtools.compare.table.layer_rows import plain_rows
+from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.table.saving import Savers, severity

@@ -11,7 +11,7 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.sides.engine import full_side
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
 from layerwise._tool.debugtools.locate.part import Part
-from layerwise._tool.debugtools.search.judges.subject import ReferenceTensors
+from layerwise._tool.debugtools.search.judges.reference_tensors import ReferenceTensors
 from layerwise._tool.debugtools.search.precision.measure import Measured, Measurer
 from layerwise._tool.debugtools.search.precision.setup import PrecisionSetup, root_mean_square
 from layerwise._tool.debugtools.search.rows import ScoreRow

@@ -23,7 +23,7 @@ from layerwise._tool.debugtools.compare.sides.side import Side
 from layerwise._tool.debugtools.compare.spec import NO_FILES, CompareSpec, MarkSpec, ToleranceSpec
 from layerwise._tool.debugtools.search.judges.original import Feed, Original, ends, stronger
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judge, Judgement
-from layerwise._tool.debugtools.search.judges.subject import unheard
+from layerwise._tool.debugtools.search.judges.reference_tensors import unheard
 from layerwise._tool.debugtools.search.precision.choices import Choices, QuantisedChoices
 from layerwise._tool.debugtools.search.precision.ways import Quantised, Way, calibrated, full, uses_flags, way_for
 from layerwise._tool.debugtools.search.rows import CandidateRow

@@ -17,7 +17,7 @@ from layerwise._tool.backends.dumps.rule import parse_rule
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.sides.making import make_sides
 from layerwise._tool.debugtools.compare.sides.models import make_model
-from layerwise._tool.debugtools.compare.sides.side import SavedSide
+from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 

@@ -59,6 +59,16 @@ def test_sides_of_two_types_may_have_masks_of_two_values() -> None:
     assert result.passed is True and result.totals is not None and result.totals.sentinels == 8 * int(CAUSAL.sum())
 
 
+def test_a_mask_of_its_own_in_the_narrower_type_agrees_with_the_wider_one() -> None:
+    narrow, wide = (
+        masked(np.zeros_like(SCORES), np.float16, -65504.0),
+        masked(np.zeros_like(SCORES), np.float32, -3.4e38),
+    )
+    for a, b in ((narrow, wide), (wide, narrow)):
+        assert compare_arrays(a, b, ROUNDING).passed is True
+    assert compare_arrays((wide * 1e-34).astype(np.float32), narrow, ROUNDING).passed is False
+
+
 def test_one_masked_row_that_is_not_masked_on_the_other_side_fails() -> None:
     reference = masked(SCORES, np.float32, -math.inf)
     suspect = reference.copy()

@@ -9,7 +9,8 @@ from msgspec import UNSET
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, WARNING
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.rows import Average, CompareResult, LayerRow, Pair, TruthResult
+from layerwise._tool.debugtools.compare.result import Average, CompareResult, TruthResult
+from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, unsaved
 from layerwise._tool.debugtools.compare.table import report_lines as lines
 from layerwise._tool.surgery.origin.origin import dotted

@@ -1,0 +1,81 @@
+"""The result of a comparison, and what it sums up."""
+
+from msgspec import UNSET, Struct, UnsetType
+
+from layerwise._tool.debugtools.compare.rows import NotCompared, RowSummary
+
+
+class CanaryReport(Struct, frozen=True):
+    """Whether observing moved the outputs by no more than rounding explains. moved: the largest |a - b|."""
+
+    ok: bool
+    moved: float = 0.0
+    text: str = ""
+
+
+class TruthResult(Struct, frozen=True):
+    """What all truths come to: a sentence; how many layers have a number and how many none; the first one that is not
+    acceptable; each side's largest number. acceptable: None where no layer has a number."""
+
+    acceptable: bool | None = None
+    text: str = ""
+    layers: int = 0
+    without: int = 0
+    first: RowSummary | None = None
+    worst: float | None = None
+    reference: float | None = None
+
+
+class MetricSummary(Struct, frozen=True):
+    """In how many of `total` iterations a metric passed for a pair (the runners' names); compared: its rows."""
+
+    metric: str
+    pair: tuple[str, str]
+    passed: int
+    total: int
+    rate: float
+    compared: int
+
+
+class Average(Struct, frozen=True):
+    """A metric of a tensor, averaged over the iterations; value: None where there is nothing to average."""
+
+    pair: tuple[str, str]
+    tensor: str
+    metric: str
+    value: float | None
+    passed: bool
+
+
+class CompareResult(Struct, kw_only=True):
+    """The result of a comparison.
+
+    n_compared: rows that compared something. seconds: it took. averages: where they decide.
+    valid: whether all values were finite, where that was asked. peak_memory: bytes. skipped: marked values that are no
+    tensors; unmatched: marked tensors without a counterpart; nothing_compared: a sentence a pair without a verdict;
+    n_nonfinite, first_nonfinite: rows with nothing but infinities and NaN on both sides.
+    conclusion: what was found, in a sentence.
+    """
+
+    passed: bool = False
+    n_rows: int = 0
+    n_compared: int = 0
+    n_failed: int = 0
+    first_bad: RowSummary | None = None
+    worst: RowSummary | None = None
+    n_nonfinite: int = 0
+    first_nonfinite: RowSummary | None = None
+    runners: list[str] = []
+    iterations: int = 0
+    summary: list[MetricSummary] = []
+    seconds: float = 0.0
+    averages: list[Average] | UnsetType = UNSET
+    valid: bool | UnsetType = UNSET
+    peak_memory: int = 0
+    canary: CanaryReport | None = None
+    truth: TruthResult | None = None
+    skipped: list[str] = []
+    unmatched: list[str] = []
+    nothing_compared: list[str] = []
+    not_compared: list[NotCompared] = []
+    conclusion: str = ""
