@@ -31,6 +31,11 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.installed
 
+# Beside the environment: real Polygraphy and the forks of all other tests would load it too.
+$(VENV)/.installed-torch: Makefile $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $(VENV)/torch 'torch>=2.13,<2.14'
+	@touch $@
+
 install: $(VENV)/.installed
 
 demo: install
@@ -42,8 +47,9 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: $(VENV)/.installed-dev
+check: $(VENV)/.installed-dev $(VENV)/.installed-torch
 	$(BIN)/python -m pytest -n $(JOBS)
+	PYTHONPATH=$(abspath $(VENV)/torch) $(BIN)/python -m pytest -n $(QUICK_JOBS) tests/backends/torch tests/debugtools/torch
 
 test: $(VENV)/.installed-dev
 	@$(MAKE) --no-print-directory -j 2 lint check

@@ -68,7 +68,7 @@ def _same(a: Any, b: Any) -> bool:
     """Whether two tensors are the same bit by bit; batch norm changes its buffers without a new version."""
     import torch
 
-    return torch.equal(*(tensor.detach().contiguous().reshape(-1).view(torch.uint8) for tensor in (a, b)))
+    return bool(torch.equal(*(tensor.detach().contiguous().reshape(-1).view(torch.uint8) for tensor in (a, b))))
 
 
 def training_note(module: Any) -> str:

@@ -20,6 +20,7 @@ from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
+from layerwise._tool.tui.cli.options.torch import TORCH
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import run_as_asked
@@ -45,7 +46,7 @@ def fill_triage(parser: Parser) -> None:
     )
     parser.own(group, "--ask", action="store_true", help="put each answer to me before going on")
     parser.own(group, "--tries", type=int, default=3, metavar="N", help="runs and seeds to try; 3")
-    add(parser, RUNNERS, MODEL, DATA, INFERENCE, COMPARE, THRESHOLDS, ONNXRT, ONNX, JOB, TRT)
+    add(parser, RUNNERS, MODEL, DATA, INFERENCE, COMPARE, THRESHOLDS, ONNXRT, TORCH, ONNX, JOB, TRT)
 
 
 def run_triage(args: Namespace, log: Log) -> int:

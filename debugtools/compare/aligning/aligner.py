@@ -19,7 +19,7 @@ from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
 from layerwise._tool.debugtools.align.side_data import SideData, collect
 from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, load_by_hand
 from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest, structure
-from layerwise._tool.debugtools.compare.aligning.lacking import names_suffice
+from layerwise._tool.debugtools.compare.aligning.lacking import what_names_do
 from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out, meet
 from layerwise._tool.debugtools.compare.aligning.rows import AlignmentRow
 from layerwise._tool.debugtools.compare.aligning.scopes import module_pairs
@@ -84,12 +84,16 @@ class Aligner:
         alone: list[str] = []
         if self._spec.align != "auto":
             found = self._read(user_path(self._spec.align), base, side)
-        elif names_suffice(base.model.cut, side):
+        elif not (wrong := what_names_do(base.model.cut, side)):
             return
         else:
             by_hand = load_by_hand(self._context.folder.parent.parent, _models(base, side))
             given = [*by_hand.pairs, *given]
             alone = [one.tensor for one in by_hand.unpaired]
+            self._context.log(
+                f"{shown(side.name, 80)} runs another model, whose names {wrong}: finding out which belong together "
+                "(--align names does not)"
+            )
             found = self._measured(base, side, feed, given)
         self._given[side.index], self._alone[side.index] = given, alone
         self._apply(base, side, feed, _with_outputs(corrected(found, given, alone), base, side))
@@ -104,10 +108,6 @@ class Aligner:
         return replace(found, pairs=[*found.pairs, *(AlignedPair(n, n, "certain", ("name",)) for n in alike)])
 
     def _measured(self, base: ModelSide, side: ModelSide, feed: Feed, given: list[AlignedPair]) -> Alignment:
-        self._context.log(
-            f"{shown(side.name, 80)} runs another model, whose names leave tensors of both without counterpart: "
-            "finding out which belong together (--align names does not)"
-        )
         data = self._data(base, feed), self._data(side, feed)
         self._whole[side.index] = _whole_numbers(data[0]), _whole_numbers(data[1])
         self._seen[side.index] = data

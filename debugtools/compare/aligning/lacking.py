@@ -1,4 +1,4 @@
-"""Whether names leave tensors of two models without counterpart."""
+"""Whether names tell which tensors of two models belong together."""
 
 from typing import TYPE_CHECKING
 
@@ -10,13 +10,28 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 
-def names_suffice(mine: "GraphCut", side: ModelSide) -> bool:
-    """Whether equal names pair all floating tensors that nodes of one of two graphs make."""
+_FEW = 2  # operators that somebody may have replaced
+_SHARE = 20
+
+
+def what_names_do(mine: "GraphCut", side: ModelSide) -> str:
+    """What is wrong with pairing two graphs' tensors by equal names: they leave floating tensors of both alone or stand
+    for other operators, as where a numbering is shifted. "" if nothing is.
+    """
     theirs = side.model.cut
     paired = {side.own(name) for name in mine.maker}
     alone = [name for name in mine.maker if side.own(name) not in theirs.maker]
     others = [own for own in theirs.maker if own not in paired]
-    return not (alone and others and _any_floating(mine, alone) and _any_floating(theirs, others))
+    if alone and others and _any_floating(mine, alone) and _any_floating(theirs, others):
+        return "leave tensors of both without counterpart"
+    shared = [(name, side.own(name)) for name in mine.maker if side.own(name) in theirs.maker]
+    differ = sum(_operator(mine, name) != _operator(theirs, own) for name, own in shared)
+    return "stand for other operators" if differ > max(_FEW, len(shared) // _SHARE) else ""
+
+
+def _operator(cut: "GraphCut", name: str) -> tuple[str, str]:
+    node = cut.nodes[cut.maker[name]]
+    return node.domain, node.op_type
 
 
 def _any_floating(cut: "GraphCut", names: list[str]) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 import onnx
 import pytest
 from support.comparing import ORT, Compared, run_compare
+from support.models import from_text
 from support.two_exports import FEED, first, second
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
@@ -170,3 +171,21 @@ def test_a_pair_of_shapes_that_nothing_brings_together_is_not_compared(tmp_path:
     (item,) = [item for item in done.result["not_compared"] if item["tensor"] == "act"]
     assert "has it as 4, but its shape is [3, 8, 16] here and [24, 1] there" in item["text"]
     assert "act" not in {row["tensor"] for row in done.table()} and done.row("logits")["passed"]
+
+
+def test_a_numbering_that_is_shifted_does_not_mislead(tmp_path: Path) -> None:
+    def numbered(*before: str) -> onnx.ModelProto:
+        calls = [*before, "Tanh", "Neg", "Exp", "Sigmoid", "Sqrt", "Abs"]
+        body = " ".join(f"v{k} = {call}({f'v{k - 1}' if k else 'x'})" for k, call in enumerate(calls))
+        return from_text(f"m (float[4,8] x) => (float[4,8] y) {{ {body} y = Relu(v{len(calls) - 1}) }}")
+
+    more = {"feeds": FeedSpec(), "marks": MarkSpec(everything=True)}
+    for name, model in (("mine", numbered()), ("theirs", numbered("Identity"))):
+        onnx.save(model, tmp_path / f"{name}.onnx")
+    runners = [ORT, msgspec.structs.replace(ORT, model=str(tmp_path / "theirs.onnx"))]
+    done = run_compare(CompareSpec(model=str(tmp_path / "mine.onnx"), runners=runners, **more))
+    assert pairs(done) == {**{f"v{k}": f"v{k + 1}" for k in range(6)}, "y": "y"}
+    assert done.result["passed"] and any("stand for other operators" in text for text in done.texts("log"))
+    assert not run_compare(
+        CompareSpec(model=str(tmp_path / "mine.onnx"), runners=runners, align="names", **more)
+    ).result["passed"]

@@ -16,6 +16,7 @@ from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS, TRUTH
 from layerwise._tool.tui.cli.options.option import add, options_of
 from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
+from layerwise._tool.tui.cli.options.torch import TORCH
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import run_as_asked
@@ -51,7 +52,7 @@ def fill_locate(parser: Parser) -> None:
         help="every: the graph as it is; executed: as onnxruntime optimised it, or as TensorRT's engine runs; auto: "
         "executed where only the optimisation differs, or where nothing else explains that the outputs do",
     )  # fmt: skip
-    add(parser, RUNNERS, MODEL, DATA, INFERENCE, COMPARE, TRUTH, THRESHOLDS, ONNXRT, ONNX, JOB, TRT)
+    add(parser, RUNNERS, MODEL, DATA, INFERENCE, COMPARE, TRUTH, THRESHOLDS, ONNXRT, TORCH, ONNX, JOB, TRT)
 
 
 def run_locate(args: Namespace, log: Log) -> int:

@@ -6,6 +6,7 @@ from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
+from layerwise._tool.tui.cli.options.torch import TORCH
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 
@@ -86,4 +87,4 @@ def add_sides(parser: Parser) -> None:
         parser.add_argument_group("What fails"), "--mark", nargs="+", action="extend", metavar="TENSOR",
         help="search what makes these tensors differ, instead of the outputs",
     )  # fmt: skip
-    add(parser, ONNXRT, ONNX, JOB, TRT)
+    add(parser, ONNXRT, TORCH, ONNX, JOB, TRT)
