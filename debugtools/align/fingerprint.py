@@ -56,11 +56,13 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def constant(self) -> bool:
-        """Whether it tells little: at most 4 elements, or all of one value."""
+        """Whether it tells little: at most 4 elements, all of one value, or none that is to be seen."""
         if self.size <= 4:
             return True
         if self.kind != "float":
             return False
+        if not self.quantiles:
+            return True
         marks = np.frombuffer(self.quantiles, "<f4")
         return bool(marks[0] == marks[-1])
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _FEW = 2  # operators that somebody may have replaced
 _SHARE = 20
+_TAKING_NAMES = frozenset({"Cast", "DequantizeLinear"})  # of what a conversion computes in another type before them
 
 
 def what_names_do(mine: "GraphCut", side: ModelSide) -> str:
@@ -25,7 +26,8 @@ def what_names_do(mine: "GraphCut", side: ModelSide) -> str:
     if alone and others and _any_floating(mine, alone) and _any_floating(theirs, others):
         return "leave tensors of both without counterpart"
     shared = [(name, side.own(name)) for name in mine.maker if side.own(name) in theirs.maker]
-    differ = sum(_operator(mine, name) != _operator(theirs, own) for name, own in shared)
+    operators = [(_operator(mine, name), _operator(theirs, own)) for name, own in shared]
+    differ = sum(a != b and not {a[1], b[1]} & _TAKING_NAMES for a, b in operators)
     return "stand for other operators" if differ > max(_FEW, len(shared) // _SHARE) else ""
 
 

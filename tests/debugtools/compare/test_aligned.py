@@ -189,3 +189,18 @@ def test_a_numbering_that_is_shifted_does_not_mislead(tmp_path: Path) -> None:
     assert not run_compare(
         CompareSpec(model=str(tmp_path / "mine.onnx"), runners=runners, align="names", **more)
     ).result["passed"]
+
+
+@pytest.mark.parametrize("last", ["Sqrt", "Log"])
+def test_tensors_of_nan_alone_are_aligned_by_what_is_around_them(last: str, tmp_path: Path) -> None:
+    def named(prefix: str) -> onnx.ModelProto:
+        calls = ["Exp", "Neg", last, "Tanh", "Abs"]
+        body = " ".join(f"{prefix}{k} = {call}({f'{prefix}{k - 1}' if k else 'x'})" for k, call in enumerate(calls))
+        return from_text(f"m (float[4,8] x) => (float[4,8] y) {{ {body} y = Relu({prefix}4) }}")
+
+    for name in ("mine", "theirs"):
+        onnx.save(named(name), tmp_path / f"{name}.onnx")
+    runners = [ORT, msgspec.structs.replace(ORT, model=str(tmp_path / "theirs.onnx"))]
+    spec = CompareSpec(model=str(tmp_path / "mine.onnx"), runners=runners, marks=MarkSpec(everything=True))
+    found = pairs(run_compare(spec))
+    assert found == {**{f"mine{k}": f"theirs{k}" for k in range(5)}, "y": "y"}
