@@ -68,7 +68,7 @@ def write_onnx(
     """Write a model, whole or not at all; over 2 GB it always keeps its weights outside.
 
     external: file beside it for weights of `threshold` bytes and more ("" for a default name), or one file for each of
-    them, named after it. The model refers to what is outside from then on. OSError, ValueError.
+    them, named after it. The model refers to what is outside from then on. OSError, ValueError, LayerwiseError.
     """
     with written_together(path) as new:
         if external is None and model.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF:
@@ -76,7 +76,10 @@ def write_onnx(
             return
         location = Path(external or f"{path.name}.data").name
         _put_outside(model, path, location if one_file else None, THRESHOLD if threshold is None else threshold)
-        onnx.save(model, new / path.name)
+        try:
+            onnx.save(model, new / path.name)
+        except onnx.checker.ValidationError as error:  # where native code cannot open the file of weights
+            raise LayerwiseError(f"{shown(str(path))} cannot be written: {shown(str(error), 300)}") from None
 
 
 def _put_outside(model: onnx.ModelProto, path: Path, location: str | None, threshold: int) -> None:
