@@ -115,6 +115,8 @@ def external_array(tensor: onnx.TensorProto, folder: Path | None) -> Array:
         raise BadFile(shown(info.location), f"external data of {shown(tensor.name)!r} is outside the model's folder")
     dtype, shape = onnx_to_numpy(tensor.data_type), tuple(tensor.dims)
     row = dtype_row(dtype_name(dtype))
+    if any(dim < 0 for dim in shape):
+        raise BadFile(shown(tensor.name or "a tensor", 200), f"its shape {list(shape)} is none")
     size = packed_nbytes(row.name, shape)
     offset = info.offset or 0
     path = folder / info.location

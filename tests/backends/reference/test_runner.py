@@ -14,6 +14,7 @@ from support import models
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
 from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.reference.evaluate import tensor_array
 from layerwise._tool.backends.runner import Loadable, Runner, flat_values, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 
@@ -206,3 +207,12 @@ def _flat(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
     for name, value in values.items():
         flat.update(flat_values(name, value))
     return {name: array.astype(object) if array.dtype.kind in "US" else array for name, array in flat.items()}
+
+
+def test_an_external_weight_whose_dimensions_are_none_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(b"")
+    tensor = onnx.TensorProto(name="w", data_type=onnx.TensorProto.FLOAT, dims=[-1, 0])
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.bin")
+    with pytest.raises(BadFile, match="its shape"):
+        tensor_array(tensor, tmp_path)

@@ -38,9 +38,9 @@ def write_page(args: Namespace, log: Log) -> int:
     target = user_path(args.save_visual or f"{Path(args.model_file).stem}.html")
     _check_target(target)
     workspace = Workspace()
-    folder = _index_folder(args, workspace, log)
+    folder, code = _index_folder(args, workspace, log)
     if folder is None:
-        return 1
+        return code
     index = GraphIndex.open(folder)
     view = comparison_of(args.model_file, args.job, workspace)
     errors = errors_of(view, index) if view else None
@@ -78,16 +78,16 @@ def _begins(path: Path, text: bytes) -> bool:
         return stream.read(len(text)) == text
 
 
-def _index_folder(args: Namespace, workspace: Workspace, log: Log) -> Path | None:
+def _index_folder(args: Namespace, workspace: Workspace, log: Log) -> tuple[Path | None, int]:
     """Where the model's index is; a job makes it where there is none, for shapes are inferred by native code.
 
-    None if that failed, which has been told then.
+    None, and the exit code, if that failed, which has been told then.
     """
     folder = index_folder(workspace.cache, Path(args.model_file), args.external_data_dir, args.ignore_external_data)
     try:
         if has_index(folder):
             GraphIndex.open(folder)
-            return folder
+            return folder, 0
     except BadFile:
         pass  # damaged, or of another version: the job makes a new one
     params = {
@@ -98,7 +98,7 @@ def _index_folder(args: Namespace, workspace: Workspace, log: Log) -> Path | Non
     spec = msgspec.structs.replace(job_spec("index", params, command, title=("index", args.model_file)), cpus=0)
     collector = Collector()
     code = run_shown(spec, log, collector.event)
-    return Path(collector.result["folder"]) if collector.result and code == 0 else None
+    return (Path(collector.result["folder"]), 0) if collector.result and code == 0 else (None, code or 1)
 
 
 def comparison_of(model: str, job: str | None, workspace: Workspace) -> JobView | None:
