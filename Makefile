@@ -5,7 +5,7 @@ JOBS ?= 6
 QUICK_JOBS ?= 2
 QUICK := not process and not terminal and not parity and not slow
 
-.PHONY: help install demo test quick lint check docs bench dist oldest newest environments bundle clean
+.PHONY: help install demo test quick lint check check-torch docs bench dist oldest newest environments bundle clean
 
 help:
 	@echo "make demo     set up, build the embedded model pair and compare its layers (app on a terminal, table otherwise)"
@@ -47,12 +47,14 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: $(VENV)/.installed-dev $(VENV)/.installed-torch
+check: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(JOBS)
+
+check-torch: $(VENV)/.installed-torch
 	PYTHONPATH=$(abspath $(VENV)/torch) $(BIN)/python -m pytest -n $(QUICK_JOBS) tests/backends/torch tests/debugtools/torch
 
 test: $(VENV)/.installed-dev
-	@$(MAKE) --no-print-directory -j 2 lint check
+	@$(MAKE) --no-print-directory -j 3 lint check check-torch
 
 quick: lint
 	$(BIN)/python -m pytest -n $(QUICK_JOBS) --durations=0 --durations-min=5 -m "$(QUICK)"
