@@ -100,7 +100,7 @@ def room(nbytes: int) -> Iterator[None]:
     if not held:
         yield
         return
-    _use_one_heap()
+    use_one_heap()
     token = object()
     with _lock:
         if not _rooms:
@@ -116,8 +116,8 @@ def room(nbytes: int) -> Iterator[None]:
 
 
 @cache
-def _use_one_heap() -> None:
-    """Keep glibc from trying a second heap where the first has reached a limit.
+def use_one_heap() -> None:
+    """Keep glibc to one heap, whose freed blocks all threads can use, and from trying a second one at a limit.
 
     A thread that has once done so tries to enlarge that heap in each later allocation, with nine system calls, before
     it takes what is free in the first: a model that fills its room byte by byte then takes half a minute, not a second.

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from layerwise._tool.backends.limits.memory import use_one_heap
 from layerwise._tool.backends.specs import RunnerSpec
 
 SEGMENT, ENGINE, COPIED = 32 << 20, 256 << 20, 1 << 30
 WAITING = 256 << 20
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's mallopt
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's mallopt
 _LARGE_BLOCK, _LARGEST_BLOCK = 1 << 18, 32 << 20
 _SMALLEST_SEGMENT = 256 << 10
 _HELD_AT_ONCE = 6  # a segment's outputs: engine's and ours, of two sides, with the tensors that live on
@@ -73,7 +74,7 @@ def keep_for_reuse() -> None:
     """Make the C library keep freed blocks of up to 32 MiB for all threads: fresh memory from the system is dear."""
     _mallopt(_M_MMAP_THRESHOLD, _LARGEST_BLOCK)
     _mallopt(_M_TRIM_THRESHOLD, WAITING)
-    _mallopt(_M_ARENA_MAX, 1)
+    use_one_heap()
 
 
 def _mallopt(parameter: int, value: int) -> None:
