@@ -176,6 +176,7 @@ class LocalErrors(Follower):
             self.state.table.imprecise = bool(msgspec.convert(event["data"], LocateResult).level)
         elif kind == "state" and event.get("state") == "done":
             self.state.locating = f"local errors of job {self._job}"
+            self._app.session.on_errors.emit()
         elif kind == "state" and event.get("state") in ("failed", "cancelled", "lost"):
             self.state.locating = f"job {self._job}, locate: {event['state']}"
 
@@ -237,7 +238,8 @@ class NodeErrors:
         verdict = int(self._table.verdicts()[place])
         passed = None if verdict not in (FAILED, PASSED) else verdict == PASSED
         codes, kinds = self._table.labels("finding")
-        found = NodeError(float(self._table.numbers("max_abs")[place]), passed, kinds[int(codes[place])], place)
+        largest, finding = float(self._table.numbers("max_abs")[place]), kinds[int(codes[place])]
+        found = NodeError(largest, passed, finding, place, self._table)
         old = self._worst.get(node)
         if old is None or _rank(found) >= _rank(old):
             self._worst[node] = found

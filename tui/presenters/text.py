@@ -46,12 +46,13 @@ def fit(text: str, cells: int, ellipsis: str = "…", keep: str = "both") -> str
         return set_cell_size(ellipsis, cells)
     room = cells - cell_len(ellipsis)
     tail = 0 if keep == "start" else room if keep == "end" else room - room // 2
-    end = _last_cells(text, tail)
+    end = last_cells(text, tail)
     start = set_cell_size(text[: room + 1], room - cell_len(end)) if room > cell_len(end) else ""
     return set_cell_size(start + ellipsis + end, cells)
 
 
-def _last_cells(text: str, cells: int) -> str:
+def last_cells(text: str, cells: int) -> str:
+    """As much of the end of `text` as fits."""
     end = text[max(0, len(text) - cells) :] if cells > 0 else ""
     while end and cell_len(end) > cells:
         end = end[1:]
