@@ -55,6 +55,14 @@ class Command:
         return self.line.partition(" ")[0]
 
     @property
+    def name(self) -> str:
+        """What it is typed as on the `:` line: its verb, or the end of its id, or its id where others are called so."""
+        if self.line:
+            return self.verb
+        tail = self.id.partition(".")[2].replace("_", "-")
+        return self.id if any(other.verb == tail for other in REGISTRY.values() if other.line) else tail
+
+    @property
     def key_text(self) -> str:
         """The keys as a person reads them: `j down`, `]e`."""
         return " ".join("".join(key_name(part) for part in key.split()) for key in self.keys.split(",") if key)
@@ -192,13 +200,21 @@ def going_on(typed: str, scopes: Iterable[str]) -> dict[str, Command]:
 
 
 def by_verb(verb: str, scopes: Iterable[str]) -> Command | None:
-    """The command typed as `verb` on the `:` line: exact, or the only one that starts so."""
-    typed = [found for found in in_scopes(scopes) if found.line]
-    exact = [found for found in typed if found.verb == verb]
-    starting = [found for found in typed if verb and found.verb.startswith(verb)]
-    if exact:
-        return exact[0]
-    return starting[0] if len({found.verb for found in starting}) == 1 else None
+    """The command typed as `verb` on the `:` line: exact, or the only one that starts so; verbs before other names."""
+    if not verb:
+        return None
+    here = in_scopes(scopes)
+    typed = [found for found in here if found.line]
+    for found in (
+        *(found for found in typed if found.verb == verb),
+        *(one for one in here if verb in (one.name, one.id)),
+    ):
+        return found
+    for group in (typed, here):
+        starting = [found for found in group if found.name.startswith(verb)]
+        if starting:
+            return starting[0] if len({found.name for found in starting}) == 1 else None
+    return None
 
 
 def parse_line(text: str, scopes: Sequence[str]) -> tuple[Command | None, str]:
@@ -218,7 +234,7 @@ def line_completions(
     """Whole lines that continue `text`: a verb, or an argument of the verb typed."""
     verb, space, argument = text.lstrip().partition(" ")
     if not space:
-        verbs = {found.verb: " " in found.line for found in in_scopes(scopes) if found.line}
+        verbs = {found.name: " " in found.line for found in in_scopes(scopes)}
         return [name + " " * takes_more for name, takes_more in sorted(verbs.items()) if name.startswith(verb)]
     found = by_verb(verb, scopes)
     return [f"{verb} {offer}" for offer in arguments(found, argument)[:limit]] if found else []

@@ -133,7 +133,8 @@ class PerfScreen(Page, scope="perf"):
             self.state.say(f"job {self.perf.job} is not over: K stops it")
             return
         with self.state.telling():
-            self.state.say(f"job {await self._starter.start(words)}: timing the model")
+            job = await self._starter.start(words)
+            self.state.say(f"job {job}: timing the model", job=job)
 
     @command("perf.cancel", "stop the bench", keys="K", line="cancel")
     def cancel(self) -> None:
