@@ -187,6 +187,8 @@ class _Shortening:
                 break
             text, room, behind = f"{text}{gap}{piece}", room - cell_len(gap + piece), start + len(piece)
         rest = label[behind:]
+        if cell_len(rest) <= room and not text.removeprefix(self._ellipsis).count(self._ellipsis):
+            return self._ellipsis + last_cells(label, self._cells - dots)  # one piece: what goes before it fits, too
         if cell_len(rest) <= room:
             return text + rest
         return f"{text}{self._ellipsis}{last_cells(rest, room - dots)}"
