@@ -24,6 +24,7 @@ from textual.events import Key
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import read_file
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.tui.lifetime import while_it_stays
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -248,7 +249,7 @@ def read_keymap(path: Path) -> dict[str, str]:
     try:
         keymap = msgspec.json.decode(read_file(path, _KEYMAP), type=dict[str, str]) if os.path.lexists(path) else {}
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadFile(path, str(error)) from error
+        raise BadFile(path, in_words(error)) from error
     unknown = [id for id in keymap if id not in REGISTRY]
     if unknown:
         raise BadFile(path, f"no command {shown(unknown[0], 60)!r}; ids look like graph.mark")

@@ -9,6 +9,7 @@ import msgspec
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
@@ -70,7 +71,7 @@ class ErrorsController(Follower):
             attempt = view.attempt
             compare = self.state.spec = msgspec.convert(comparison_params(view.spec), CompareSpec)
         except (LayerwiseError, msgspec.ValidationError) as error:
-            self._app.say(f"job {job}: {error}", "bad")
+            self._app.say(f"job {job}: {in_words(error)}", "bad")
             return attempt
         facts = self.state.facts
         facts.runners = side_names(compare.runners)
