@@ -17,6 +17,11 @@ def _kind(name: str) -> str:
     return " or ".join(_KINDS.get(part.strip(), part.strip()) for part in name.replace("`", "").split("|"))
 
 
+def _named(text: str) -> str:
+    """`int` >= 1 with the kind in words."""
+    return re.sub(r"`([\w|\s]+)`", lambda found: _kind(found[1]), text)
+
+
 def _at(path: str | None) -> str:
     """`$.a[0]` as `a[0]`, followed by a colon."""
     place = (path or "").removeprefix("$").removeprefix(".")
@@ -45,7 +50,7 @@ _RULES: tuple[_Rule, ...] = (
     (r"^Object missing required field `([^`]*)`" + _PATH, lambda m: f"{_at(m[2])}`{m[1]}` is missing"),
     (r"^Object contains unknown field `([^`]*)`" + _PATH, lambda m: f"{_at(m[2])}there is no field `{m[1]}`"),
     (r"^Invalid (?:enum )?value (.*?)" + _PATH, lambda m: f"{_at(m[2])}{m[1]} is none of the values there are"),
-    (r"^Expected (.*?)" + _PATH, lambda m: f"{_at(m[2])}there should be {m[1]}"),
+    (r"^Expected (.*?)" + _PATH, lambda m: f"{_at(m[2])}there should be {_named(m[1])}"),
 )  # fmt: skip
 
 

@@ -151,6 +151,14 @@ UNICODE = Glyphs("▌", "●", "○", "…", "│", "×", "▸", "◂", "✓", "
 ASCII = Glyphs(">", "*", "o", "~", "|", "x", ">", "<", "+", "!", ">", "-|++++++++|", " ._-=+*%#")
 
 
+_PLAINER = str.maketrans("…×│─█▒░●○✓✗▌▸◂▾▴▶·┌┐└┘├┤┬┴┼▏▎▍▋▊▉", "~x|-#o.*o+!>><v^>.+++++++++######")
+
+
+def in_ascii(text: str) -> str:
+    """`text` with our own signs as ASCII ones of the same width; what comes from models stays."""
+    return text if text.isascii() else text.translate(_PLAINER)
+
+
 def choose_glyphs() -> Glyphs:
     """ASCII when LAYERWISE_ASCII is set or the locale is not UTF-8, Unicode otherwise."""
     if os.environ.get("LAYERWISE_ASCII", "") not in ("", "0"):

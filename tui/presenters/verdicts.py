@@ -8,7 +8,7 @@ from layerwise._tool.tui.state.session import NodeError
 
 DIAGNOSES = {
     "kernel": "off by more than rounding explains, on the reference's own inputs",
-    "ill-conditioned": "computes rightly, but makes small differences of its inputs large",
+    "ill-conditioned": "right, but makes small differences of its inputs large",
     "overflow": "a value that is not finite first appears here",
     "nan": "NaN first appears here",
     "propagated": "hands on what came in",
@@ -16,7 +16,7 @@ DIAGNOSES = {
 }
 """What a diagnosis means."""
 MEANINGS = DIAGNOSES | {
-    "leap": "its error is far larger than those of its inputs explain: the trouble starts here",
+    "leap": "its inputs' errors do not explain its own: the trouble starts here",
     "skip": "from random numbers, other ones on each side: not compared",
     "random": "from random numbers, other ones on each side",
     "failed": "beyond the tolerance",

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import Commanded, command
 from layerwise._tool.tui.lifetime import stays
-from layerwise._tool.tui.presenters.text import Line, clip, merge
+from layerwise._tool.tui.presenters.text import ASCII, Line, clip, in_ascii, merge
 from layerwise._tool.tui.themes import plain_style, role_style
 
 if TYPE_CHECKING:
@@ -65,11 +65,17 @@ class LineWidget(Widget):
     def strip_of(self, line: Line, cells: int) -> Strip:
         """`line` cut or padded to `cells` cells in the colours of the theme in use; nothing in it is obeyed."""
         shown_line = [(shown(text), role) for text, role in line]
+        if self._ascii:
+            shown_line = [(in_ascii(text), role) for text, role in shown_line]
         runs = merge((text, role or self.BASE_ROLE) for text, role in clip(shown_line, cells))
         gap = cells - sum(cell_len(text) for text, _ in runs)
         if gap > 0:
             runs = merge([*runs, (" " * gap, self.BASE_ROLE)])
         return Strip([Segment(text, self._style(role)) for text, role in runs], cells)
+
+    @property
+    def _ascii(self) -> bool:
+        return getattr(getattr(self.app, "state", None), "glyphs", None) is ASCII
 
     def _style(self, role: str) -> Style:
         return plain_style(role) if self.app.no_color else role_style(self.app.theme, role)
