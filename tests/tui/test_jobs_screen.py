@@ -64,7 +64,7 @@ def test_a_card_is_shown_whole_and_harmless() -> None:
         "last_event": {"n": 7, "type": "row"}, "command": "layerwise jobs retry 7",
     }  # fmt: skip
     text = card_text(card, ASCII)
-    assert "signal: the worker crashed: SIGSEGV" in text and "n=7 type=row" in text
+    assert "signal: the worker crashed: SIGSEGV" in text and "last event  a row of the table" in text
     assert "reproduce   layerwise jobs retry 7" in text and "\x1b" not in text
     assert max(map(width, card_lines(card, 40, ASCII))) <= 40
 

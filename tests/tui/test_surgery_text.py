@@ -65,7 +65,7 @@ def test_what_is_typed_becomes_edits(edited: EditedModel) -> None:
         ("insert", "", "which operator"), ("insert", "Relu what", "write name=value"), ("attr", "x", "NAME=VALUE"),
         ("insert", "'Relu", "No closing quotation"), ("precision", "int3", "float16 or bfloat16"),
         ("extract", "sideways", "write alone"), ("edit", "nothing", "kinds of edits"), ("op", "A B", "which operator"),
-        ("edit", "set-batch size", "write field=value"), ("edit", "set-batch nope=1", "unknown field"),
+        ("edit", "set-batch size", "write field=value"), ("edit", "set-batch nope=1", "there is no field"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_said(edited: EditedModel, verb: str, text: str, reason: str) -> None:
