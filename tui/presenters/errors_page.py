@@ -151,7 +151,8 @@ def head_lines(state: ErrorsState, cells: int, glyphs: Glyphs) -> list[Line]:
         text = f"{glyphs.bad} {facts.card.get('kind', '')}: {facts.card.get('summary', '')}"
         lines += _sentence(text, "bad", cells, glyphs)
     elif facts.result.nothing_compared:
-        lines += _sentence(f"{glyphs.bad} {facts.result.nothing_compared[0]}", "bad", cells, glyphs)
+        text = facts.with_sides(facts.result.nothing_compared[0])
+        lines += _sentence(f"{glyphs.bad} {text}", "bad", cells, glyphs)
     elif facts.result.conclusion and facts.result.truth is None:
         lines += _sentence(facts.result.conclusion, "bad" if facts.result.n_failed else "good", cells, glyphs)
     elif facts.warning:

@@ -18,6 +18,7 @@ from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.presenters.verdicts import word_of
 from layerwise._tool.tui.screens.aligning import Pairing
 from layerwise._tool.tui.screens.job_table import JobTable, Minimap
+from layerwise._tool.tui.screens.left_out import LeftOutList
 from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.screens.searching import Searching
 from layerwise._tool.tui.screens.source import TITLE, offer
@@ -206,7 +207,7 @@ class ErrorsScreen(Page, scope="errors"):
         self.errors = state.errors
         self.table = ErrorRows(state)
         self._tensor = TensorPanel(state, TensorController(state))
-        self.groups = (ErrorSearches(self, self.table), self.table, Pairing(self))
+        self.groups = (ErrorSearches(self, self.table), self.table, Pairing(self), LeftOutList(self))
 
     def compose(self) -> ComposeResult:
         yield self.table

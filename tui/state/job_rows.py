@@ -28,6 +28,7 @@ class RunResult(Struct, frozen=True):
     not_compared: list[NotCompared] = []
     iterations: int = 0
     level: float = 0.0
+    runners: list[str] = []
 
 
 @dataclass
@@ -50,6 +51,13 @@ class RunFacts:
     @property
     def live(self) -> bool:
         return self.state in ("queued", "running", "waiting")
+
+    def with_sides(self, text: str) -> str:
+        """A sentence of the job with its sides called as they are on the screen."""
+        names = zip(self.result.runners, self.runners, strict=False)
+        for runner, side in sorted(names, key=lambda pair: -len(pair[0])):
+            text = text.replace(runner, side) if runner else text
+        return text
 
     @property
     def missing(self) -> int:
