@@ -15,9 +15,7 @@ Entry = tuple[str, list[Line]]
 
 def left_out_entries(facts: RunFacts, cells: int) -> list[Entry]:
     """For each reason a heading with how many, then the tensors; what nobody asked to leave out comes first."""
-    ordered = sorted(
-        facts.result.not_compared, key=lambda item: (not unasked(item), item.layer, item.reason, item.text)
-    )
+    ordered = sorted(facts.result.not_compared, key=_rank)
     entries: list[Entry] = []
     for text, group in groupby(ordered, key=lambda item: item.text):
         found = list(group)
@@ -25,6 +23,10 @@ def left_out_entries(facts: RunFacts, cells: int) -> list[Entry]:
         entries.append(("", _heading(found[0], facts.with_sides(text), len(tensors), cells)))
         entries += [(name, wrap_runs([("  ", ""), (shown(name, 400), "")], cells, 4)) for name in tensors]
     return entries
+
+
+def _rank(item: NotCompared) -> tuple[bool, bool, str, str]:
+    return item.reason in ("excluded", "not marked"), not unasked(item), item.reason, item.text
 
 
 def _heading(item: NotCompared, text: str, count: int, cells: int) -> list[Line]:
