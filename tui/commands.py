@@ -21,7 +21,7 @@ import msgspec
 from textual.binding import Binding
 from textual.events import Key
 
-from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.errors import BadFile, LayerwiseError
 from layerwise._tool.backends.filesystem.files import read_file
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.lifetime import while_it_stays
@@ -151,12 +151,18 @@ def group_of(widget: object, found: Command) -> Any:
 
 
 async def run_command(widget: Any, found: Command, text: str = "") -> None:
-    """Call the handler of `found`, with the argument when it takes one, and wait for it if it is async."""
+    """Call the handler of `found`, with the argument when it takes one, and wait for it if it is async.
+
+    What the user can act on is told, as everything that an app says.
+    """
     handler = getattr(group_of(widget, found), found.method)
     with while_it_stays(widget):
-        done = handler(text) if " " in found.line else handler()
-        if inspect.isawaitable(done):
-            await done
+        try:
+            done = handler(text) if " " in found.line else handler()
+            if inspect.isawaitable(done):
+                await done
+        except LayerwiseError as error:
+            widget.app.state.say(str(error), "bad")
 
 
 def _bindings(declared: Iterable[Command]) -> Iterator[Binding]:
