@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.filesystem.files import current_folder
-from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.backends.jobs.journal.schema import PRINTED, Event
 from layerwise._tool.backends.log import CRITICAL, FINISH, INFO, LEVELS, Log
 from layerwise._tool.backends.shell import TITLE, shell_line
 from layerwise._tool.backends.text import shown, shown_lines
@@ -44,7 +44,13 @@ def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:
     from layerwise._tool.backends.jobs.workspace.store import Workspace
     from layerwise._tool.debugtools import ACTIONS
 
-    view = run_inline(spec, listen, Workspace(), ACTIONS)
+    def heard(event: Event) -> None:
+        if event.get("type") == "log" and event.get("level") == PRINTED and not log.to_stderr:
+            log.continued(str(event.get("text")))
+        else:
+            listen(event)
+
+    view = run_inline(spec, heard, Workspace(), ACTIONS)
     if view.card:
         log.say(CRITICAL, card_text(view.card, view.id))
     elif view.state == "cancelled":
