@@ -31,7 +31,19 @@ def align_rest(matching: Matching) -> Alignment:
     found = align(_data(a, {pair.tensor for pair in hand}), _data(b, {pair.other for pair in hand}), hand)
     pairs = [pair for pair in found.pairs if "hand" not in pair.reasons]
     matching.take((pair.tensor, pair.other) for pair in pairs)
+    move_ends(matching)
     return Alignment(pairs, found.unpaired)
+
+
+def move_ends(matching: Matching) -> None:
+    """Where what reads a node's result reads another's on the other side, one that is free, that is its counterpart."""
+    for i, j in list(matching.forth.items()):
+        if matching.a.nodes[i].op == matching.b.nodes[j].op:
+            continue
+        there = {matching.maker_read(r, s, slot) for r, s, slot in matching.readings(i)}
+        found = there.pop() if len(there) == 1 else None
+        if found is not None and found not in matching.back:
+            matching.move(i, found)
 
 
 def _tells_nothing(side: GraphSide, name: str) -> bool:

@@ -1,6 +1,7 @@
 """A graph as comparing models sees it: its nodes with what tells them apart, whatever they are called."""
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -17,6 +18,7 @@ from layerwise._tool.surgery.model.topological_order import topological_order
 
 Signature = tuple[Any, ...]
 BLOCK = 1 << 20
+_SMALL = 1 << 16  # elements
 Bytes = NDArray[np.uint8]
 
 
@@ -67,6 +69,15 @@ class GraphSide:
         return topological_order([[maker[n][0] for n in node.inputs if n in maker] for node in self.nodes])[0]
 
     @cached_property
+    def read_by(self) -> dict[str, list[int]]:
+        """The nodes that read each tensor."""
+        found: dict[str, list[int]] = {}
+        for number, node in enumerate(self.nodes):
+            for name in dict.fromkeys(node.inputs):
+                found.setdefault(name, []).append(number)
+        return found
+
+    @cached_property
     def readers(self) -> list[list[str]]:
         """The operators that read each node's outputs, sorted."""
         found: list[list[str]] = [[] for _ in self.nodes]
@@ -78,14 +89,29 @@ class GraphSide:
 
     @cached_property
     def parameters(self) -> dict[str, TensorRecord]:
-        """The weights, and what Constant nodes hold."""
+        """The weights, what Constant nodes hold, and what Identity nodes make of these."""
         found = dict(self.weights)
         for node in self.nodes:
             if node.op == "Constant" and node.outputs:
                 for _, value in self.view.attributes(node):
                     if isinstance(value, TensorRecord):
                         found[node.outputs[0]] = value
+            elif node.op == "Identity" and node.inputs and node.inputs[0] in found:
+                found[node.outputs[0]] = found[node.inputs[0]]
         return found
+
+    @cached_property
+    def contents(self) -> dict[str, bytes]:
+        """Hashes of the parameters that are small."""
+        found = {}
+        for name, tensor in self.parameters.items():
+            if math.prod(tensor.dims) <= _SMALL and (digest := self.digest(tensor)) is not None:
+                found[name] = digest
+        return found
+
+    def is_parameter(self, number: int) -> bool:
+        """Whether a node makes nothing but a parameter."""
+        return any(name in self.parameters for name in self.nodes[number].outputs)
 
     def has_body(self, number: int) -> bool:
         """Whether a node has a body in one of its attributes."""

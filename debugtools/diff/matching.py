@@ -6,7 +6,7 @@ Numbered names that shift when a node is put in between do not mislead: structur
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 from layerwise._tool.debugtools.diff.graph_side import GraphSide, Signature
@@ -62,6 +62,29 @@ class Matching:
                 self._pair(first[0], second[0])
             if y in self.b.weights or second:
                 self.tensors.setdefault(x, self.equal.get(y, y))
+
+    def readings(self, i: int) -> Iterator[tuple[int, int, int]]:
+        """The paired nodes that read a node's first output: themselves, their counterparts, and at which place."""
+        name = next(iter(self.a.nodes[i].outputs), "")
+        for reader in self.a.read_by.get(name, ()):
+            slots = [slot for slot, read in enumerate(self.a.nodes[reader].inputs) if read == name]
+            if reader in self.forth and len(slots) == 1:
+                yield reader, self.forth[reader], slots[0]
+
+    def maker_read(self, i: int, j: int, slot: int) -> int | None:
+        """The node that makes what `j` reads at a place; None where its operator is another than that of `i`."""
+        one, other = self.a.nodes[i], self.b.nodes[j]
+        if one.op != other.op or slot >= len(other.inputs):
+            return None
+        maker = self.b.maker.get(other.inputs[slot])
+        return maker[0] if maker and maker[1] == 0 else None
+
+    def move(self, i: int, j: int) -> None:
+        """Pair a node of `a` with another one of `b`, which is free."""
+        self.back.pop(self.forth[i], None)
+        for x, y in zip(self.a.nodes[i].outputs, self.b.nodes[j].outputs, strict=False):
+            self.tensors[x] = y
+        self.forth[i], self.back[j] = j, i
 
     def _both_ways(self) -> None:
         if not self._done:

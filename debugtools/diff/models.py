@@ -84,6 +84,7 @@ class _Models:
         self._values("outputs", self.a.graph.view.outputs, self.b.graph.view.outputs)
         weights = match_weights(self.a.graph, self.b.graph)
         nodes = self._nodes
+        nodes.opsets = self.a.head.opsets, self.b.head.opsets
         weights.settle(nodes.compare(self.a.graph, self.b.graph, self._inputs(), weights).tensors)
         self._functions(nodes)
         self._operators()
@@ -171,6 +172,12 @@ class _Models:
             for name in names:
                 kind = described(side.weights[name])
                 section.add(f"{shown(name, 200)} {kind['dtype']} {kind['shape']}", name=name, **kind)
+        shared = self.found.section(
+            "weights of equal values, held another number of times", "weights_shared", cosmetic=True
+        )
+        for place, names in (("first", found.shared_a), ("second", found.shared_b)):
+            for name in names:
+                shared.add(f"{shown(name, 200)}: once more in the {place}", name=name, side=place)
         renamed = self.found.section("weights renamed", "weights_renamed", cosmetic=True)
         for name, other in found.renamed.items():
             renamed.add(f"{shown(name, 200)} → {shown(other, 200)}", a=name, b=other)

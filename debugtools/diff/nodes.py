@@ -1,6 +1,7 @@
 """Nodes of two graphs that were matched: which of them changed, and how; bodies of control flow included."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
@@ -30,6 +31,7 @@ class NodeChanges:
     def __init__(self, align: Align | None = None, given: Sequence[AlignedPair] = ()) -> None:
         """align: pairs what structure leaves alone. given: pairs of tensors of the main graphs that are known."""
         self._align, self._given = align, given
+        self.opsets: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
         self._apart = {pair.tensor: pair.distance for pair in given if pair.distance is not None}
         self.changed = Section("nodes changed", "nodes_changed")
         self.regions = Section("regions written in another way", "regions")
@@ -43,10 +45,16 @@ class NodeChanges:
         return [self.changed, self.regions, self.removed, self.added, self.renamed]
 
     def compare(
-        self, a: GraphSide, b: GraphSide, tensors: Mapping[str, str], weights: Weights, prefix: str = ""
+        self,
+        a: GraphSide,
+        b: GraphSide,
+        tensors: Mapping[str, str],
+        weights: Weights,
+        prefix: str = "",
+        equal: Mapping[str, str] | None = None,
     ) -> Matching:
-        """Match two graphs whose inputs correspond by `tensors`, and note what differs."""
-        matching = Matching(a, b, {**tensors, **weights.tensors}, weights.equal)
+        """Match two graphs whose inputs correspond by `tensors`, and note what differs. equal: of what lies around."""
+        matching = Matching(a, b, {**tensors, **weights.tensors}, {**(equal or {}), **weights.equal})
         if not prefix:
             matching.take((pair.tensor, pair.other) for pair in self._given)
         matching.run(self._align)
@@ -54,16 +62,18 @@ class NodeChanges:
         for region in found.values():
             pair_weights(matching, region)
         inside = [{i for region in found.values() for i in nodes(region)} for nodes in (_FIRST, _SECOND)]
+        parameters = [_read_within(side, inner) for side, inner in ((a, inside[0]), (b, inside[1]))]
         for i, node in enumerate(a.nodes):
             j = matching.forth.get(i)
             if i in found:
                 self._region(matching, found[i], prefix)
             elif j is not None:
                 self._pair(matching, i, j, prefix)
-            elif i not in inside[0]:
+            elif i not in inside[0] and not _is_there(a, i, {*matching.tensors, *parameters[0]}):
                 self.removed.add(prefix + node_text(a, i), node=prefix + a.labels[i], op=node.op)
+        known = {name for name, first in matching.equal.items() if first in matching.tensors.values()}
         for j, node in enumerate(b.nodes):
-            if j not in matching.back and j not in inside[1]:
+            if j not in matching.back and j not in inside[1] and not _is_there(b, j, known | parameters[1]):
                 self.added.add(prefix + node_text(b, j), node=prefix + b.labels[j], op=node.op)
         self._outputs(matching, prefix)
         return matching
@@ -107,23 +117,54 @@ class NodeChanges:
                 inner, other = graph_side(x), graph_side(y)
                 tensors = {**matching.tensors, **dict(zip(inner.inputs, other.inputs, strict=False))}
                 weights = match_weights(inner, other)
-                self.compare(inner, other, tensors, weights, f"{prefix}{shown(a.labels[i], 80)}/{name}/")
+                place = f"{prefix}{shown(a.labels[i], 80)}/{name}/"
+                self.compare(inner, other, tensors, weights, place, matching.equal)
                 lines += [f"{shown(name, 80)}: weight {shown(w, 100)} changed" for w in weights.changed]
-            elif not same(a.view, x, b.view, y):
+            elif not same(a.view, x, b.view, y) and not self._by_default(a.nodes[i], b.nodes[j], name, x, y):
                 lines.append(f"{shown(name, 80)}: {_text(x)} → {_text(y)}{_apart(a.view, x, b.view, y)}")
         return lines
+
+    def _by_default(self, one: Node, other: Node, name: str, x: Any, y: Any) -> bool:
+        """Whether one of two nodes leaves out an attribute that the other gives its default value."""
+        if (x is None) == (y is None) or one.op != other.op:
+            return False
+        node, place, value = (other, 0, y) if x is None else (one, 1, x)
+        return bool(default_of(node, name, self.opsets[place].get(node.domain, 0)) == value)
 
     def _outputs(self, matching: Matching, prefix: str) -> None:
         """Graph outputs that another node makes than the one that corresponds."""
         a, b = matching.a, matching.b
         for x, y in zip(a.outputs, b.outputs, strict=False):
             before, after = a.maker.get(x), b.maker.get(y)
-            if before and after and before[0] in matching.forth and matching.tensors.get(x) != y:
+            if before and after and before[0] in matching.forth and not matching.same(x, y):
                 labels = a.labels[before[0]], b.labels[after[0]]
                 text = (
                     f"{prefix}output {shown(y, 200)}: made by {shown(labels[0], 200)}, now by {shown(labels[1], 200)}"
                 )
                 self.changed.add(text, node=prefix + labels[0], other=prefix + labels[1], op="", changes=[text])
+
+
+def default_of(node: Node, name: str, opset: int) -> Any:
+    """The value that an operator of ONNX takes an attribute for where it is left out, None if there is none."""
+    import onnx.defs
+
+    with suppress(onnx.defs.SchemaError):
+        schema = onnx.defs.get_schema(node.op, opset or onnx.defs.onnx_opset_version(), node.domain)
+        attribute = schema.attributes.get(name)
+        if attribute is not None and attribute.default_value.name:
+            value = onnx.helper.get_attribute_value(attribute.default_value)
+            return value.decode() if isinstance(value, bytes) else value
+    return None
+
+
+def _read_within(side: GraphSide, inside: Container[int]) -> set[str]:
+    """The parameters that nodes within regions alone read: the regions tell their values."""
+    return {name for name in side.parameters if all(i in inside for i in side.read_by.get(name, ()))}
+
+
+def _is_there(side: GraphSide, number: int, known: Container[str]) -> bool:
+    """Whether a node only holds, or hands on, a parameter that the other graph has too."""
+    return side.is_parameter(number) and all(name in known for name in side.nodes[number].outputs)
 
 
 def graph_side(view: GraphView) -> GraphSide:

@@ -60,7 +60,7 @@ def _alone(matching: Matching, region: Region) -> tuple[list[str], list[str]]:
 
 
 def _inner(side: GraphSide, paired: Mapping[int, int]) -> dict[int, list[int]]:
-    """The unpaired nodes before each paired one, constants left out."""
+    """The unpaired nodes before each paired one, parameters left out."""
     place = {number: at for at, number in enumerate(side.order)}
     readers: dict[int, list[int]] = {}
     for i, node in enumerate(side.nodes):
@@ -70,7 +70,7 @@ def _inner(side: GraphSide, paired: Mapping[int, int]) -> dict[int, list[int]]:
     end: dict[int, int] = {}
     found: dict[int, list[int]] = {}
     for number in reversed(side.order):
-        if number in paired or side.nodes[number].op == "Constant":
+        if number in paired or side.is_parameter(number):
             continue
         reading = readers.get(number, ())
         ends = [each if each in paired else end[each] for each in reading if each in paired or each in end]

@@ -18,7 +18,6 @@ from layerwise._tool.debugtools.diff.graph_side import GraphSide
 from layerwise._tool.debugtools.diff.outcome import Section
 from layerwise._tool.surgery.inspect.view import GraphView
 
-
 _FAR = 0.5  # relative L2 distance; of two that have nothing in common about 1.4
 
 
@@ -26,8 +25,9 @@ _FAR = 0.5  # relative L2 distance; of two that have nothing in common about 1.4
 class Weights:
     """Initializers matched: by name where their values are the same, by content under another name, by name again.
 
-    equal: of the second's, each of several of one content -> the first of them. copies: of the first's, what has the
-    content of one of the second's. paired: those that an alignment alone pairs.
+    equal: of the second's parameters, each -> the first of its content. copies: of the first's, each -> the first of
+    the second's of its content. shared_a, shared_b: what the other side holds fewer times, or as a constant.
+    paired: those that an alignment alone pairs.
     """
 
     same: dict[str, str] = field(default_factory=dict)
@@ -37,12 +37,15 @@ class Weights:
     only_b: list[str] = field(default_factory=list)
     equal: dict[str, str] = field(default_factory=dict)
     copies: dict[str, str] = field(default_factory=dict)
+    shared_a: list[str] = field(default_factory=list)
+    shared_b: list[str] = field(default_factory=list)
     paired: dict[str, str] = field(default_factory=dict)
 
     @property
     def tensors(self) -> dict[str, str]:
         """Name in the first -> name in the second (of equal ones the first), changed ones too."""
-        return {**self.same, **self.copies, **{name: name for name in self.changed}}
+        same = {name: self.equal.get(name, name) for name in self.same}
+        return {**self.copies, **same, **{name: name for name in self.changed}}
 
     def settle(self, tensors: Mapping[str, str]) -> None:
         """Take up pairs of weights that were left alone until the graphs were aligned."""
@@ -62,35 +65,40 @@ def match_weights(a: GraphSide, b: GraphSide) -> Weights:
     for name, tensor in a.weights.items():
         if name in b.weights and same(a.view, tensor, b.view, b.weights[name]):
             found.same[name] = name
+    here, there = ({**side.contents, **_hashed(side, found.same)} for side in (a, b))
     by_content: dict[bytes, list[str]] = {}
-    for name, tensor in b.weights.items():
-        digest = b.digest(tensor) if name not in found.same else None
-        if digest is not None:
-            by_content.setdefault(digest, []).append(name)
-            found.equal[name] = by_content[digest][0]
-    left = {digest: list(names) for digest, names in by_content.items()}
+    for name, digest in there.items():
+        by_content.setdefault(digest, []).append(name)
+    found.equal = {name: by_content[digest][0] for name, digest in there.items()}
+    found.copies = {name: by_content[digest][0] for name, digest in here.items() if digest in by_content}
+    free = {name for name in b.weights if name not in found.same}
+    left = {digest: [name for name in names if name in free] for digest, names in by_content.items()}
     taken = set(found.same)
-    for name, tensor in a.weights.items():
-        if name in found.same or not by_content:
-            continue
-        digest = a.digest(tensor) or b""
-        if digest in by_content:
-            found.copies[name] = by_content[digest][0]
-        if left.get(digest):
-            found.renamed[name] = left[digest].pop(0)
+    for name in a.weights:
+        if name not in found.same and left.get(here.get(name, b"")):
+            found.renamed[name] = left[here[name]].pop(0)
             taken.add(found.renamed[name])
+    known = set(here.values())
+    found.shared_a = [name for name in a.weights if name in found.copies and name not in {*found.same, *found.renamed}]
+    found.shared_b = [name for name in b.weights if name not in taken and there.get(name) in known]
     _leftovers(a, b, found, taken)
     return found
 
 
+def _hashed(side: GraphSide, known: Mapping[str, str]) -> dict[str, bytes]:
+    """Hashes of the large weights whose counterpart is not known."""
+    names = [name for name in side.weights if name not in side.contents and name not in known]
+    found = {name: side.digest(side.weights[name]) for name in names}
+    return {name: digest for name, digest in found.items() if digest is not None}
+
+
 def _leftovers(a: GraphSide, b: GraphSide, found: Weights, taken: set[str]) -> None:
+    shared = set(found.shared_a), {*taken, *found.shared_b}
     for name in a.weights:
-        if name not in found.same and name not in found.renamed:
-            (found.changed if name in b.weights and name not in taken else found.only_a).append(name)
-    known = taken | set(found.changed)
+        if name not in found.same and name not in found.renamed and name not in shared[0]:
+            (found.changed if name in b.weights and name not in shared[1] else found.only_a).append(name)
+    known = {*shared[1], *found.changed}
     found.only_b = [name for name in b.weights if name not in known]
-    for name in found.changed:
-        found.copies.pop(name, None)
 
 
 def add_changed(

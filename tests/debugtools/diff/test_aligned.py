@@ -104,3 +104,30 @@ def test_a_map_decides_and_says_how_far_values_are_apart(tmp_path: Path) -> None
     path.write_text("{}")
     with pytest.raises(BadFile):
         compared(tmp_path, first(), second(), align=str(path))
+
+
+def test_constants_and_defaults_may_be_written_out(tmp_path: Path) -> None:
+    """A shape as an initializer or as a Constant, an axis given or left out, one bias or two of equal values."""
+    value = numpy_helper.from_array
+    bias = np.full(16, 0.5, np.float32)
+
+    def model(*, spelled: bool) -> onnx.ModelProto:
+        make, shape = onnx.helper.make_node, np.array([4, -1])
+        more = {"axis": -1} if spelled else {}
+        nodes = [
+            *([] if spelled else [make("Constant", [], ["s"], value=value(shape))]),
+            make("Add", ["x", "b"], ["1"]), make("Relu", ["1"], ["2"]),
+            make("Add", ["2", "b" if spelled else "again"], ["3"]), make("Softmax", ["3"], ["4"], **more),
+            make("Reshape", ["4", "s"], ["y"], **({"allowzero": 0} if spelled else {})),
+        ]  # fmt: skip
+        own = [value(bias, "b"), *([value(shape, "s")] if spelled else [value(bias, "again")])]
+        infos = [
+            onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, dims)
+            for name, dims in (("x", [2, 16]), ("y", [4, 8]))
+        ]
+        graph = onnx.helper.make_graph(nodes, "g", infos[:1], infos[1:], own)
+        return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+    outcome = compared(tmp_path, model(spelled=True), model(spelled=False))
+    assert [s.key for s in outcome.sections if s.items and not s.cosmetic] == ["operators"]
+    assert found(outcome, "operators") == [{"op": "Constant", "a": 0, "b": 1}]
