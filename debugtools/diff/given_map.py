@@ -14,4 +14,4 @@ def map_pairs(path: Path, models: tuple[ModelFile, ModelFile]) -> list[AlignedPa
     """The pairs of a map that a comparison saved. BadFile if it is none, UsageError if it is of other models."""
     first, second = (onnx_graph(Structure.from_proto(file.structure(), file.folder)) for file in models)
     found = fitting_map(path, load_map(path), (first, second), (digest(first), digest(second)))
-    return found.pairs
+    return found.alignment.pairs

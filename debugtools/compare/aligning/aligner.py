@@ -1,7 +1,6 @@
 """Finds out, with the first inputs, which tensors of two models belong together, and has the sides know it."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -12,13 +11,14 @@ from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
-from layerwise._tool.debugtools.align.file import fitting_map, load_map, save_map
+from layerwise._tool.debugtools.align.file import save_map
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.match import align
 from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
 from layerwise._tool.debugtools.align.side_data import SideData, collect
-from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, load_by_hand
+from layerwise._tool.debugtools.compare.aligning.by_hand import corrected
 from layerwise._tool.debugtools.compare.aligning.files import FileAligner
+from layerwise._tool.debugtools.compare.aligning.given import given_for
 from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest, structure, whole_numbers
 from layerwise._tool.debugtools.compare.aligning.lacking import what_names_do
 from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out, meet
@@ -87,33 +87,23 @@ class Aligner:
         return base, [side for side in sides if side.model is not model]
 
     def _align(self, base: ModelSide, side: ModelSide, feed: Feed) -> None:
-        given = [AlignedPair(name, own, "certain", ("hand",)) for name, own in side.naming.rename.items()]
-        given = [pair for pair in given if pair.tensor in base.model.cut.maker]
-        alone: list[str] = []
-        if self._spec.align != "auto":
-            found = self._read(user_path(self._spec.align), base, side)
-        elif not (wrong := what_names_do(base.model.cut, side)):
+        renamed = {name: own for name, own in side.naming.rename.items() if name in base.model.cut.maker}
+        graphs = align_graph(base), align_graph(side)
+        paths = str(base.model.path), str(side.model.path)
+        given = given_for(self._context, self._spec.align, renamed, _models(base, side), paths, graphs)
+        wrong = what_names_do(base.model.cut, side)
+        if given.map is None and not wrong and not (given.alone or len(given.pairs) > len(renamed)):
             return
+        if given.map is not None or not wrong:
+            found = _named(given.map or Alignment([]), base, side)
         else:
-            by_hand = load_by_hand(self._context.folder.parent.parent, _models(base, side))
-            given = [*by_hand.pairs, *given]
-            alone = [one.tensor for one in by_hand.unpaired]
             self._context.log(
                 f"{shown(side.name, 80)} runs another model, whose names {wrong}: finding out which belong together "
                 "(--align names does not)"
             )
-            found = self._measured(base, side, feed, given)
-        self._given[side.index], self._alone[side.index] = given, alone
-        self._apply(base, side, feed, _with_outputs(corrected(found, given, alone), base, side))
-
-    def _read(self, path: Path, base: ModelSide, side: ModelSide) -> Alignment:
-        """The map, with equal names where it says nothing."""
-        found = fitting_map(path, load_map(path), (align_graph(base), align_graph(side)), _models(base, side))
-        mine, theirs = base.model.cut.maker, side.model.cut.maker
-        told = {pair.tensor for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 0}
-        taken = {pair.other for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 1}
-        alike = [name for name in mine if name in theirs and name not in told and name not in taken]
-        return replace(found, pairs=[*found.pairs, *(AlignedPair(n, n, "certain", ("name",)) for n in alike)])
+            found = self._measured(base, side, feed, given.pairs)
+        self._given[side.index], self._alone[side.index] = given.pairs, given.alone
+        self._apply(base, side, feed, _with_outputs(corrected(found, given.pairs, given.alone), base, side))
 
     def _measured(self, base: ModelSide, side: ModelSide, feed: Feed, given: list[AlignedPair]) -> Alignment:
         data = self._data(base, feed), self._data(side, feed)
@@ -252,10 +242,18 @@ class Aligner:
     def _save(self, index: int, found: Alignment, *, first: bool) -> None:
         """Write the map where it was asked for (of a further model beside it), and for who looks at the job."""
         self._context.artifacts.mkdir(parents=True, exist_ok=True)
+        found = self._with_given(index, found)
         save_map(self._context.artifacts / map_name(index), found)
         if self._spec.save_align is not None:
             path = user_path(self._spec.save_align)
             save_map(path if first else path.with_stem(f"{path.stem}-{index}"), found)
+
+    def _with_given(self, index: int, found: Alignment) -> Alignment:
+        """The alignment with all that a person gave, used or not: weights too, and what does not fit its shape."""
+        there = {pair.tensor for pair in found.pairs}
+        left = {pair.tensor: pair for pair in self._given.get(index, ()) if pair.tensor not in there}
+        unpaired = [one for one in found.unpaired if one.side or one.tensor not in left]
+        return replace(found, pairs=[*found.pairs, *left.values()], unpaired=unpaired)
 
     def _base_index(self) -> int:
         base, _ = self._sides()
@@ -267,6 +265,15 @@ def _aligned(data: tuple[SideData, SideData], given: list[AlignedPair]) -> Align
     found = align(*data, given)
     more = list(module_pairs(found, *data))
     return align(*data, [*given, *more]) if more else found
+
+
+def _named(found: Alignment, base: ModelSide, side: ModelSide) -> Alignment:
+    """A map, with equal names where it says nothing."""
+    mine, theirs = base.model.cut.maker, side.model.cut.maker
+    told = {pair.tensor for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 0}
+    taken = {pair.other for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 1}
+    alike = [name for name in mine if name in theirs and name not in told and name not in taken]
+    return replace(found, pairs=[*found.pairs, *(AlignedPair(n, n, "certain", ("name",)) for n in alike)])
 
 
 def _models(base: ModelSide, side: ModelSide) -> tuple[str, str]:

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
 from layerwise._tool.debugtools.align.by_value import align_values, dump_graph
-from layerwise._tool.debugtools.align.file import fitting_map, load_map
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.side_data import SideData
-from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, load_by_hand
+from layerwise._tool.debugtools.compare.aligning.by_hand import corrected
+from layerwise._tool.debugtools.compare.aligning.given import given_for
 from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest
 from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out
 from layerwise._tool.debugtools.compare.aligning.saved import names_fail, saved_data, told_saved
@@ -48,15 +47,11 @@ class FileAligner:
         """
         if self._spec.align == "auto" and not names_fail(side, base):
             return None
-        graph = dump_graph(list(side.own_results(0)))
-        models = digest(align_graph(base)), digest(graph)
-        given, alone = [AlignedPair(name, own, "certain", ("hand",)) for name, own in side.asked.items()], list[str]()
-        if self._spec.align != "auto":
-            path = user_path(self._spec.align)
-            found = fitting_map(path, load_map(path), (align_graph(base), graph), models)
-        else:
-            by_hand = load_by_hand(self._context.folder.parent.parent, models)
-            given, alone = [*by_hand.pairs, *given], [one.tensor for one in by_hand.unpaired]
+        graphs = align_graph(base), dump_graph(list(side.own_results(0)))
+        models, paths = (digest(graphs[0]), digest(graphs[1])), (str(base.model.path), side.spec.results or "")
+        given = given_for(self._context, self._spec.align, side.asked, models, paths, graphs)
+        found = given.map
+        if found is None:
             self._context.log(
                 f"{shown(side.name, 80)} holds tensors by names that the model does not have: looking for them by "
                 "value (--align names does not)"
@@ -64,9 +59,9 @@ class FileAligner:
             self._base = self._base or self._look(base, feed)
             self._seen[side.index] = saved_data(side, self._base)
             self._names[side.index] = {side.common(own): own for own in side.own_results(0)}
-            found = self._found(side, self._base, given)
-        self._given[side.index] = given, alone
-        return self._applied(base, side, feed, corrected(found, given, alone))
+            found = self._found(side, self._base, given.pairs)
+        self._given[side.index] = given.pairs, given.alone
+        return self._applied(base, side, feed, corrected(found, given.pairs, given.alone))
 
     def again(self, base: ModelSide, side: SavedSide, feed: Feed, local: Mapping[str, Fingerprint]) -> Alignment:
         """Align anew with what the model's nodes make of the file's own tensors: behind a fault these agree."""
