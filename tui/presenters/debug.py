@@ -104,8 +104,9 @@ def _best(best: BestRow, what: str, cells: int) -> list[Line]:
 
 
 def _result(debug: DebugState, result: Result, cells: int, glyphs: Glyphs) -> list[Line]:
-    role, glyph = ("good", glyphs.good) if result.passed else ("warn", glyphs.bad)
-    lines = wrap_runs([(f"{glyph} ", role), (shown(_summary(debug, result), 600), "strong")], cells, 2)
+    good = result.passed and not (debug.search == "locate" and debug.rows)
+    role, glyph = ("good", glyphs.good) if good else ("warn", glyphs.bad)
+    lines = wrap_runs([(f"{glyph} ", role), (shown(_summary(debug, result), 1000), "strong")], cells, 2)
     for entry in debug.found[:_FOUND]:
         lines += _found(entry, "in FP32" if debug.search == "precision" else "found", cells)
     for number, point in enumerate(result.frontier[:_POINTS]):
@@ -118,7 +119,9 @@ def _result(debug: DebugState, result: Result, cells: int, glyphs: Glyphs) -> li
 
 
 def _summary(debug: DebugState, result: Result) -> str:
-    if debug.search == "locate" and debug.rows:  # its own is the first row's
+    if result.conclusion:
+        return result.conclusion
+    if debug.search == "locate" and debug.rows:  # of an older version: its own is the first row's
         level, count = result.level, result.n_suspects
         usual = f"; most nodes are off by about {level:.2g}: it computes in lower precision" if level else ""
         return f"{len(debug.rows)} of {len(debug.rows) if count is None else count} suspects, worst first{usual}"

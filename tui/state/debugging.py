@@ -48,6 +48,7 @@ class Result(msgspec.Struct):
 
     passed: bool = False
     summary: str = ""
+    conclusion: str = ""
     advice: str = ""
     found: list[types.FoundRow] = []
     frontier: list[types.Point] = []

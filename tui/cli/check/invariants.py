@@ -12,7 +12,7 @@ from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import ERROR, FINISH, WARNING, Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.sentences import line, place
-from layerwise._tool.debugtools.checks.invariants.spec import AxisRow, InvariantsResult, InvariantsSpec, RelationRow
+from layerwise._tool.debugtools.checks.invariants.spec import AxisRow, InvariantsSpec, RelationRow
 from layerwise._tool.debugtools.compare.table.report_lines import name, number
 from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX, RUNNERS
@@ -76,7 +76,7 @@ def parse_axes(items: Iterable[str]) -> dict[str, int | None]:
 
 
 class InvariantsReport:
-    """Prints the axes, a line for each relation as it is found, and what they come to."""
+    """Prints the axes, and a line for each relation as it is found."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -87,9 +87,6 @@ class InvariantsReport:
             self._axis(msgspec.convert(event["row"], AxisRow))
         elif kind == "row" and table == "relations":
             self._relation(msgspec.convert(event["row"], RelationRow))
-        elif kind == "result":
-            result = msgspec.convert(event["data"], InvariantsResult)
-            self.log.verdict(result.passed, shown(result.sentence, 2000))
         else:
             say_message(event, self.log)
 
