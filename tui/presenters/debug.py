@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.search.rows import BestRow, CandidateRow, FoundRow, Numbers
 from layerwise._tool.tui.presenters.debug_list import field_lines, measured_text
+from layerwise._tool.tui.presenters.invariants import axes_lines
 from layerwise._tool.tui.presenters.jobs import card_lines
 from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, some, wrap_runs
@@ -19,6 +21,7 @@ _STARTS = (
     ("i", "bisect by hand", "you answer good or bad; the artifact lies on disk"),
     ("p", "precision", "which nodes must stay FP32"),
     ("t", "triage", "the accuracy flowchart, step by step, with a report"),
+    ("I", "invariants", "what must hold between runs of this model alone"),
 )
 _BUILDS = ("N", "builds", "how often a build fails, and by which tactic")
 _LONG_WORDS = {"auto": "let the machine finish"}
@@ -45,6 +48,7 @@ def body_lines(
         lines += _best(debug.best, "pass in FP32" if debug.search == "precision" else "still fail", cells)
     if debug.result is not None:
         lines += _result(debug, debug.result, cells, glyphs)
+    lines += axes_lines(debug.axes, cells)
     if debug.card is not None:
         lines += card_lines(debug.card, cells, glyphs)
     return [*lines, *_notes(debug, question is not None, cells), *_next(debug)]
@@ -158,6 +162,8 @@ def _next(debug: DebugState) -> list[Line]:
         keys = [("r", "goes on where it stopped: all answers are kept")]
     elif debug.ended and debug.search == "locate" and debug.rows:
         keys = [("d", "reduces"), ("B", "writes a repro bundle"), ("E", "shows the layer table")]
+    elif debug.ended and any(isinstance(row, RelationRow) and row.where for row in debug.rows):
+        keys = [("enter", "on a broken relation shows its layer")]
     elif debug.ended and debug.model_path():
         bundle = [] if debug.search == "precision" else [("B", "writes a repro bundle")]
         keys = [("o", "opens the model found"), *bundle]
