@@ -3,25 +3,14 @@
 from pathlib import Path
 
 import onnx
-import pytest
 from support.comparing import OFF, ORT, REFERENCE, run_compare
-from support.layers import chain, overflowing
+from support.layers import overflowing
 from support.sample_models import mlp
 
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 
 ALL = MarkSpec(everything=True)
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> str:
-    return chain(tmp_path / "model.onnx")
-
-
-@pytest.fixture
-def faulty(tmp_path: Path) -> RunnerSpec:
-    return RunnerSpec(kind="onnxrt", threads=1, model=chain(tmp_path / "faulty.onnx", scale=2.002))
 
 
 def test_sides_that_agree_are_said_to(model: str) -> None:
