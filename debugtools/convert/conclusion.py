@@ -19,15 +19,18 @@ def conclusion(spec: ConvertSpec, result: Mapping[str, Any], problems: Sequence[
         return f"{path} holds the weights. `convert --load-weights` puts them into a model again."
     made = [*_lowered(spec, result), *_quantised(result)]
     text = "; ".join(made) or counted(result["nodes"], "node")
-    sides = f"--reference-model {shown(spec.model, 300)}"
-    return f"{path} is written: {text}. Nothing was run: `run {path} --onnxrt {sides} --mark-all` compares the two."
+    model = shown(spec.model, 300)
+    sides = f"--onnxrt --reference-model {model}"
+    if spec.low == "bfloat16":  # onnxruntime's CPU provider does not take it
+        sides = f"--runner reference --runner onnxrt,model={model}"
+    return f"{path} is written: {text}. Nothing was run: `run {path} {sides} --mark-all` compares the two."
 
 
 def _lowered(spec: ConvertSpec, result: Mapping[str, Any]) -> list[str]:
     if spec.low is None:
         return []
     kept = f", {result['kept']} kept in FP32" if result["kept"] else ""
-    clipped = f", {len(result['clipped'])} constants cut to its range" if result.get("clipped") else ""
+    clipped = f", {counted(len(result['clipped']), 'constant')} cut to its range" if result.get("clipped") else ""
     return [f"{counted(result['low'], 'node')} in {_NAMES.get(spec.low, spec.low)}{kept}{clipped}"]
 
 
