@@ -132,7 +132,7 @@ async def search(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
     await camera.see("2 ✗ bad")
     await camera.take("debug-question", "question 2")
     await camera.press("L")
-    await camera.take("debug-locate", "suspects, worst first")
+    await camera.take("debug-locate", "overflows where the reference does not")
     await camera.press("2", "g", "right_square_bracket", "e")
     await camera.take("errors-local", "local errors of job")
     await camera.press("4", "d")

@@ -62,7 +62,7 @@ def test_from_the_table_to_the_culprit(compared: Path) -> None:
         terminal.press("f")
         terminal.wait_for(lambda text: re.search(rf"▌ ✗ +{2 * BAD_LAYER} MatMul.*kernel", text) is not None)
         terminal.press("4")
-        terminal.wait_for("1 of 1 suspects")
+        terminal.wait_for("is wrong by itself")
         terminal.wait_for(f"weight w{BAD_LAYER} is not the reference's")
         terminal.press("2")
         terminal.wait_for("[2 Errors]")

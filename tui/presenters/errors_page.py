@@ -1,13 +1,12 @@
 """The layer error table as styled text."""
 
 import math
-import textwrap
 from dataclasses import dataclass
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.origin.origin import dotted
 from layerwise._tool.tui.presenters.numbers import sig
-from layerwise._tool.tui.presenters.text import Glyphs, Line, Run, fit, merge, width
+from layerwise._tool.tui.presenters.text import Glyphs, Line, Run, fit, merge, sentence_lines, width
 from layerwise._tool.tui.state.error_table import FAILED, PASSED, ErrorTable
 from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, NOTHING, OPEN, WRONG, ErrorsState
 from layerwise._tool.tui.state.job_rows import RunFacts
@@ -22,7 +21,6 @@ DIAGNOSIS_CELLS = 15
 PLACE_CELLS = 5
 WIDE = 100
 MODULE_ROOM = 30
-_SENTENCE_LINES = 3
 BUILDING = "build steps"
 HEADINGS = {
     "graph": "#", "max_abs": "max-abs", "max_rel": "max-rel", "rel_l2": "rel-L2", "ampl": "ampl",
@@ -154,20 +152,14 @@ def head_lines(state: ErrorsState, cells: int, glyphs: Glyphs) -> list[Line]:
     lines += _truth(facts, cells, glyphs)
     if facts.card is not None and len(state.table):
         text = f"{glyphs.bad} {facts.card.get('kind', '')}: {facts.card.get('summary', '')}"
-        lines += _sentence(text, "bad", cells, glyphs)
+        lines += sentence_lines(text, "bad", cells, glyphs)
     elif facts.result.nothing_compared:
-        lines += _sentence(f"{glyphs.bad} {facts.result.nothing_compared[0]}", "bad", cells, glyphs)
+        lines += sentence_lines(f"{glyphs.bad} {facts.result.nothing_compared[0]}", "bad", cells, glyphs)
     elif facts.result.conclusion and facts.result.truth is None:
-        lines += _sentence(facts.result.conclusion, "bad" if facts.result.n_failed else "good", cells, glyphs)
+        lines += sentence_lines(facts.result.conclusion, "bad" if facts.result.n_failed else "good", cells, glyphs)
     elif facts.warning:
-        lines += _sentence(f"warning: {facts.warning}", "warn", cells, glyphs)
+        lines += sentence_lines(f"warning: {facts.warning}", "warn", cells, glyphs)
     return lines
-
-
-def _sentence(text: str, role: str, cells: int, glyphs: Glyphs) -> list[Line]:
-    """What was found, over as many lines as it takes, up to `_SENTENCE_LINES`."""
-    parts = textwrap.wrap(shown(text, 1000), max(20, cells), max_lines=_SENTENCE_LINES, placeholder=glyphs.ellipsis)
-    return [[(fit(part, cells, glyphs.ellipsis, keep="start"), role)] for part in parts]
 
 
 def _truth(facts: RunFacts, cells: int, glyphs: Glyphs) -> list[Line]:
@@ -176,7 +168,7 @@ def _truth(facts: RunFacts, cells: int, glyphs: Glyphs) -> list[Line]:
     if found is None:
         return []
     role = "warn" if found.acceptable is None else "good" if found.acceptable else "bad"
-    return _sentence(found.text, role, cells, glyphs)
+    return sentence_lines(found.text, role, cells, glyphs)
 
 
 def _sides(facts: RunFacts, cells: int, glyphs: Glyphs) -> Line:

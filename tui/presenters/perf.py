@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.tui.presenters.numbers import share_bar, sig
-from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, wrap_runs
 from layerwise._tool.tui.state.perf import PerfState
 
 MS_CELLS, SHARE_CELLS, SO_FAR_CELLS = 9, 6, 6
@@ -74,9 +74,10 @@ def head_lines(state: PerfState, cells: int, glyphs: Glyphs) -> list[Line]:
     if state.facts.card is not None and state.rows:
         text = f"{glyphs.bad} {state.facts.card.get('kind', '')}: {state.facts.card.get('summary', '')}"
         lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
+    elif state.facts.result.conclusion:
+        lines += sentence_lines(state.facts.result.conclusion, "accent", cells, glyphs)
     elif state.comparisons:
-        text = state.comparisons[-1].words
-        lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "accent")])
+        lines += sentence_lines(state.comparisons[-1].words, "accent", cells, glyphs)
     elif state.facts.warning:
         lines.append([(fit(f"warning: {state.facts.warning}", cells, glyphs.ellipsis, keep="start"), "warn")])
     return lines

@@ -31,7 +31,8 @@ DETAIL_WAIT = 0.06
 ASKING = ("debug.open", "debug.yank", "debug.cancel", "debug.pane")
 RUNNING = ("debug.node", "debug.cancel", "debug.open")
 ENDED = ("debug.node", "debug.open", "debug.bundle", "debug.yank", "debug.retry")
-STARTS = ("debug.locate", "debug.reduce", "debug.bisect", "debug.by_hand", "debug.precision", "debug.triage")
+STARTS = ("debug.locate", "debug.reduce", "debug.bisect", "debug.by_hand", "debug.precision", "debug.triage",
+          "debug.invariants")  # fmt: skip
 
 
 def _starts(
@@ -67,6 +68,7 @@ class DebugStarts(Commands, scope="debug"):
     by_hand = _starts("bisect", "bisect by hand: you answer good or bad", "i", "by hand", by_hand=True)
     precision = _starts("precision", "which nodes must stay FP32", "p")
     triage = _starts("triage", "triage: the accuracy flowchart, step by step", "t")
+    invariants = _starts("invariants", "invariants: relations between runs of this model; no reference is needed", "I")
     builds = _starts("build", "builds: how often a build of the engine fails, and by which tactic", "N", "builds")
 
     @command("debug.start", "start a search by its name", line="search NAME", complete="searches")
@@ -182,7 +184,7 @@ class DebugScreen(Page, scope="debug"):
         share = self.size.height * 45 // 100
         if needed:
             share = rest - needed
-        elif self.debug.search == "locate":
+        elif self.debug.search in ("locate", "invariants"):
             share = min(share, len(self.debug.rows))
         self.main_list.styles.height = max(LEAST_ROWS, share)
 
