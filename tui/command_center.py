@@ -1,11 +1,12 @@
 """The app's side of commands: keys, help, palette and the `:` line, and who runs what."""
 
-from collections import deque
+import asyncio
 
 from textual import on
 from textual.app import App
 from textual.dom import DOMNode
-from textual.events import Event, Key
+from textual.events import Event, Key, MouseEvent, MouseMove, Paste
+from textual.message import Message
 
 from layerwise._tool.tui.commands import (
     Command,
@@ -21,20 +22,27 @@ from layerwise._tool.tui.commands import (
     scopes_of,
 )
 from layerwise._tool.tui.controllers.yank import yank
+from layerwise._tool.tui.lifetime import while_it_stays
 from layerwise._tool.tui.presenters.bars import command_rows
 from layerwise._tool.tui.screens.page import Choice, Page, PickScreen
 from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.typed.driver import KeyDriver
+from layerwise._tool.tui.typed.queue import KeyQueue
+from layerwise._tool.tui.typed.settling import Settling
 from layerwise._tool.tui.widgets.bars import CommandBar
 from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 
 class CommandCenter(Commanded, App[None], scope="global"):
     """Base of the app. Its pages, and which is in front, are the subclass's matter."""
 
     def __init__(self, state: AppState) -> None:
-        super().__init__()
+        super().__init__(driver_class=KeyDriver)
         self.state = state
-        self._keys: deque[Key] = deque()
+        self.settling = Settling(self)
+        self.keys = KeyQueue(self.settling, self._take)
+        self._key_task: asyncio.Task[None] | None = None
         self._begun = ""
 
     @property
@@ -50,20 +58,62 @@ class CommandCenter(Commanded, App[None], scope="global"):
         """All pages, shown yet or not."""
         raise NotImplementedError
 
+    # ── what is typed, in its order ──
+
+    def take_keys(self) -> None:
+        """Handle keys from now on; those that came before wait for this."""
+        self._key_task = asyncio.create_task(self._handle_keys())
+
+    def take_no_more_keys(self) -> None:
+        if self._key_task is not None:
+            self._key_task.cancel()
+
+    async def _handle_keys(self) -> None:
+        try:
+            await self.keys.run()
+        except Exception as error:  # as Textual does with what goes wrong in a handler
+            self._handle_exception(error)
+
     async def on_event(self, event: Event) -> None:
-        if isinstance(event, Key) and not event.is_forwarded:
-            self._keys.append(event)
-            await self._take_keys()
+        if isinstance(event, Key | Paste) and not event.is_forwarded:
+            self._typed(event)
+        elif isinstance(event, MouseEvent) and not (isinstance(event, MouseMove) or self.keys.is_idle):
+            self.keys.put(event)
         else:
-            await super().on_event(event)
+            with self.settling.at_work():
+                await super().on_event(event)
 
-    async def on_pick_screen_ready(self) -> None:
-        await self._take_keys()
+    async def _on_message(self, message: Message) -> None:
+        with self.settling.at_work():
+            await super()._on_message(message)
 
-    async def _take_keys(self) -> None:
-        """Handle the keys typed so far, one after the other; those for a chooser wait until it stands."""
-        while self._keys and not (isinstance(self.screen, PickScreen) and not self.screen.ready):
-            await self._take_key(self._keys.popleft())
+    async def _flush_next_callbacks(self) -> None:
+        with self.settling.at_work():
+            await super()._flush_next_callbacks()
+
+    def _typed(self, event: Key | Paste) -> None:
+        lost = self.keys.give_up() if isinstance(event, Key) and event.key == "ctrl+c" else 0
+        if lost:
+            self.state.say(f"{lost} keys typed ahead are forgotten", "warn")
+        else:
+            self.keys.put(event)
+
+    async def _take(self, event: Event) -> None:
+        """Handle one thing that was typed."""
+        with while_it_stays(self):
+            if not isinstance(event, Key):
+                await super().on_event(event)
+                return
+            if not self._goes_on(event) and self.state.owed.flush():
+                await self.settling.settled()
+            await self._take_key(event)
+
+    def _goes_on(self, event: Key) -> bool:
+        """Whether a key only writes on, or moves on in a list: what is shown beside that may follow later."""
+        if isinstance(self.focused, LineInput):
+            return event.is_printable
+        moves = in_scopes(("list",)) if isinstance(self.focused, VirtualList) else []
+        return any(event.key in found.keys.split(",") for found in moves if found.id != "list.select")
 
     async def _take_key(self, event: Key) -> None:
         """Handle a key before the next one is looked at; one that means nothing here is dropped.

@@ -103,7 +103,7 @@ class DebugScreen(Page, scope="debug"):
         )
         self._shown: tuple[object, ...] = ()
         self._offers: tuple[str, ...] = ()
-        self._body_soon = Coalesce(self._show_body, DETAIL_WAIT)
+        self._body_soon = Coalesce(self._show_body, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield LinesView(id="debug-head")

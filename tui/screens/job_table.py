@@ -75,8 +75,8 @@ class JobTable(Commands, Container):
         self.list = VirtualList(self._rows, glyphs=state.glyphs, id=f"{self._page}-list")
         self._told: list[Line] | None = None
         self._at: object = -1
-        self._detail_soon = Coalesce(self._detail_now, DETAIL_WAIT)
-        self._filter_soon = Coalesce(self._filter_now, FILTER_WAIT)
+        self._detail_soon = Coalesce(self._detail_now, DETAIL_WAIT, state.owed)
+        self._filter_soon = Coalesce(self._filter_now, FILTER_WAIT, state.owed)
 
     def row_line(self, i: int, cells: int) -> Line:
         """The row at a line of the list."""

@@ -6,15 +6,16 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical
 from textual.events import Resize
-from textual.timer import Timer
 
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.graph import GraphController
+from layerwise._tool.tui.lifetime import stays
 from layerwise._tool.tui.presenters.around import around_lines
 from layerwise._tool.tui.presenters.graph_rows import count_line, header, problem_lines
 from layerwise._tool.tui.presenters.node_detail import NodeDetail
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.node_model import NodeModel
+from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.following import follow
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import DetailPane, LineWidget, LiveLine, Separator
@@ -55,8 +56,9 @@ class NodeView(Commands, Container, scope="graph"):
         self.list = kind(model, glyphs=model.state.glyphs, id="nodes")
         self.range_from: int | None = None
         self._control = control
-        self._filter_timer: Timer | None = None
-        self._detail_timer: Timer | None = None
+        owed = model.state.owed
+        self._filter_soon = Coalesce(self.apply_filter, FILTER_WAIT, owed, afresh=True)
+        self._detail_soon = Coalesce(self.show_detail, DETAIL_WAIT, owed, afresh=True)
         self._detail_node = -1
 
     def compose(self) -> ComposeResult:
@@ -139,6 +141,9 @@ class NodeView(Commands, Container, scope="graph"):
 
     def show_detail(self) -> None:
         """Show the selected node in full."""
+        self._detail_soon.cancel()
+        if not stays(self):
+            return
         pane, index, node = self.query_one("#detail", DetailPane), self.session.index, self.session.node
         if index is None or not index.n_nodes or not pane.size.width:
             return
@@ -183,13 +188,12 @@ class NodeView(Commands, Container, scope="graph"):
 
     @on(LineInput.Changed, "#filter")
     def _filter_typed(self, event: LineInput.Changed) -> None:
-        if self._filter_timer is not None:
-            self._filter_timer.stop()
-        self._filter_timer = self.set_timer(FILTER_WAIT, self.apply_filter)
+        self._filter_soon.touch()
 
     def apply_filter(self) -> None:
         """Show the nodes that the filter, as it is typed, lets through."""
-        if self.session.index is None:
+        self._filter_soon.cancel()
+        if self.session.index is None or not self.is_mounted:
             return
         self.range_from = None
         self.rows.search(self.filter.value)
@@ -279,9 +283,7 @@ class NodeView(Commands, Container, scope="graph"):
         self.session.select_node(self.node())
         if self.range_from is not None:
             self.update_status()
-        if self._detail_timer is not None:
-            self._detail_timer.stop()
-        self._detail_timer = self.set_timer(DETAIL_WAIT, self.show_detail)
+        self._detail_soon.touch()
 
     @on(VirtualList.Selected, "#nodes")
     def _opened(self) -> None:

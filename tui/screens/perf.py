@@ -70,7 +70,7 @@ class PerfScreen(Page, scope="perf"):
         self.groups = (self.table,)
         self._starter = BenchStarter(state)
         self._actions = JobActions(state)
-        self._select_soon = Coalesce(self._select, SELECT_WAIT)
+        self._select_soon = Coalesce(self._select, SELECT_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield self.table
