@@ -72,8 +72,8 @@ def open_workbench(
     return Workbench(state, store, before)
 
 
-class MainScreen(Screen[None]):
-    """Textual paints a whole screen again when the focus moves; ours has nothing that shows it."""
+class MainScreen(Screen[None], inherit_bindings=False):
+    """Textual paints a whole screen again when the focus moves; ours has nothing that shows it. All keys are ours."""
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
@@ -147,6 +147,7 @@ class Workbench(CommandCenter, scope="global"):
         self.state.client.keep_warm(WARM_AFTER)
         name = self.state.session.screen
         await self.show_page(name if name in self.page_names() else "graph")
+        self.app_resume_signal.subscribe(self, lambda app: self.redraw())
         self.take_keys()
 
     async def _open(self) -> None:
@@ -168,6 +169,7 @@ class Workbench(CommandCenter, scope="global"):
         for other in self._pages.values():
             other.display = other is page
         self.query_one("#tabs", OneLine).set_line(tab_line(name))
+        page.came_from = self.state.session.screen if len(self._pages) > 1 else ""
         self.state.session.set_screen(name)
         page.shown_again()
         page.call_after_refresh(page.paint)
@@ -255,7 +257,12 @@ class Workbench(CommandCenter, scope="global"):
             widget.refresh_lines(0, widget.size.height)
         self.screen.refresh()
 
-    @command("app.quit", "leave; jobs go on", keys="q,ctrl+q,ctrl+c", footer="quit", line="q")
+    @command("app.suspend", "stop for the shell; `fg` comes back", keys="ctrl+z", line="suspend")
+    def suspend_app(self) -> None:
+        self.action_suspend_process()
+
+    @command("app.quit", "leave; jobs go on (ctrl+c leaves a line or a list first)", keys="q,ctrl+q,ctrl+c",
+             footer="quit", line="q")  # fmt: skip
     def leave(self) -> None:
         self._keeper.save()
         self.exit()

@@ -64,10 +64,10 @@ class DebugStarts(Commands, scope="debug"):
         else:
             self._searching.start("bisect")
 
-    by_hand = _starts("bisect", "bisect by hand: you answer good or bad", "i", "by hand", by_hand=True)
-    precision = _starts("precision", "which nodes must stay FP32", "p")
+    by_hand = _starts("bisect", "bisect by hand: you answer good or bad", "I", "by hand", by_hand=True)
+    precision = _starts("precision", "which nodes must stay FP32", "F")
     triage = _starts("triage", "triage: the accuracy flowchart, step by step", "t")
-    builds = _starts("build", "builds: how often a build of the engine fails, and by which tactic", "N", "builds")
+    builds = _starts("build", "builds: how often a build of the engine fails, and by which tactic", "V", "builds")
 
     @command("debug.start", "start a search by its name", line="search NAME", complete="searches")
     def start(self, name: str = "") -> None:
@@ -221,7 +221,7 @@ class DebugScreen(Page, scope="debug"):
 
     # ── the search on view ──
 
-    @command("debug.answer", "answer the question", keys="a", line="answer TEXT", complete="answers")
+    @command("debug.answer", "answer the question", keys="A", line="answer TEXT", complete="answers")
     def answer(self, text: str = "") -> None:
         self._answering.answer(text)
 
@@ -232,7 +232,7 @@ class DebugScreen(Page, scope="debug"):
     def cancel(self) -> None:
         self._answering.offer_cancel()
 
-    @command("debug.retry", "go on with a search that has ended", keys="r", footer="go on", line="retry")
+    @command("debug.retry", "go on with a search that has ended", keys="r", means="start", footer="go on", line="retry")
     def retry(self) -> None:
         self._answering.retry_in_view()
 

@@ -184,7 +184,7 @@ class ErrorsScreen(Page, scope="errors"):
     def paint(self) -> None:
         self.table.changed()
 
-    @command("errors.clear", "leave the tensor view, or show all rows again", keys="escape")
+    @command("errors.clear", "leave the tensor view, or show all rows again", keys="escape", means="back")
     def clear_filter(self) -> None:
         if self.has_class("on-tensor"):
             self._leave_tensor()
@@ -193,8 +193,7 @@ class ErrorsScreen(Page, scope="errors"):
 
     @on(LineInput.Cancelled)
     def _filter_left(self) -> None:
-        self.clear_filter()
-        self.table.list.focus()
+        self.table.leave_filter()
 
     # ── jumps ──
 
@@ -258,7 +257,7 @@ class ErrorsScreen(Page, scope="errors"):
         self.remove_class("on-tensor")
         self.table.list.focus()
 
-    @command("errors.columns", "what the columns mean", keys="c", footer="columns")
+    @command("errors.columns", "what the columns mean", keys="C", footer="columns")
     def explain_columns(self) -> None:
         choices = [Choice(line, None) for line in help_lines()]
         self.choose("What the columns mean (esc closes)", choices)
@@ -270,7 +269,9 @@ class ErrorsScreen(Page, scope="errors"):
         place = self.table.place
         self.offer_copies(yank_targets(self.errors, place))
 
-    @command("errors.export", "write the rows shown to a file (.json or text)", keys="w", line="export FILE")
+    @command(
+        "errors.export", "write the rows shown to a file (.json or text)", keys="W", means="write", line="export FILE"
+    )
     def export(self, name: str = "") -> None:
         path = user_path(name or f"layers-{self.errors.job or 'none'}.txt")
         try:

@@ -114,7 +114,7 @@ class HistoryScreen(Page, scope="history"):
     async def redo(self) -> None:
         await self._did(self._surgeon.redo())
 
-    @command("history.back", "back to the graph", keys="escape,H", footer="graph", line="graph-of-edits")
+    @command("history.back", "back to the graph", keys="escape", means="back", footer="graph", line="graph-of-edits")
     def leave(self) -> None:
         self.open("surgery")
 
@@ -213,7 +213,7 @@ class ChangesScreen(Page, scope="changes"):
         else:
             self.main_list.move_to(row)
 
-    @command("changes.back", "back to the graph", keys="escape,D", footer="graph", line="graph-of-edits")
+    @command("changes.back", "back to the graph", keys="escape", means="back", footer="graph", line="graph-of-edits")
     def leave(self) -> None:
         self.open("surgery")
 

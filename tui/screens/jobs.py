@@ -44,6 +44,7 @@ class JobsScreen(Page, scope="jobs"):
         self.main_list = VirtualList(
             LiveRows(lambda: len(state.jobs.views), self._line), glyphs=state.glyphs, id="jobs-list"
         )
+        self.main_list.moved = self._note_job
         self._actions = JobActions(state)
         self._at = 0
         self._raw = False
@@ -90,10 +91,12 @@ class JobsScreen(Page, scope="jobs"):
 
     @on(VirtualList.Highlighted, "#jobs-list")
     def _cursor_moved(self) -> None:
-        view = self._in_view()
-        self._at = view.id if view else 0
         self._answering.changed()
         self._detail_soon.touch()
+
+    def _note_job(self, told: bool) -> None:
+        view = self._in_view()
+        self._at = view.id if view else 0
 
     def _read_detail(self) -> None:
         if self.display and self.is_mounted:
@@ -139,7 +142,7 @@ class JobsScreen(Page, scope="jobs"):
     def cancel(self) -> None:
         self._answering.offer_cancel()
 
-    @command("jobs.retry", "start it again; finished rows are kept", keys="r", footer="retry")
+    @command("jobs.retry", "start it again; finished rows are kept", keys="r", means="start", footer="retry")
     def retry(self) -> None:
         self._answering.retry_in_view()
 
@@ -187,7 +190,7 @@ class JobsScreen(Page, scope="jobs"):
         if jobs:
             run_work(self, "job-action", lambda: self._actions.prune(jobs))
 
-    @command("jobs.log", "journal or raw output", keys="l", footer="log")
+    @command("jobs.log", "journal or raw output", keys="J", footer="log")
     def toggle_log(self) -> None:
         self._raw = not self._raw
         self._shown = 0

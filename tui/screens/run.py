@@ -186,7 +186,7 @@ class RunScreen(Page, scope="run"):
 
     # ── commands ──
 
-    @command("run.start", "start the comparison", keys="r,ctrl+r", footer="start", line="start")
+    @command("run.start", "start the comparison", keys="r", footer="start", line="start")
     def start(self) -> None:
         spec = self._control.checked.spec
         if spec is None:
@@ -199,7 +199,7 @@ class RunScreen(Page, scope="run"):
             self.state.say(f"job {await self._control.start(spec)} started; it goes on if you leave")
             self.open("errors")
 
-    @command("run.presets", "ten ready comparisons", keys="p", footer="presets", line="presets")
+    @command("run.presets", "ten ready comparisons", keys="ctrl+t", footer="presets", line="presets")
     def choose_preset(self) -> None:
         pairs = zip(preset_lines(), PRESETS, strict=True)
         choices = [Choice(line, found.name) for line, found in pairs]
@@ -213,7 +213,7 @@ class RunScreen(Page, scope="run"):
     def add_side(self) -> None:
         self._take(add_side(self._control.form))
 
-    @command("run.drop", "remove the side under the cursor", keys="D", footer="drop side")
+    @command("run.drop", "remove the side under the cursor", keys="X", footer="drop side")
     def drop_side(self) -> None:
         key = self._field.key
         if key.startswith("side."):
@@ -229,7 +229,7 @@ class RunScreen(Page, scope="run"):
         else:
             self.state.say("there is no command line yet: the form is not complete", "warn")
 
-    @command("run.script", "write an equivalent Python script", keys="W", line="script FILE")
+    @command("run.script", "write an equivalent Python script", keys="W", means="write", line="script FILE")
     def write_script(self, name: str = "") -> None:
         from layerwise._tool.tui.cli.script.generate import script, write_script
 

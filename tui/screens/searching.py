@@ -149,7 +149,7 @@ class DebugFound(Commands, scope="debug"):
         self._searching, self._answering, self._row = searching, answering, row
         self._results = DebugResults(page.state)
 
-    @command("debug.node", "the row's node in the Graph screen, or the job of a step", keys="enter", footer="show",
+    @command("debug.node", "the row's node in the Graph screen, or the job of a step", keys="enter,o", footer="show",
              line="node")  # fmt: skip
     def show_node(self) -> None:
         if self._debug.search == "triage":
@@ -181,7 +181,7 @@ class DebugFound(Commands, scope="debug"):
         self._page.session.set_compare_job(str(self._debug.job))
         self._page.open("errors")
 
-    @command("debug.open", "open the candidate, or the model that was found", keys="o", footer="open model",
+    @command("debug.open", "open the candidate, or the model that was found", keys="ctrl+o", footer="open model",
              line="open-found")  # fmt: skip
     def open_found(self) -> None:
         path = self.model_in_view()

@@ -44,6 +44,6 @@ class KeyDriver(LinuxDriver):
                     if not data:
                         return
                     for message in parser.feed(decode(data)):
-                        self.process_message(message)  # type: ignore[arg-type]
+                        self.process_message(message)
                 for message in parser.tick():
-                    self.process_message(message)  # type: ignore[arg-type]
+                    self.process_message(message)

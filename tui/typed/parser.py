@@ -5,7 +5,7 @@ meaning. No command here has alt, so escape is a key of its own wherever no know
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from time import monotonic
 
 from textual import constants
@@ -59,7 +59,7 @@ class KeyParser(XTermParser):
                 yield from super().feed(plain)
             data = (yield from self._sequence(ESC + rest)) if escape else ""
 
-    def _paste(self, data: str) -> Iterator[Message]:
+    def _paste(self, data: str) -> Generator[Message, None, str]:
         """Text up to the end of a paste; returns what follows it."""
         text, end, rest = data.partition(PASTED)
         if not end and any(data.endswith(PASTED[:n]) for n in range(1, len(PASTED))):
@@ -72,7 +72,7 @@ class KeyParser(XTermParser):
             yield from super().feed(PASTED)
         return rest
 
-    def _sequence(self, data: str) -> Iterator[Message]:
+    def _sequence(self, data: str) -> Generator[Message, None, str]:
         """What begins with an escape; returns what follows it."""
         if _BEGUN.match(data):
             self._hold(data)

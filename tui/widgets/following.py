@@ -28,8 +28,8 @@ def follow(widget: Widget, signal: Signal[P], callback: Callable[P, object]) -> 
 
 
 DEED, OPENING, ANSWER, JOB = 60.0, 10.0, 2.0, 0.0
-"""How long keys that follow wait for work, at most, in seconds: what the screens or the model are after it is what those
-keys act on; a model is opened; it shows more of what is on view already; it runs models, or waits for a job.
+"""How many seconds keys that are typed wait for work, at most: for what the screens or the model are after it; for a
+model to be opened; for more of what is on view; not at all for what runs models or waits for a job.
 """
 
 
@@ -51,7 +51,7 @@ def _run_beside(widget: Widget, group: str, work: Work, waits: float, *, exclusi
         with while_it_stays(widget):
             await work()
 
-    worker: Worker[None] = widget.run_worker(run, group=group, exclusive=exclusive)  # type: ignore[arg-type]
+    worker: Worker[None] = widget.run_worker(run, group=group, exclusive=exclusive)
     settling: Settling | None = getattr(widget.app, "settling", None)
     if settling is not None and waits:
         settling.wait_for(worker, waits)
