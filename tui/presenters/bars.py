@@ -60,10 +60,14 @@ def footer_line(commands: "Sequence[Command]", cells: int) -> Line:
     return line
 
 
+FEW = 2
+
+
 def offers_lines(begun: str, offers: "Sequence[tuple[str, Command]]", cells: int) -> tuple[str, Line]:
     """What may follow the keys `begun` of a command of several, on two lines: `e then   d delete`, and the rest."""
-    words = [(key, found.footer or found.title) for key, found in offers]
-    first, used = f"{begun} then", 0
+    few = len(offers) <= FEW
+    words = [(key, found.title if few or not found.footer else found.footer) for key, found in offers]
+    first, used = begun if few else f"{begun} then", 0
     for key, word in words:
         if len(first) + len(key) + len(word) + 4 > cells:
             break

@@ -195,7 +195,8 @@ class NodeView(Commands, Container, scope="graph"):
 
     def leave_pane(self) -> bool:
         """Go back from a pane to the list; false where one is there."""
-        if self.list.has_focus or not self.query(DetailPane).filter(":focus"):
+        pane = self.screen.focused
+        if not isinstance(pane, DetailPane) or self not in pane.ancestors:
             return False
         self.remove_class("on-detail")
         self.list.focus()

@@ -10,6 +10,7 @@ from textual.events import Key
 from layerwise._tool.backends.filesystem.files import absolute_path, user_path
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import REGISTRY, Command, command, in_scopes
+from layerwise._tool.tui.presenters.text import wrap_runs
 from layerwise._tool.tui.screens.editing import EditGroup
 from layerwise._tool.tui.screens.page import Choice
 from layerwise._tool.tui.state.surgery import Check
@@ -228,12 +229,14 @@ class EditFiles(EditGroup, scope="surgery"):
         path = absolute_path(user_path(text))
         check = await self._head_check()
         if check.failed or check.problems:
-            why = f"could not be checked: {check.failed}" if check.failed else f"is broken: {check.problems[0]}"
+            why = f"it could not be checked: {check.failed}" if check.failed else check.problems[0]
             written = f"write it to {shown(path.name, 60)} as it is"
+            room = max(20, min(92, self._page.app.size.width - 16))
+            told = wrap_runs([(shown(why, 1000), "warn")], room)
             choices = [Choice([("n  ", "key"), ("do not write it", "")], None, "n"),
                        Choice([("y  ", "key"), (written, "bad")], True, "y")]  # fmt: skip
-            title = f"The edited model {shown(why, 300)}"
-            self._page.choose(title, choices, lambda yes: self._save(path, overwrite=overwrite))
+            choices += [Choice([], None), *(Choice(line, None) for line in told)]
+            self._page.choose("The checkers refuse the edited model: write it?", choices, lambda yes: self._save(path, overwrite=overwrite))
         else:
             await self._save(path, overwrite=overwrite)
 

@@ -1,6 +1,5 @@
 """One sequence of keys typed slowly and at once: what is not the same after both, and what goes wrong in either."""
 
-import json
 import os
 import random
 import shutil
@@ -10,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from support.bursts.drive import Typist, processes_of, same_text
+from support.bursts.drive import Typist, jobs_of, processes_of, same_text
 from support.bursts.place import Place
 
 SCREEN_ONLY = ("Traceback", "Exception ignored")
@@ -52,28 +51,12 @@ def typed(
 def _state(typist: Typist, place: Place) -> State:
     text = same_text(typist.at_rest(), place.folder)
     said = typist.terminal.raw.decode("utf-8", "replace")
-    found = State(text, _jobs(place.home), typist.terminal.process.poll())
+    found = State(text, jobs_of(place.home), typist.terminal.process.poll())
     found.wrong += [word for word in SCREEN_ONLY if word in said]
     found.wrong += [f"job {action} is {state}" for action, state in found.jobs if state in ("lost", "damaged")]
     if found.ended:
         found.wrong.append(f"the app ended with {found.ended}")
     return found
-
-
-def _jobs(home: Path) -> list[tuple[str, str]]:
-    """Jobs that a user starts; the app's own worker is not counted."""
-    found = []
-    for folder in sorted((home / "jobs").iterdir(), key=lambda folder: folder.name.zfill(9)):
-        spec = folder / "spec.json"
-        action = json.loads(spec.read_text()).get("action", "?") if spec.is_file() else "?"
-        if action not in ("warm", "serve", "index", "?"):
-            found.append((action, _last_state(folder / "events.jsonl")))
-    return found
-
-
-def _last_state(journal: Path) -> str:
-    events = map(json.loads, filter(None, journal.read_text().splitlines())) if journal.is_file() else []
-    return next((e["state"] for e in reversed([*events]) if e.get("type") == "state"), "none")
 
 
 def differences(slow: State, burst: State) -> list[str]:

@@ -1,5 +1,6 @@
 """Keys typed into the real app: after a look at each, or all at once, over a line with a delay."""
 
+import json
 import os
 import random
 import re
@@ -12,6 +13,8 @@ from support.terminal import app
 
 QUIET = 0.12
 """Seconds without output or work after which the app is idle."""
+OF_USERS = ("compare", "locate", "bench", "bundle", "triage", "inspect_trt")
+ENDED = ("done", "failed", "cancelled", "lost")
 SIZES = ((80, 24), (120, 40))
 
 
@@ -77,8 +80,28 @@ class Typist:
 
     def at_rest(self) -> str:
         """Wait for the end of all jobs, and for the app; what is on the screen then."""
+        self.idle(0.3)
+        until = time.monotonic() + 120
+        while any(state not in ENDED for _, state in jobs_of(self.place.home)) and time.monotonic() < until:
+            self.terminal.pump(0.2)
         self.idle(0.5)
         return self.terminal.text
+
+
+def jobs_of(home: Path) -> list[tuple[str, str]]:
+    """Action and last state of each job that a user starts, in their order; the app's own worker is not one."""
+    found = []
+    for folder in sorted((home / "jobs").iterdir(), key=lambda folder: folder.name.zfill(9)):
+        spec = folder / "spec.json"
+        action = json.loads(spec.read_text()).get("action", "?") if spec.is_file() else "?"
+        if action in OF_USERS or action.startswith("debug_"):
+            found.append((action, _last_state(folder / "events.jsonl")))
+    return found
+
+
+def _last_state(journal: Path) -> str:
+    events = map(json.loads, filter(None, journal.read_text().splitlines())) if journal.is_file() else []
+    return next((e["state"] for e in reversed([*events]) if e.get("type") == "state"), "none")
 
 
 def processes_of(home: Path) -> list[int]:
