@@ -95,7 +95,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
             await super()._flush_next_callbacks()
 
     def _typed(self, event: Key | Paste) -> None:
-        lost = self.keys.give_up() if isinstance(event, Key) and event.key == "ctrl+c" else 0
+        lost = self.keys.give_up(event)
         if lost:
             self.state.say(f"{lost} keys typed ahead are forgotten", "warn")
         else:

@@ -114,7 +114,7 @@ class JobsScreen(Page, scope="jobs"):
         cells = max(20, self.size.width - 2)
         lines = detail_lines(view, spec, self._answering.asked(), cells, self.state.glyphs)
         said = log_lines(text) if self._raw else event_lines(events)
-        what = "raw output (l: journal)" if self._raw else "journal (l: raw output)"
+        what = "raw output (J: journal)" if self._raw else "journal (J: raw output)"
         self.query_one("#jobs-title", OneLine).set_line([(f" job {view.id}: {what}", "head")])
         self._put(pane, view.id, [[(" ", ""), *line] for line in [*lines, [], *said]])
 

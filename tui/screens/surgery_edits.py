@@ -230,15 +230,19 @@ class EditFiles(EditGroup, scope="surgery"):
         check = await self._head_check()
         if check.failed or check.problems:
             why = f"it could not be checked: {check.failed}" if check.failed else check.problems[0]
-            written = f"write it to {shown(path.name, 60)} as it is"
-            room = max(20, min(92, self._page.app.size.width - 16))
-            told = wrap_runs([(shown(why, 1000), "warn")], room)
-            choices = [Choice([("n  ", "key"), ("do not write it", "")], None, "n"),
-                       Choice([("y  ", "key"), (written, "bad")], True, "y")]  # fmt: skip
-            choices += [Choice([], None), *(Choice(line, None) for line in told)]
-            self._page.choose("The checkers refuse the edited model: write it?", choices, lambda yes: self._save(path, overwrite=overwrite))
+            self._ask_broken(path, why, lambda: self._save(path, overwrite=overwrite))
         else:
             await self._save(path, overwrite=overwrite)
+
+    def _ask_broken(self, path: Path, why: str, save: Callable[[], Awaitable[None]]) -> None:
+        told = wrap_runs([(shown(why, 1000), "warn")], max(20, min(92, self._page.app.size.width - 16)))
+        choices = [
+            Choice([("n  ", "key"), ("do not write it", "")], None, "n"),
+            Choice([("y  ", "key"), (f"write it to {shown(path.name, 60)} as it is", "bad")], True, "y"),
+            Choice([], None),
+            *(Choice(line, None) for line in told),
+        ]
+        self._page.choose("The checkers refuse the edited model: write it?", choices, lambda yes: save())
 
     async def _head_check(self) -> Check:
         if not self._state.surgery.edits or not await self._editing.did(self._surgeon.open()):

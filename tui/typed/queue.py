@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 
-from textual.events import Event
+from textual.events import Event, Key
 
 from layerwise._tool.tui.typed.settling import Settling
 
 IMPATIENT = 1.0
-"""Seconds after which ctrl+c gives up waiting."""
+"""Seconds after which ctrl+c, pressed twice, gives up waiting."""
 
 
 class KeyQueue:
@@ -46,10 +46,15 @@ class KeyQueue:
         for event in typed:
             self.put(event)
 
-    def give_up(self) -> int:
-        """If keys have waited long: forget them, and what they wait for; how many there were."""
+    def give_up(self, event: Event) -> int:
+        """If keys have waited long, and this one is ctrl+c as the last one was: forget them, and what they wait for.
+
+        Returns how many there were.
+        """
         count = len(self._typed)
-        if count and monotonic() - self._waits_since > IMPATIENT:
+        again = isinstance(event, Key) and event.key == "ctrl+c" and count > 0
+        last = self._typed[-1] if again else None
+        if isinstance(last, Key) and last.key == "ctrl+c" and monotonic() - self._waits_since > IMPATIENT:
             self._typed.clear()
             self._settling.forget()
             return count

@@ -126,7 +126,9 @@ def _ticks(pid: int) -> int:
     return int(fields[11]) + int(fields[12])
 
 
-_TIMES = re.compile(r"\d+(\.\d+)? ?(ns|µs|us|ms|s|min|m|h|MB/s|GB/s|%)(?![\w])|\d\d:\d\d(:\d\d)?|[▁▂▃▄▅▆▇█]+|\d+ jobs?")
+_TIMES = re.compile(
+    r"\d+(\.\d+)? ?(ns|µs|us|ms|s|min|m|h|MB/s|GB/s|%)(?![\w])|\bnow\b|\d\d:\d\d(:\d\d)?|[▁▂▃▄▅▆▇█]+|\d+ jobs?"
+)
 
 
 def same_text(text: str, folder: Path) -> str:
