@@ -56,8 +56,8 @@ _HEAD = """# Keys
 This page is made from the registry of commands (`python docs/make_keys.py`). A key means the same on all screens, or
 nothing: `R` runs, `x` goes to Surgery, `W` writes to a file. Edits of Surgery begin with `e`; what may follow is shown
 above the footer. `escape` goes one step back: from a pane to its list, from a change on view to the graph, from a
-filter to all rows. `ctrl+c` leaves a line that is written on, or a list to choose from, and the app where there is none.
-`ctrl+z` stops the app for the shell; `fg` brings it back.
+filter to all rows. `ctrl+c` leaves a line that is written on, or a list to choose from, and the app where there is
+none. `ctrl+z` stops the app for the shell; `fg` brings it back.
 
 Keys may be typed ahead: each is handled when all that those before it do is done, except jobs, which go on beside.
 If something takes long, `ctrl+c` twice forgets the keys that wait for it. The questions of a search have keys of their
