@@ -6,10 +6,14 @@ Textual reads its TEXTUAL_* variables at import, so nothing here imports it befo
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import absolute_path
 from layerwise._tool.backends.text import shown
+
+if TYPE_CHECKING:
+    from textual.events import Event
 
 _HINT = "use the headless commands instead: layerwise run MODEL …, layerwise inspect model MODEL, layerwise jobs"
 
@@ -31,11 +35,14 @@ def run_app(
 
     under_ssh = "SSH_CONNECTION" in os.environ or "SSH_TTY" in os.environ
     before: Path | None = None
+    typed: list[Event] = []
     while True:
         bench = open_workbench(path, workspace, job, before)
+        bench.keys.begin_with(typed)
         bench.run(mouse=not under_ssh if mouse is None else mouse)
         if bench.next_model is None:
             return bench.return_code or 0
+        typed = bench.keys.rest()
         path, job, before = bench.next_model, None, bench.state.session.model
 
 

@@ -35,6 +35,7 @@ class Command:
 
     keys: Textual key names, separated by commas; `a b` is a pressed and then b.
     footer: short word for the footer, empty keeps it out.
+    means: what its keys mean, in a word that it shares with other commands of the same keys; else the end of its id.
     line: how it is typed on the `:` line, `verb ARGUMENT`; the handler then gets the text after the verb.
     complete: method of the same object that gives completions of the argument for a prefix.
     group: the class of that object.
@@ -44,6 +45,7 @@ class Command:
     title: str
     keys: str = ""
     footer: str = ""
+    means: str = ""
     line: str = ""
     complete: str = ""
     scope: str = "global"
@@ -55,6 +57,11 @@ class Command:
         return self.line.partition(" ")[0]
 
     @property
+    def meaning(self) -> str:
+        """What its keys mean: a key means the same on all screens."""
+        return self.means or self.id.partition(".")[2]
+
+    @property
     def key_text(self) -> str:
         """The keys as a person reads them: `j down`, `]e`."""
         return " ".join("".join(key_name(part) for part in key.split()) for key in self.keys.split(",") if key)
@@ -63,7 +70,7 @@ class Command:
 _KEY_NAMES = {
     "slash": "/", "question_mark": "?", "colon": ":", "asterisk": "*", "minus": "-", "left_square_bracket": "[",
     "right_square_bracket": "]", "full_stop": ".", "plus": "+", "underscore": "_", "equals_sign": "=",
-    "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc",
+    "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc", "semicolon": ";",
 }  # fmt: skip
 
 
@@ -76,12 +83,12 @@ REGISTRY: dict[str, Command] = {}
 
 
 def command(
-    id: str, title: str, *, keys: str = "", footer: str = "", line: str = "", complete: str = ""
+    id: str, title: str, *, keys: str = "", means: str = "", footer: str = "", line: str = "", complete: str = ""
 ) -> Callable[[Handler], Handler]:
     """Declare the decorated method as the handler of a command of its class's scope."""
 
     def declare(handler: Handler) -> Handler:
-        handler._command = Command(id, title, keys, footer, line, complete)  # type: ignore[attr-defined]
+        handler._command = Command(id, title, keys, footer, means, line, complete)  # type: ignore[attr-defined]
         return handler
 
     return declare

@@ -42,6 +42,7 @@ from layerwise._tool.tui.screens.surgery import SurgeryScreen
 from layerwise._tool.tui.state.session import SessionStore
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.themes import DEFAULT, PALETTES, textual_theme
+from layerwise._tool.tui.typed.driver import KeyDriver
 from layerwise._tool.tui.widgets.bars import CommandBar, Footer, TitleBar
 from layerwise._tool.tui.widgets.lines import LineWidget, OneLine
 
@@ -51,6 +52,8 @@ PAGES: tuple[type[Page], ...] = (
 )  # fmt: skip
 WATCH_EVERY = 2.0
 WARM_AFTER = 2.0
+OPEN_WAIT = 3.0
+"""Seconds that keys typed at the start wait for the model, at most."""
 
 
 def open_workbench(
@@ -69,8 +72,8 @@ def open_workbench(
     return Workbench(state, store, before)
 
 
-class MainScreen(Screen[None]):
-    """Textual paints a whole screen again when the focus moves; ours has nothing that shows it."""
+class MainScreen(Screen[None], inherit_bindings=False):
+    """Textual paints a whole screen again when the focus moves; ours has nothing that shows it. All keys are ours."""
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
@@ -140,16 +143,19 @@ class Workbench(CommandCenter, scope="global"):
             self.state.say(f":back opens {shown(self._before.name, 60)} again")
         if self._keymap_problem:
             self.state.say(self._keymap_problem, "warn")
-        self.run_worker(self._open(), group="open")
+        self.settling.wait_for(self.run_worker(self._open(), group="open"), OPEN_WAIT)
         self.state.client.keep_warm(WARM_AFTER)
         name = self.state.session.screen
         await self.show_page(name if name in self.page_names() else "graph")
+        self.app_resume_signal.subscribe(self, lambda app: self.redraw())
+        self.take_keys()
 
     async def _open(self) -> None:
         await open_model(self.state)
-        await read_modules(self.state, self._controllers.warm)
+        self.run_worker(read_modules(self.state, self._controllers.warm), group="open")
 
     def on_unmount(self) -> None:
+        self.take_no_more_keys()
         self.state.client.close()
 
     # ── pages ──
@@ -163,6 +169,7 @@ class Workbench(CommandCenter, scope="global"):
         for other in self._pages.values():
             other.display = other is page
         self.query_one("#tabs", OneLine).set_line(tab_line(name))
+        page.came_from = self.state.session.screen if len(self._pages) > 1 else ""
         self.state.session.set_screen(name)
         page.shown_again()
         page.call_after_refresh(page.paint)
@@ -200,6 +207,8 @@ class Workbench(CommandCenter, scope="global"):
             self.state.say(f"{shown(str(path))}: no such file" if text else "open which file?", "bad")
             return
         self.next_model = path
+        if isinstance(self._driver, KeyDriver):
+            self._driver.keeps_input = True
         self.leave()
 
     @command("app.back", "back to the model that was open before", line="back")
@@ -248,7 +257,12 @@ class Workbench(CommandCenter, scope="global"):
             widget.refresh_lines(0, widget.size.height)
         self.screen.refresh()
 
-    @command("app.quit", "leave; jobs go on", keys="q,ctrl+q,ctrl+c", footer="quit", line="q")
+    @command("app.suspend", "stop for the shell; `fg` comes back", keys="ctrl+z", line="suspend")
+    def suspend_app(self) -> None:
+        self.action_suspend_process()
+
+    @command("app.quit", "leave; jobs go on (ctrl+c leaves a line or a list first)", keys="q,ctrl+q,ctrl+c",
+             footer="quit", line="q")  # fmt: skip
     def leave(self) -> None:
         self._keeper.save()
         self.exit()

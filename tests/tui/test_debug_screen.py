@@ -43,8 +43,8 @@ def test_answers_undo_and_the_machines_end(pair: tuple[Path, Path]) -> None:
         debug = bench.app.state.debug
         await bench.compare(compare_spec(pair[1], pair[0]))
         await bench.press("4")
-        await bench.see("No search yet. On: onnxruntime cpu against onnxruntime cpu, chain.onnx", "i  bisect by hand")
-        await bench.press("i")
+        await bench.see("No search yet. On: onnxruntime cpu against onnxruntime cpu, chain.onnx", "I  bisect by hand")
+        await bench.press("I")
         await bench.see("question 1 of about", "waiting for you since", "g good  b bad  s skip  u undo  a auto  o open")
         await bench.see("suspect onnxruntime cpu   reference onnxruntime cpu, chain.onnx", "layerwise_debug.onnx (")
         await answer(bench)
@@ -57,7 +57,7 @@ def test_answers_undo_and_the_machines_end(pair: tuple[Path, Path]) -> None:
         await bench.press("a")
         await bench.see(CULPRIT, "o opens the model found", "enter show  o open model  B bundle")
         assert [row.by for row in debug.counting][-1] == "comparison"
-        await bench.press("o")
+        await bench.press("ctrl+o")
         assert bench.app.next_model is not None and bench.app.next_model.name == "reduced.onnx"
 
     with_bench(pair[1], story, size=(80, 24))
@@ -83,7 +83,7 @@ def test_suspects_with_their_evidence_and_a_bundle_of_one(pair: tuple[Path, Path
 def test_a_search_opens_from_the_jobs_stops_when_told_twice_and_goes_on(pair: tuple[Path, Path]) -> None:
     async def story(bench: Bench) -> None:
         await bench.compare(compare_spec(pair[1], pair[0]))
-        await bench.press("4", "i")
+        await bench.press("4", "I")
         await bench.see("question 1 of about")
         first = bench.app.state.debug.job
         await answer(bench)
@@ -125,8 +125,8 @@ def test_a_check_of_invariants_needs_no_sides_and_opens_the_layer(tmp_path: Path
 
     async def story(bench: Bench) -> None:
         await bench.press("4")
-        await bench.see("I  invariants")
-        await bench.press("I")
+        await bench.see("Q  invariants")
+        await bench.press("Q")
         await bench.see("✗ Row 3 of the batch changes when other rows change", "batch     x 5×4 (axis 0)", "✓ obeyed")
         await bench.see("leak.onnx on onnxruntime, its runs held against each other", "#1 Softmax bad")
         await bench.press("enter")

@@ -41,7 +41,7 @@ def tab_line(current: str) -> Line:
     line: Line = []
     current = "surgery" if current in _OF_SURGERY else current
     for key, name, title in TABS:
-        word = f"{':run' if name == 'run' and current == 'surgery' else key} {title}"
+        word = f"{key} {title}"
         line.append((f"[{word}]", "tab-on") if name == current else (f" {word} ", "tab"))
     return line
 
@@ -58,6 +58,22 @@ def footer_line(commands: "Sequence[Command]", cells: int) -> Line:
         if is_help or room >= 0:
             line += [(f" {_first_key(found)}", "bar-key"), (f" {found.footer} ", "tab")]
     return line
+
+
+FEW = 2
+
+
+def offers_lines(begun: str, offers: "Sequence[tuple[str, Command]]", cells: int) -> tuple[str, Line]:
+    """What may follow the keys `begun` of a command of several, on two lines: `e then   d delete`, and the rest."""
+    few = len(offers) <= FEW
+    words = [(key, found.title if few or not found.footer else found.footer) for key, found in offers]
+    first, used = begun if few else f"{begun} then", 0
+    for key, word in words:
+        if len(first) + len(key) + len(word) + 4 > cells:
+            break
+        first, used = f"{first}   {key} {word}", used + 1
+    rest: Line = [run for key, word in words[used:] for run in ((f" {key}", "bar-key"), (f" {word} ", "tab"))]
+    return first, [*rest, (" esc", "bar-key"), (" leaves it ", "tab")]
 
 
 def _first_key(found: "Command") -> str:

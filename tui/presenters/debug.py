@@ -18,12 +18,12 @@ _STARTS = (
     ("L", "locate", "which nodes are wrong by themselves, from one pass"),
     ("d", "reduce", "the smallest part of the model that still fails"),
     ("b", "bisect", "the first node at which it goes wrong"),
-    ("i", "bisect by hand", "you answer good or bad; the artifact lies on disk"),
-    ("p", "precision", "which nodes must stay FP32"),
+    ("I", "bisect by hand", "you answer good or bad; the artifact lies on disk"),
+    ("F", "precision", "which nodes must stay FP32"),
     ("t", "triage", "the accuracy flowchart, step by step, with a report"),
-    ("I", "invariants", "what must hold between runs of this model alone"),
+    ("Q", "invariants", "what must hold between runs of this model alone"),
 )
-_BUILDS = ("N", "builds", "how often a build fails, and by which tactic")
+_BUILDS = ("V", "builds", "how often a build fails, and by which tactic")
 _LONG_WORDS = {"auto": "let the machine finish"}
 _FOUND, _POINTS = 8, 20
 
@@ -166,7 +166,7 @@ def _next(debug: DebugState) -> list[Line]:
         keys = [("enter", "on a broken relation shows its layer")]
     elif debug.ended and debug.model_path():
         bundle = [] if debug.search == "precision" else [("B", "writes a repro bundle")]
-        keys = [("o", "opens the model found"), *bundle]
+        keys = [("ctrl+o", "opens the model found"), *bundle]
     line: Line = [("next      ", "dim")]
     for key, text in keys:
         line += [(f"{key} ", "key"), (f"{text}   ", "")]

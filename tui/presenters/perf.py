@@ -69,7 +69,7 @@ def ms_text(value: float) -> str:
 def head_lines(state: PerfState, cells: int, glyphs: Glyphs) -> list[Line]:
     """What was timed and how fast it is, how far the bench is, and what went wrong, if anything."""
     if not state.job:
-        return [[("no bench of this model yet", "strong"), ("   b times it, layer by layer", "dim")], []]
+        return [[("no bench of this model yet", "strong"), ("   r times it, layer by layer", "dim")], []]
     lines = [_figures(state, cells, glyphs), _standing(state, cells)]
     if state.facts.card is not None and state.rows:
         text = f"{glyphs.bad} {state.facts.card.get('kind', '')}: {state.facts.card.get('summary', '')}"

@@ -65,11 +65,11 @@ class DebugStarts(Commands, scope="debug"):
         else:
             self._searching.start("bisect")
 
-    by_hand = _starts("bisect", "bisect by hand: you answer good or bad", "i", "by hand", by_hand=True)
-    precision = _starts("precision", "which nodes must stay FP32", "p")
+    by_hand = _starts("bisect", "bisect by hand: you answer good or bad", "I", "by hand", by_hand=True)
+    precision = _starts("precision", "which nodes must stay FP32", "F")
     triage = _starts("triage", "triage: the accuracy flowchart, step by step", "t")
-    invariants = _starts("invariants", "invariants: relations between runs of this model; no reference is needed", "I")
-    builds = _starts("build", "builds: how often a build of the engine fails, and by which tactic", "N", "builds")
+    invariants = _starts("invariants", "invariants: relations between runs of this model; no reference is needed", "Q")
+    builds = _starts("build", "builds: how often a build of the engine fails, and by which tactic", "V", "builds")
 
     @command("debug.start", "start a search by its name", line="search NAME", complete="searches")
     def start(self, name: str = "") -> None:
@@ -105,7 +105,7 @@ class DebugScreen(Page, scope="debug"):
         )
         self._shown: tuple[object, ...] = ()
         self._offers: tuple[str, ...] = ()
-        self._body_soon = Coalesce(self._show_body, DETAIL_WAIT)
+        self._body_soon = Coalesce(self._show_body, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield LinesView(id="debug-head")
@@ -223,7 +223,7 @@ class DebugScreen(Page, scope="debug"):
 
     # ── the search on view ──
 
-    @command("debug.answer", "answer the question", keys="a", line="answer TEXT", complete="answers")
+    @command("debug.answer", "answer the question", keys="A", line="answer TEXT", complete="answers")
     def answer(self, text: str = "") -> None:
         self._answering.answer(text)
 
@@ -234,7 +234,7 @@ class DebugScreen(Page, scope="debug"):
     def cancel(self) -> None:
         self._answering.offer_cancel()
 
-    @command("debug.retry", "go on with a search that has ended", keys="r", footer="go on", line="retry")
+    @command("debug.retry", "go on with a search that has ended", keys="r", means="start", footer="go on", line="retry")
     def retry(self) -> None:
         self._answering.retry_in_view()
 

@@ -22,7 +22,7 @@ from layerwise._tool.tui.screens.searching import Searching
 from layerwise._tool.tui.screens.source import TITLE, offer
 from layerwise._tool.tui.screens.tensor_panel import TensorPanel
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.following import run_work
+from layerwise._tool.tui.widgets.following import JOB, run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
@@ -84,7 +84,7 @@ class ErrorSearches(Commands, scope="errors"):
     def bundle(self, folder: str = "") -> None:
         row = self._row_in_view()
         if row and row.i >= 0:
-            run_work(self._page, "debug-start", lambda: self._bundle(row, folder))
+            run_work(self._page, "debug-start", lambda: self._bundle(row, folder), JOB)
         else:
             self._page.state.say("this row has no node")
 
@@ -184,7 +184,7 @@ class ErrorsScreen(Page, scope="errors"):
     def paint(self) -> None:
         self.table.changed()
 
-    @command("errors.clear", "leave the tensor view, or show all rows again", keys="escape")
+    @command("errors.clear", "leave the tensor view, or show all rows again", keys="escape", means="back")
     def clear_filter(self) -> None:
         if self.has_class("on-tensor"):
             self._leave_tensor()
@@ -193,8 +193,7 @@ class ErrorsScreen(Page, scope="errors"):
 
     @on(LineInput.Cancelled)
     def _filter_left(self) -> None:
-        self.clear_filter()
-        self.table.list.focus()
+        self.table.leave_filter()
 
     # ── jumps ──
 
@@ -258,7 +257,7 @@ class ErrorsScreen(Page, scope="errors"):
         self.remove_class("on-tensor")
         self.table.list.focus()
 
-    @command("errors.columns", "what the columns mean", keys="c", footer="columns")
+    @command("errors.columns", "what the columns mean", keys="C", footer="columns")
     def explain_columns(self) -> None:
         choices = [Choice(line, None) for line in help_lines()]
         self.choose("What the columns mean (esc closes)", choices)
@@ -270,7 +269,9 @@ class ErrorsScreen(Page, scope="errors"):
         place = self.table.place
         self.offer_copies(yank_targets(self.errors, place))
 
-    @command("errors.export", "write the rows shown to a file (.json or text)", keys="w", line="export FILE")
+    @command(
+        "errors.export", "write the rows shown to a file (.json or text)", keys="W", means="write", line="export FILE"
+    )
     def export(self, name: str = "") -> None:
         path = user_path(name or f"layers-{self.errors.job or 'none'}.txt")
         try:

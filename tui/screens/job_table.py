@@ -73,10 +73,12 @@ class JobTable(Commands, Container):
         self._state, self._table, self._map, self._glyphs = state, table, map, state.glyphs
         self._rows = LiveRows(table.lines, self.row_line)
         self.list = VirtualList(self._rows, glyphs=state.glyphs, id=f"{self._page}-list")
+        self.list.moved = self._note_row
         self._told: list[Line] | None = None
         self._at: object = -1
-        self._detail_soon = Coalesce(self._detail_now, DETAIL_WAIT)
-        self._filter_soon = Coalesce(self._filter_now, FILTER_WAIT)
+        self._before: tuple[str, object] = ("", -1)
+        self._detail_soon = Coalesce(self._detail_now, DETAIL_WAIT, state.owed)
+        self._filter_soon = Coalesce(self._filter_now, FILTER_WAIT, state.owed)
 
     def row_line(self, i: int, cells: int) -> Line:
         """The row at a line of the list."""
@@ -175,9 +177,12 @@ class JobTable(Commands, Container):
     @on(VirtualList.Highlighted)
     def _cursor_moved(self) -> None:
         """The cursor is on another row."""
-        self._at = self._table.anchor(self.list.cursor)
         self._detail_soon.touch()
         self._show_map()
+
+    def _note_row(self, told: bool) -> None:
+        """The cursor goes where this row goes."""
+        self._at = self._table.anchor(self.list.cursor)
 
     @property
     def place(self) -> int:
@@ -193,7 +198,18 @@ class JobTable(Commands, Container):
     @command(".filter", "filter the rows", keys="slash", footer="filter")
     def focus_filter(self) -> None:
         """Write on the filter."""
+        self._before = (self._input.value, self._at)
         self._input.focus()
+
+    def leave_filter(self) -> None:
+        """All is as it was before the filter was written on."""
+        text, at = self._before
+        self._filter_soon.cancel()
+        self.list.focus()
+        if text != self._table.filter_text or text != self._input.value:
+            self._input.set_value(text)
+            self._at = at
+            self._filter_now()
 
     @command(".filter_line", "filter by an expression", line="filter EXPRESSION")
     def filter_line(self, text: str = "") -> None:

@@ -34,7 +34,7 @@ class Choice:
     key: str = ""
 
 
-class PickScreen(ModalScreen[object]):
+class PickScreen(ModalScreen[object], inherit_bindings=False):
     """Shows choices; returns the value of the picked one, or None.
 
     With `filterable` the text typed narrows the rows (every word must occur), and arrows move.
@@ -145,6 +145,11 @@ def yank_choices(targets: Sequence[Copy]) -> list[Choice]:
     ]
 
 
+def _first_keys(found: Command) -> set[str]:
+    """The first key of each way to press a command."""
+    return {key.split()[0] for key in found.keys.split(",") if key}
+
+
 Then = Callable[[Any], object]
 
 
@@ -159,6 +164,8 @@ class Page(Container):
     main_list: VirtualList
     SCOPES: ClassVar[tuple[str, ...]]
     groups: Sequence[Commands] = ()
+    came_from = ""
+    """The page that was in front before."""
     DEFAULT_CSS = "Page { width: 1fr; height: 1fr; layout: vertical; }"
 
     @dataclass
@@ -211,6 +218,13 @@ class Page(Container):
         """The widget that has the focus when the page is shown."""
         return self.main_list
 
+    def leave_pane(self) -> bool:
+        """Go back from a pane that is read to what the page is about; false where one is there."""
+        reads = isinstance(self.screen.focused, DetailPane) and self.screen.focused is not self.main_widget()
+        if reads:
+            self.main_widget().focus()
+        return reads
+
     async def take_key(self, event: Key) -> bool:
         """Handle a key before the bindings see it; false leaves it to them."""
         for group in self.groups:
@@ -226,7 +240,8 @@ class Page(Container):
         """The page's commands in the order in which the footer shows them; those without a word are left out."""
         now = self.footer_keys()
         taken = {found.keys for found in now}
-        return [*now, *(found for found in in_scopes((self.SCOPE,)) if not taken.intersection(found.keys.split(",")))]
+        own = (found for found in in_scopes((self.SCOPE,)) if not taken.intersection(_first_keys(found)))
+        return [*now, *own]
 
     def choose(
         self, title: str, choices: Sequence[Choice], then: Then | None = None, *, filterable: bool = False

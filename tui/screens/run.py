@@ -27,7 +27,7 @@ from layerwise._tool.tui.state.run_fields import Field
 from layerwise._tool.tui.state.run_form import PRESETS, RunForm, add_side, drop_side, put
 from layerwise._tool.tui.state.run_inputs import PREFIX
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.following import follow, run_latest
+from layerwise._tool.tui.widgets.following import DEED, follow, run_latest
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView
 from layerwise._tool.tui.widgets.virtual_list import LiveRows, VirtualList
@@ -186,20 +186,20 @@ class RunScreen(Page, scope="run"):
 
     # ── commands ──
 
-    @command("run.start", "start the comparison", keys="r,ctrl+r", footer="start", line="start")
+    @command("run.start", "start the comparison", keys="r", footer="start", line="start")
     def start(self) -> None:
         spec = self._control.checked.spec
         if spec is None:
             self.state.say("not yet: " + next(iter(self._control.checked.problems.values())), "bad")
             return
-        run_latest(self, "start", partial(self._start, spec))
+        run_latest(self, "start", partial(self._start, spec), DEED)
 
     async def _start(self, spec: CompareSpec) -> None:
         with self.state.telling():
             self.state.say(f"job {await self._control.start(spec)} started; it goes on if you leave")
             self.open("errors")
 
-    @command("run.presets", "ten ready comparisons", keys="p", footer="presets", line="presets")
+    @command("run.presets", "ten ready comparisons", keys="ctrl+t", footer="presets", line="presets")
     def choose_preset(self) -> None:
         pairs = zip(preset_lines(), PRESETS, strict=True)
         choices = [Choice(line, found.name) for line, found in pairs]
@@ -213,7 +213,7 @@ class RunScreen(Page, scope="run"):
     def add_side(self) -> None:
         self._take(add_side(self._control.form))
 
-    @command("run.drop", "remove the side under the cursor", keys="D", footer="drop side")
+    @command("run.drop", "remove the side under the cursor", keys="X", footer="drop side")
     def drop_side(self) -> None:
         key = self._field.key
         if key.startswith("side."):
@@ -229,7 +229,7 @@ class RunScreen(Page, scope="run"):
         else:
             self.state.say("there is no command line yet: the form is not complete", "warn")
 
-    @command("run.script", "write an equivalent Python script", keys="W", line="script FILE")
+    @command("run.script", "write an equivalent Python script", keys="W", means="write", line="script FILE")
     def write_script(self, name: str = "") -> None:
         from layerwise._tool.tui.cli.script.generate import script, write_script
 

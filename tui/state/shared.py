@@ -14,7 +14,7 @@ from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.jobs import JobsState
 from layerwise._tool.tui.state.perf import PerfState
 from layerwise._tool.tui.state.session import Session
-from layerwise._tool.tui.state.signal import Signal
+from layerwise._tool.tui.state.signal import Owed, Signal
 from layerwise._tool.tui.state.surgery import SurgeryState, surgery_session
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Level = Literal["info", "good", "warn", "bad"]
 class AppState:
     """Shared state: the workspace, the jobs, the session, the comparison on view, and what the bars show.
 
-    surgery: the edited model, with a session of its own.
+    surgery: the edited model, with a session of its own. owed: what the screens put off for a moment.
     status: right end of the title bar (running jobs); a change shows at the next `set_status`.
     """
 
@@ -40,6 +40,7 @@ class AppState:
     jobs: JobsState = field(default_factory=JobsState)
     perf: PerfState = field(default_factory=PerfState)
     surgery: SurgeryState = field(init=False)
+    owed: Owed = field(default_factory=Owed)
     status: "Line" = field(default_factory=list)
     on_status: Signal[[]] = field(default_factory=Signal)
     on_message: Signal[[str, Level]] = field(default_factory=Signal)

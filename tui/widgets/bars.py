@@ -78,5 +78,9 @@ class Footer(OneLine):
         self._commands = commands
         self.set_line(footer_line(commands, self.size.width))
 
-    def on_resize(self, event: Resize) -> None:
+    def show_again(self) -> None:
+        """The keys that were shown before something else was."""
         self.show(self._commands)
+
+    def on_resize(self, event: Resize) -> None:
+        self.show_again()

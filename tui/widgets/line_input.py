@@ -72,6 +72,10 @@ class LineInput(LineWidget, can_focus=True):
             self.tail = tail
             self.refresh()
 
+    def cancel(self) -> None:
+        """As escape does."""
+        self.post_message(self.Cancelled(self, self.value))
+
     def on_focus(self, event: Focus) -> None:
         self.refresh()
 
@@ -140,5 +144,5 @@ class LineInput(LineWidget, can_focus=True):
         "end": lambda self: self._edit(self.value, len(self.value)),
         "tab": _complete,
         "enter": lambda self: self.post_message(self.Submitted(self, self.value)),
-        "escape": lambda self: self.post_message(self.Cancelled(self, self.value)),
+        "escape": lambda self: self.cancel(),
     }
