@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.wording import in_words
 
 Read = TypeVar("Read")
 
@@ -21,7 +22,7 @@ def read_spec(params: object, kind: type[Read], what: str) -> Read:
     try:
         return msgspec.convert(params, kind)
     except msgspec.ValidationError as error:
-        raise UsageError(f"the description of {what} does not fit: {error}") from None
+        raise UsageError(f"the description of {what} does not fit: {in_words(error)}") from None
 
 
 RunnerKind = Literal["onnxrt", "reference", "saved", "pluginref", "trt", "torch", "extension"]

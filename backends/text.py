@@ -31,6 +31,11 @@ def shown(text: str, limit: int | None = None) -> str:
     return text
 
 
+def one_line(text: str) -> str:
+    """Return a message of several lines as one; spaces within a line stay."""
+    return " ".join(part.strip() for part in text.splitlines() if part.strip()) if "\n" in text else text
+
+
 def shown_lines(text: object, limit: int | None = None) -> str:
     """Return a message that may quote names, escaped, with line breaks kept; `limit` applies per line."""
     return "\n".join(shown(line, limit) for line in str(text).removesuffix("\n").split("\n"))

@@ -23,10 +23,11 @@ from layerwise._tool.tui.commands import (
     run_command,
     scopes_of,
 )
-from layerwise._tool.tui.controllers.yank import yank
+from layerwise._tool.tui.controllers.yank import block_copy, yank
 from layerwise._tool.tui.lifetime import stays, while_it_stays
 from layerwise._tool.tui.presenters.bars import command_rows, offers_lines
-from layerwise._tool.tui.screens.page import Choice, Page, PickScreen
+from layerwise._tool.tui.presenters.messages import message_lines
+from layerwise._tool.tui.screens.page import Choice, Page, PickScreen, chooser_cells
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.typed.driver import KeyDriver
 from layerwise._tool.tui.typed.queue import KeyQueue
@@ -124,6 +125,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
         Textual hands a key to the widget in focus and comes back to the bindings later: of keys typed ahead
         (`/relu`), those after the first would still go to the old focus.
         """
+        self.state.key_pressed()
         if event.key == "ctrl+c" and self._leave_line():
             return
         writes = self.screen.is_modal or bool(self._begun) or isinstance(self.focused, LineInput)
@@ -203,8 +205,8 @@ class CommandCenter(Commanded, App[None], scope="global"):
         self._offer("Commands (type to filter, enter runs)", [*in_scopes(here), *elsewhere])
 
     def _offer(self, title: str, commands: list[Command]) -> None:
-        rows = command_rows(commands, self.state.glyphs)
-        choices = [Choice(row, found) for row, found in zip(rows, commands, strict=True)]
+        rows = command_rows(commands, chooser_cells(self.size.width))
+        choices = [Choice(line, found, more=more) for (line, *more), found in zip(rows, commands, strict=True)]
         self.push_screen(PickScreen(title, choices, self.state.glyphs, filterable=True), self._run_picked)
 
     async def _run_picked(self, picked: object) -> None:
@@ -216,6 +218,21 @@ class CommandCenter(Commanded, App[None], scope="global"):
             self._ask_line(f"{picked.verb} ")
         else:
             await self.run_anywhere(picked)
+
+    @command("app.messages", "all that was said, in full; enter copies a message", line="messages")
+    def show_messages(self) -> None:
+        cells = chooser_cells(self.size.width)
+        said = [(message, message_lines(message, cells)) for message in self.state.messages.newest_first()]
+        choices = [Choice(line, message.text, more=more) for message, (line, *more) in said]
+        if not choices:
+            self.state.say("nothing was said yet")
+            return
+        screen = PickScreen("Messages, the newest first (enter copies, esc closes)", choices, self.state.glyphs)
+        self.push_screen(screen, self._copy_message)
+
+    def _copy_message(self, text: object) -> None:
+        if isinstance(text, str):
+            self.on_page_yank(Page.Yank(block_copy("m", "message", text)))
 
     @command("app.line", "command line", keys="colon", footer="command")
     def open_line(self) -> None:

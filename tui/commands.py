@@ -24,6 +24,7 @@ from textual.events import Key
 from layerwise._tool.backends.errors import BadFile, LayerwiseError
 from layerwise._tool.backends.filesystem.files import read_file
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.tui.lifetime import while_it_stays
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -60,6 +61,14 @@ class Command:
     def meaning(self) -> str:
         """What its keys mean: a key means the same on all screens."""
         return self.means or self.id.partition(".")[2]
+
+    @property
+    def name(self) -> str:
+        """What it is typed as on the `:` line: its verb, or the end of its id, or its id where others are called so."""
+        if self.line:
+            return self.verb
+        tail = self.id.partition(".")[2].replace("_", "-")
+        return self.id if any(other.verb == tail for other in REGISTRY.values() if other.line) else tail
 
     @property
     def key_text(self) -> str:
@@ -205,13 +214,21 @@ def going_on(typed: str, scopes: Iterable[str]) -> dict[str, Command]:
 
 
 def by_verb(verb: str, scopes: Iterable[str]) -> Command | None:
-    """The command typed as `verb` on the `:` line: exact, or the only one that starts so."""
-    typed = [found for found in in_scopes(scopes) if found.line]
-    exact = [found for found in typed if found.verb == verb]
-    starting = [found for found in typed if verb and found.verb.startswith(verb)]
-    if exact:
-        return exact[0]
-    return starting[0] if len({found.verb for found in starting}) == 1 else None
+    """The command typed as `verb` on the `:` line: exact, or the only one that starts so; verbs before other names."""
+    if not verb:
+        return None
+    here = in_scopes(scopes)
+    typed = [found for found in here if found.line]
+    for found in (
+        *(found for found in typed if found.verb == verb),
+        *(one for one in here if verb in (one.name, one.id)),
+    ):
+        return found
+    for group in (typed, here):
+        starting = [found for found in group if found.name.startswith(verb)]
+        if starting:
+            return starting[0] if len({found.name for found in starting}) == 1 else None
+    return None
 
 
 def parse_line(text: str, scopes: Sequence[str]) -> tuple[Command | None, str]:
@@ -231,7 +248,7 @@ def line_completions(
     """Whole lines that continue `text`: a verb, or an argument of the verb typed."""
     verb, space, argument = text.lstrip().partition(" ")
     if not space:
-        verbs = {found.verb: " " in found.line for found in in_scopes(scopes) if found.line}
+        verbs = {found.name: " " in found.line for found in in_scopes(scopes)}
         return [name + " " * takes_more for name, takes_more in sorted(verbs.items()) if name.startswith(verb)]
     found = by_verb(verb, scopes)
     return [f"{verb} {offer}" for offer in arguments(found, argument)[:limit]] if found else []
@@ -245,7 +262,7 @@ def read_keymap(path: Path) -> dict[str, str]:
     try:
         keymap = msgspec.json.decode(read_file(path, _KEYMAP), type=dict[str, str]) if os.path.lexists(path) else {}
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadFile(path, str(error)) from error
+        raise BadFile(path, in_words(error)) from error
     unknown = [id for id in keymap if id not in REGISTRY]
     if unknown:
         raise BadFile(path, f"no command {shown(unknown[0], 60)!r}; ids look like graph.mark")

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import Monochrome, NoColor
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
@@ -100,6 +101,8 @@ class Workbench(CommandCenter, scope="global"):
 
     def __init__(self, state: AppState, store: SessionStore, before: Path | None = None) -> None:
         super().__init__(state)
+        if self.no_color:  # in Textual's grey, red is darker than text
+            self._filters = [NoColor() if isinstance(found, Monochrome) else found for found in self._filters]
         self._before = before
         self._pages: dict[str, Page] = {}
         self._keeper = SessionKeeper(state, store)

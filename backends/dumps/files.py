@@ -17,6 +17,7 @@ from layerwise._tool.backends.results.inference import Stored
 from layerwise._tool.backends.results.io import DumpedArray
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 Tensors = Mapping[str | None, Stored]
 """By their names in the file; None: the file is one tensor, and bears its name."""
@@ -32,7 +33,7 @@ def tensors(member: Member) -> Tensors:
     except OSError as error:
         raise BadFile(member.name, error.strerror or str(error)) from error
     except (ValueError, OverflowError) as error:
-        raise BadFile(member.name, shown(str(error), 300)) from None
+        raise BadFile(member.name, in_words(error)) from None
 
 
 def _npy(member: Member) -> Tensors:
@@ -63,7 +64,7 @@ def _array(member: Member, header: NpyHeader, kind: str | None) -> Array:
     except OSError as error:
         raise BadFile(member.name, error.strerror or str(error)) from error
     except ValueError as error:
-        raise BadFile(member.name, shown(str(error), 300)) from None
+        raise BadFile(member.name, in_words(error)) from None
 
 
 def _npz(member: Member) -> Tensors:
@@ -77,7 +78,7 @@ def _npz(member: Member) -> Tensors:
         try:
             found[key] = npy_tensor(inner)
         except ValueError as error:
-            raise BadFile(inner.name, shown(str(error), 300)) from None
+            raise BadFile(inner.name, in_words(error)) from None
     return found
 
 

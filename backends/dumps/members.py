@@ -21,6 +21,7 @@ from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.regular import kind_of
 from layerwise._tool.backends.formats.ranges import FileRange
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 MOST = 1 << 18  # files of one dump
 _DEPTH = 32  # folders within folders
@@ -153,7 +154,7 @@ def zip_members(path: Path, source: FileRange, *, keys: bool = False) -> Iterato
     try:
         archive = Zipped(path, source)
     except BROKEN as error:
-        raise BadFile(path, f"not a zip archive: {shown(str(error) or type(error).__name__, 200)}") from None
+        raise BadFile(path, f"not a zip archive: {(in_words(error, 200) or type(error).__name__)}") from None
     for info in archive.infos:
         if info.filename.endswith("/"):
             continue
@@ -195,7 +196,7 @@ def _tar(path: Path, source: FileRange) -> Iterator[Found]:
                 if not info.isdir():
                     yield info.name.removeprefix("./"), _tar_wrong(info) or _tar_member(path, source, info)
     except (tarfile.TarError, ValueError, EOFError, OverflowError, MemoryError, RecursionError) as error:
-        raise BadFile(path, f"not a complete tar archive: {shown(str(error), 200)}") from None
+        raise BadFile(path, f"not a complete tar archive: {in_words(error, 200)}") from None
 
 
 def _tar_wrong(info: tarfile.TarInfo) -> str:

@@ -17,7 +17,7 @@ from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.unnamed_files import scratch_file
 from layerwise._tool.backends.formats.ranges import FileRange
 from layerwise._tool.backends.sizes import binary_size
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 BROKEN = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, EOFError, ValueError,
@@ -72,7 +72,7 @@ class Zipped:
         try:
             yield
         except BROKEN as error:
-            raise BadFile(self._name(info), f"damaged: {shown(str(error) or type(error).__name__, 200)}") from None
+            raise BadFile(self._name(info), f"damaged: {(in_words(error, 200) or type(error).__name__)}") from None
 
     def _stream(self, info: zipfile.ZipInfo) -> BinaryIO:
         """An entry, unpacked as it is read; zipfile checks its length and its checksum at the end."""
@@ -103,7 +103,7 @@ def unpacked(path: Path, source: FileRange) -> FileRange:
                 raise BadFile(path, "not a tar archive in a gzip file")
             return poured(str(path), cast(BinaryIO, stream), None)
     except (*BROKEN, gzip.BadGzipFile) as error:
-        raise BadFile(path, f"not a complete gzip file: {shown(str(error), 200)}") from None
+        raise BadFile(path, f"not a complete gzip file: {in_words(error, 200)}") from None
 
 
 def poured(name: str, stream: BinaryIO, size: int | None, target: BinaryIO | None = None) -> FileRange:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from layerwise._tool.backends.errors import BadFile
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 _STORAGES = {
     "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
@@ -87,9 +87,9 @@ def read_pickle(path: str, data: bytes) -> Any:
                 return machine.only()
             machine.step(opcode.name, argument)
     except _Refused as error:
-        raise BadFile(path, f"{shown(str(error), 200)}: {_ADVICE}") from None
+        raise BadFile(path, f"{in_words(error, 200)}: {_ADVICE}") from None
     except (ValueError, TypeError, IndexError, KeyError, OverflowError, RecursionError, AttributeError) as error:
-        raise BadFile(path, f"its pickle is damaged: {shown(str(error), 200)}") from None
+        raise BadFile(path, f"its pickle is damaged: {in_words(error, 200)}") from None
     raise BadFile(path, "its pickle is damaged: it does not end")
 
 

@@ -12,6 +12,7 @@ from layerwise._tool.backends.formats.json_text import read_json
 from layerwise._tool.backends.specs import DumpRule
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.type_names import TYPE_NAMES
+from layerwise._tool.backends.wording import in_words
 
 FIELDS = ("name", "iteration", "rank")
 _FIELD = re.compile(r"\{(" + "|".join(FIELDS) + r")\}")
@@ -98,7 +99,7 @@ def _toml(path: Path) -> Any:
     try:
         return tomllib.loads(read_file(path, MOST).decode())
     except (ValueError, RecursionError) as error:
-        raise BadFile(path, f"not valid TOML: {shown(str(error), 200)}") from None
+        raise BadFile(path, f"not valid TOML: {in_words(error, 200)}") from None
 
 
 def _checked(rule: DumpRule) -> DumpRule:

@@ -22,6 +22,7 @@ from layerwise._tool.backends.results.io import DumpedArray
 from layerwise._tool.backends.sizes import binary_size
 from layerwise._tool.backends.tensors import to_numpy
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 _LEGACY = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # the pickled number that such a file begins with
 _AGAIN = "save it again with torch 1.6 or newer, or as safetensors"
@@ -105,7 +106,7 @@ class _Archive:
             start = tensor.offset * dtype.itemsize
             raw = source.mapped(start, tensor.end * dtype.itemsize - start)
         except (OSError, ValueError) as error:
-            raise BadFile(self._name, shown(str(error), 300)) from None
+            raise BadFile(self._name, in_words(error)) from None
         if self._big:
             raw = _swapped(raw, dtype)
         elif (source.start + start) % dtype.alignment:

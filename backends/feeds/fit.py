@@ -13,6 +13,7 @@ from layerwise._tool.backends.names import similar_name
 from layerwise._tool.backends.results.inference import Stored
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, TensorInfo, dtype_name, dtype_row, is_floating, is_integral
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 Warn = Callable[[str], None]
 
@@ -82,7 +83,7 @@ def _array(value: Any, label: str) -> Array:
     try:
         array = value.array() if isinstance(value, Stored) else as_array(value)
     except ValueError as error:
-        raise UsageError(f"{label} is not an array: {shown(str(error), 200)}") from None
+        raise UsageError(f"{label} is not an array: {in_words(error, 200)}") from None
     if array.dtype.kind in "USTO":
         if not all(isinstance(item, str | bytes) for item in array.flat):
             raise UsageError(f"{label} is not an array of numbers or text, but {type(value).__name__}")

@@ -36,6 +36,7 @@ from layerwise._tool.backends.formats.ranges import FileRange
 from layerwise._tool.backends.sizes import binary_size
 from layerwise._tool.backends.tensors import dtype_name, to_numpy
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 _NAMES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32",
@@ -147,7 +148,7 @@ class DumpReader:
         except RecursionError:
             raise BadFile(path, "not a safetensors file: header nested too deeply") from None
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise BadFile(path, f"not a safetensors file: {shown(str(error), 300)}") from None
+            raise BadFile(path, f"not a safetensors file: {in_words(error)}") from None
 
     def names(self) -> list[str]:
         """The tensors' names, in the file's order."""
@@ -171,7 +172,7 @@ class DumpReader:
         except OSError as error:
             raise BadFile(self.path, error.strerror or str(error)) from error
         except (ValueError, RecursionError, OverflowError) as error:
-            raise BadFile(self.path, f"tensor {shown(name, 80)}: {shown(str(error), 300)}") from None
+            raise BadFile(self.path, f"tensor {shown(name, 80)}: {in_words(error)}") from None
 
     def _mapped(self, entry: _Entry) -> Array:
         dtype = to_numpy(entry.dtype)

@@ -33,6 +33,7 @@ from layerwise._tool.backends.formats.json_text import check_values
 from layerwise._tool.backends.formats.npy import array_from_npy, read_npz
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.torch_bridge import is_tensor, tensor_from_base64
+from layerwise._tool.backends.wording import in_words
 
 _LEGACY = "__polygraphy_encoded_"
 _LEGACY_VALUE = "polygraphy_serialized_json_type"
@@ -71,8 +72,9 @@ def load(path: str | os.PathLike[str], decoders: Mapping[str, Decoder]) -> Any:
 
 
 def _first_line(error: BaseException) -> str:
-    text = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
-    return shown(text.splitlines()[0] if text else type(error).__name__, 300)
+    if isinstance(error, KeyError):
+        return shown(f"field {error} is missing", 300)
+    return in_words(error) or type(error).__name__
 
 
 class _Reader(Struct):

@@ -6,7 +6,7 @@ from typing import Any
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import MOST, read_file
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 MOST_VALUES = 1 << 24
 _SIGNS = (b",", b"[", b"{")  # precedes each value except the first
@@ -21,7 +21,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     except RecursionError:
         raise BadFile(path, "nested too deeply") from None
     except ValueError as error:  # not JSON, not UTF-8, or a number with thousands of digits
-        raise BadFile(path, f"not valid JSON: {shown(str(error), 200)}") from None
+        raise BadFile(path, f"not valid JSON: {in_words(error, 200)}") from None
 
 
 def check_values(path: str | os.PathLike[str], data: bytes) -> None:

@@ -16,6 +16,7 @@ from layerwise._tool.backends.errors import BadFile, LayerwiseError
 from layerwise._tool.backends.model.structure import TensorRecord, WeightRef
 from layerwise._tool.backends.tensors import DType, dtype_name, dtype_row
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 Bytes = NDArray[np.uint8]
 _MOST_DIMENSIONS = 64  # NumPy's limit
@@ -102,7 +103,7 @@ def parsed_array(model: Path, name: str, message: bytes) -> Array:
     except LayerwiseError:
         raise
     except (DecodeError, ValueError, TypeError, KeyError, UnicodeDecodeError, OverflowError) as error:
-        raise BadFile(model, f"initializer {shown(name, 200)!r}: {shown(str(error), 300)}") from error
+        raise BadFile(model, f"initializer {shown(name, 200)!r}: {in_words(error)}") from error
     array.flags.writeable = False
     return array
 

@@ -26,7 +26,7 @@ from layerwise._tool.backends.results.accuracy import (
     SimpleThreshold,
 )
 from layerwise._tool.backends.results.inference import IterationResult, RunResults, StoredOutputs, describe
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 Fields = dict[str, object]
 Kind = TypeVar("Kind")
@@ -168,7 +168,7 @@ def load_any(path: Path) -> Any:
         try:
             return [read_npz(path)]
         except ValueError as error:
-            raise BadFile(path, shown(str(error), 300)) from None
+            raise BadFile(path, in_words(error)) from None
     loaded = load_json(path)
     return [loaded] if isinstance(loaded, dict) else loaded
 
@@ -202,7 +202,7 @@ def _load_dump(reader: DumpReader) -> Any:
             return [groups.get(str(number), {}) for number in range(int(reader.metadata["iterations"]))]
         return _dumped_results(reader.metadata, groups)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise BadFile(reader.path, f"not saved results: {shown(str(error), 200)}") from None
+        raise BadFile(reader.path, f"not saved results: {in_words(error, 200)}") from None
 
 
 def _groups(arrays: dict[str, DumpedArray]) -> dict[str, dict[str, DumpedArray]]:

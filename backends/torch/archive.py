@@ -13,6 +13,7 @@ from typing import Any
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 _OPERATORS = re.compile(
     r"torch\.ops\.(aten|prims|higher_order|quantized_decomposed|torchvision|torchao)"
@@ -57,7 +58,7 @@ def check_archive(
         raise BadFile(path, f"{error}: nothing is unpickled or evaluated here. Save it anew with torch.export.save, or "
                             "make the module in a script (--torch FILE.py:function)") from None  # fmt: skip
     except (ValueError, RecursionError) as error:
-        raise BadFile(path, f"is not a program that torch.export.save wrote: {shown(str(error), 200)}") from None
+        raise BadFile(path, f"is not a program that torch.export.save wrote: {in_words(error, 200)}") from None
 
 
 def _check_record(name: str, read: Callable[[str], bytes], sample: Callable[[bytes], None]) -> None:
@@ -73,7 +74,7 @@ def _check_record(name: str, read: Callable[[str], bytes], sample: Callable[[byt
             try:
                 sample(data)
             except ValueError as error:
-                raise Refused(f"its sample inputs are more than tensors ({shown(str(error), 200)})") from None
+                raise Refused(f"its sample inputs are more than tensors ({in_words(error, 200)})") from None
     elif name.startswith("data/aotinductor/"):
         raise Refused("it holds compiled code (AOTInductor)")
 

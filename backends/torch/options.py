@@ -9,6 +9,7 @@ import msgspec
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.specs import Spec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 Kind = Literal["script", "program", "folder"]
 _PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
@@ -32,7 +33,7 @@ def torch_options(options: Mapping[str, Any]) -> TorchOptions:
     try:
         return msgspec.convert(dict(options), TorchOptions)
     except msgspec.ValidationError as error:
-        raise UsageError(f"options of a PyTorch runner: {error}") from None
+        raise UsageError(f"options of a PyTorch runner: {in_words(error)}") from None
 
 
 def to_dict(options: TorchOptions) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency
 from layerwise._tool.backends.installed import driver_cuda, install_line, require
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 
 def tensorrt() -> Any:
@@ -56,5 +56,5 @@ def load_plugins(trt: Any, logger: Any, libraries: Sequence[str]) -> None:
         try:
             ctypes.CDLL(str(Path(library).absolute()), mode=ctypes.RTLD_GLOBAL)
         except OSError as error:
-            raise BadFile(library, f"cannot be loaded: {shown(str(error), 300)}") from None
+            raise BadFile(library, f"cannot be loaded: {in_words(error)}") from None
     trt.init_libnvinfer_plugins(logger, "")

@@ -8,7 +8,7 @@ import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec, Spec
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 Shapes = dict[str, list[int]]
 ENGINE_SUFFIXES = (".engine", ".plan", ".trt")
@@ -153,7 +153,7 @@ def trt_options(found: Mapping[str, Any]) -> TrtOptions:
     try:
         options = msgspec.convert(own, TrtOptions)
     except msgspec.ValidationError as error:
-        raise UsageError(f"TensorRT's options do not fit: {shown(str(error), 300)}") from None
+        raise UsageError(f"TensorRT's options do not fit: {in_words(error)}") from None
     return short_lived(options) if found.get("arena") is False else options
 
 

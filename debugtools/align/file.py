@@ -11,6 +11,7 @@ import msgspec
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.filesystem.files import MOST, atomic_writer, read_file
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Layout, Unpaired
 from layerwise._tool.debugtools.align.graph import AlignGraph
 
@@ -38,9 +39,9 @@ def load_map(path: Path) -> Alignment:
     try:
         found = msgspec.json.decode(data, type=_MapFile)
     except msgspec.ValidationError as error:
-        raise BadFile(path, f"not a map of tensors: {shown(str(error), 300)}") from None
+        raise BadFile(path, f"not a map of tensors: {in_words(error)}") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise BadFile(path, f"not JSON: {shown(str(error), 200)}") from None
+        raise BadFile(path, f"not JSON: {in_words(error, 200)}") from None
     problem = _problem(found)
     if problem:
         raise BadFile(path, problem)

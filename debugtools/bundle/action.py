@@ -17,11 +17,11 @@ from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.specs import RunnerSpec, read_spec
-from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.config import by_flags, in_graph
 from layerwise._tool.backends.trt.inference.late import fixed
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import part_options, trt_options
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.bundle.write import Fault, try_bundle, write_bundle
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
@@ -120,7 +120,7 @@ def _measure(subject: Subject, artifact: Artifact) -> tuple[dict[str, Rule], dic
         with open_runner(spec, data, name=suspect.name) as runner:
             made = runner.infer(dict(artifact.feeds)).outputs
     except LayerwiseError as error:
-        return {}, {"error": shown(str(error), 500)}
+        return {}, {"error": in_words(error, 500)}
     found = {
         name: inner.compare(artifact, name, made[name], len(artifact.nodes)) for name in artifact.gives if name in made
     }

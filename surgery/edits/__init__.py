@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.surgery.edits.attributes import RenameNode, RenameTensor, SetAttribute, SetOp
 from layerwise._tool.surgery.edits.base import Edit, EditError
 from layerwise._tool.surgery.edits.ends import (
@@ -54,7 +54,7 @@ def edit_from(value: Any) -> Edit:
         edit: Edit = msgspec.convert(value, AnyEdit)
         msgspec.json.encode(edit)  # reject now what no file can hold
     except (msgspec.ValidationError, UnicodeError) as error:
-        raise UsageError(f"this is no edit: {shown(str(error), 300)}") from None
+        raise UsageError(f"this is no edit: {in_words(error)}") from None
     return edit
 
 
@@ -63,7 +63,7 @@ def edits_from_json(data: bytes | str) -> list[Edit]:
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"not JSON: {shown(str(error), 200)}") from None
+        raise UsageError(f"not JSON: {in_words(error, 200)}") from None
     return [edit_from(item) for item in (value if isinstance(value, list) else [value])]
 
 

@@ -12,6 +12,7 @@ from onnx import helper, numpy_helper
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_row
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.surgery.model.structure import Graph
 
 _TYPES: dict[str, int] = {
@@ -41,7 +42,7 @@ class Constant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
             array = array if self.shape is None else array.reshape(self.shape)
             return numpy_helper.from_array(array, name)
         except (ValueError, TypeError, OverflowError, KeyError, NotImplementedError) as error:
-            raise LayerwiseError(f"a constant does not fit {shown(self.dtype, 40)}: {shown(str(error), 200)}") from None
+            raise LayerwiseError(f"a constant does not fit {shown(self.dtype, 40)}: {in_words(error, 200)}") from None
 
 
 Operand = str | Constant
@@ -67,7 +68,7 @@ def attribute(name: str, value: Any, kind: str = "") -> onnx.AttributeProto:
         kind = kind or ("float" if value in _NOT_FINITE else "")
         return helper.make_attribute(name, _fitting(value, kind), attr_type=_TYPES[kind] if kind else None)
     except (ValueError, TypeError, msgspec.ValidationError) as error:
-        raise LayerwiseError(f"attribute {shown(name, 60)!r}: {shown(str(error), 200)}") from None
+        raise LayerwiseError(f"attribute {shown(name, 60)!r}: {in_words(error, 200)}") from None
 
 
 def attributes(values: Mapping[str, Any], op: str = "", domain: str = "") -> list[onnx.AttributeProto]:

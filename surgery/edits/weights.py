@@ -3,6 +3,7 @@
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.formats.npy import array_from_npy
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
 from layerwise._tool.surgery.edits.operands import Constant, with_constant
 from layerwise._tool.surgery.model.structure import Graph, Structure
@@ -22,7 +23,7 @@ class SetWeights(Edit, frozen=True, tag="set-weight", kw_only=True):
         try:
             arrays = {name: array_from_npy(data) for name, data in self.weights.items()}
         except ValueError as error:
-            raise LayerwiseError(f"the values are no .npy file: {shown(str(error), 200)}") from None
+            raise LayerwiseError(f"the values are no .npy file: {in_words(error, 200)}") from None
         return with_weights(structure, arrays)
 
 

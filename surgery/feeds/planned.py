@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.feeds.plan_text import explicit_options, plan_line
 from layerwise._tool.backends.specs import FeedSpec
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.surgery.feeds.plan import input_plans
 
 Say = Callable[[str], None]
@@ -35,7 +35,7 @@ def planned(
     except Exception as error:  # a graph may hold anything in any attribute
         kind = type(error).__name__
         raise LayerwiseError(
-            f"--feeds auto cannot read this graph ({kind}: {shown(str(error), 200)}): leave it out, and give "
+            f"--feeds auto cannot read this graph ({kind}: {in_words(error, 200)}): leave it out, and give "
             "--input-shapes and --val-range"
         ) from error
     say = log or warn

@@ -20,6 +20,7 @@ from layerwise._tool.backends.model.structure import TensorRecord, WeightRef
 from layerwise._tool.backends.model.wire import MAX_DEPTH, WireError
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.backends.type_names import type_name
+from layerwise._tool.backends.wording import in_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -162,7 +163,7 @@ def array_text(view: GraphView, tensor: TensorRecord) -> str:
     try:
         return shown_lines(format_array(view.array(tensor)))
     except LayerwiseError as error:
-        return f"<{shown(str(error), 300)}>"
+        return f"<{in_words(error)}>"
 
 
 def _distinct(values: Iterable[Value]) -> list[Value]:

@@ -24,6 +24,7 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError, raise_sc
 from layerwise._tool.backends.reference.evaluate import tensor_array
 from layerwise._tool.backends.scripts import load_script, script_errors
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.surgery.model.structure import Structure
 
 PATTERN = "pattern.py"
@@ -47,7 +48,7 @@ def to_graph(structure: Structure) -> gs.Graph:
         graph = gs.import_onnx(structure.proto())
     except Exception as error:  # it raises arbitrary exceptions
         raise_scarce(error)
-        raise LayerwiseError(f"onnx-graphsurgeon cannot take the model: {shown(str(error), 300)}") from None
+        raise LayerwiseError(f"onnx-graphsurgeon cannot take the model: {in_words(error)}") from None
     for tensor in _constants(graph):
         values = tensor._values
         if isinstance(values, LazyValues) and getattr(values.tensor, "data_location", 0) == TensorProto.EXTERNAL:
@@ -61,7 +62,7 @@ def from_graph(graph: gs.Graph, structure: Structure) -> Structure:
         model = gs.export_onnx(graph)
     except Exception as error:  # it raises arbitrary exceptions
         raise_scarce(error)
-        raise LayerwiseError(f"onnx-graphsurgeon cannot write the graph: {shown(str(error), 300)}") from None
+        raise LayerwiseError(f"onnx-graphsurgeon cannot write the graph: {in_words(error)}") from None
     result = Structure.from_proto(model, structure.folder, structure.base)
     return result.with_(rest=structure.rest, metadata=structure.metadata, ir_version=structure.ir_version)
 

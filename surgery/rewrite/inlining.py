@@ -11,7 +11,7 @@ from onnx import helper
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.expansion import check_functions
 from layerwise._tool.backends.model.protos import inferred
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.surgery.model.proto import schema_of
 from layerwise._tool.surgery.model.structure import Structure
 
@@ -28,7 +28,7 @@ def inlined(structure: Structure) -> Structure:
     try:
         model = onnx.inliner.inline_local_functions(structure.proto())
     except Exception as error:  # native code raises its own
-        raise LayerwiseError(f"onnx cannot inline the model's functions: {shown(str(error), 300)}") from None
+        raise LayerwiseError(f"onnx cannot inline the model's functions: {in_words(error)}") from None
     return Structure.from_proto(model, structure.folder, structure.base)
 
 

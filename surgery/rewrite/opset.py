@@ -16,6 +16,7 @@ from onnx import defs, helper, numpy_helper
 from layerwise._tool.backends.errors import LayerwiseError, raise_scarce
 from layerwise._tool.backends.model.protos import all_graphs, inferred
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.surgery.model.proto import schema_of
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.rewrite.inlining import inlined, written_out
@@ -165,7 +166,7 @@ def _relabelled(model: onnx.ModelProto, to: int) -> onnx.ModelProto:
         inferred(result, check_type=True)
     except Exception as error:  # InferenceError, RuntimeError
         raise_scarce(error)
-        raise LayerwiseError(f"opset {to} does not take the model's types: {shown(str(error), 300)}") from None
+        raise LayerwiseError(f"opset {to} does not take the model's types: {in_words(error)}") from None
     return result
 
 

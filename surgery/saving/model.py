@@ -15,6 +15,7 @@ from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.model.protos import all_tensors
 from layerwise._tool.backends.specs import ModelOptions
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.streamed import embed, is_external, nbytes, place, write_apart, write_streamed
 from layerwise._tool.surgery.wire.pieces import ONE_FILE_LIMIT, THRESHOLD
@@ -50,7 +51,7 @@ def save(
         make_folder(path.parent)
         _write(model, weights, apart, path, structure.folder)
     except (OSError, ValueError) as error:
-        raise LayerwiseError(f"{shown(str(path))} cannot be written: {shown(str(error), 300)}") from None
+        raise LayerwiseError(f"{shown(str(path))} cannot be written: {in_words(error)}") from None
 
 
 def save_as(structure: Structure, path: Path, options: ModelOptions, *, overwrite: bool = False) -> None:
@@ -178,4 +179,4 @@ def _write_alone(model: onnx.ModelProto, path: Path) -> None:
     try:
         atomic_write(path, model.SerializeToString())
     except (OSError, ValueError) as error:
-        raise LayerwiseError(f"{shown(str(path))} cannot be written: {shown(str(error), 300)}") from None
+        raise LayerwiseError(f"{shown(str(path))} cannot be written: {in_words(error)}") from None

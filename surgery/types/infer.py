@@ -3,7 +3,7 @@
 from layerwise._tool.backends.model.onnx_native import infer_what_fits
 from layerwise._tool.backends.model.wire import Source as _Source
 from layerwise._tool.backends.model.wire import WireError, fields
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 NODE_LIMIT = 200_000
 _BYTES_LIMIT = 1 << 30
@@ -17,7 +17,7 @@ def inferred_structure(structure: bytes) -> tuple[bytes, list[str]]:
         found, why = infer_what_fits(structure)
         return found, [f"shapes that depend on values were not inferred: {why}"] if why else []
     except Exception as error:  # onnx raises its own exceptions, protobuf's, RuntimeError and ValueError here
-        return structure, [f"shapes were not inferred: {shown(str(error), 300)}"]
+        return structure, [f"shapes were not inferred: {in_words(error)}"]
 
 
 def _n_nodes(structure: bytes) -> int:

@@ -9,7 +9,7 @@ from onnx import TensorProto, defs
 from layerwise._tool.backends.errors import LayerwiseError, raise_scarce
 from layerwise._tool.backends.model.protos import inferred
 from layerwise._tool.backends.model.reads import subgraphs
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.surgery.cut.randomness import RANDOM_OPS
 from layerwise._tool.surgery.model.proto import schema_of
 
@@ -80,7 +80,7 @@ def tensor_types(model: onnx.ModelProto) -> dict[str, int]:
         typed = inferred(bare)
     except Exception as error:  # InferenceError and plain RuntimeError
         raise_scarce(error)
-        raise LayerwiseError(f"the types of the model's tensors cannot be inferred: {shown(str(error), 300)}") from None
+        raise LayerwiseError(f"the types of the model's tensors cannot be inferred: {in_words(error)}") from None
     graph = typed.graph
     types = {tensor.name: tensor.data_type for tensor in graph.initializer}
     for value in [*graph.input, *graph.value_info, *graph.output]:

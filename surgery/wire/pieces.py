@@ -14,6 +14,7 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.structure import read_tensor
 from layerwise._tool.backends.model.wire import BYTES, Source, put_varint
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 _COPIED = 1 << 24
 THRESHOLD = 1024  # bytes; smaller weights stay in the model's file if weights go to a separate one
@@ -121,7 +122,7 @@ def save_pieces(path: Path, pieces: Iterable[Piece]) -> None:
         with atomic_writer(path) as stream:
             write_pieces(stream, pieces)
     except OSError as error:
-        raise LayerwiseError(f"{shown(str(path))} cannot be written: {shown(str(error), 300)}") from None
+        raise LayerwiseError(f"{shown(str(path))} cannot be written: {in_words(error)}") from None
 
 
 def write_pieces(stream: BinaryIO, pieces: Iterable[Piece]) -> None:

@@ -19,6 +19,7 @@ from layerwise._tool.tui.presenters.debug_list import (
     row_detail,
     row_line,
 )
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.state.debugging import DebugState, Shown, StepRow, SuspectRow
 from layerwise._tool.tui.state.questions import Question, read_question
@@ -88,7 +89,7 @@ def test_a_search_in_lines() -> None:
     assert head[1] == "suspect onnxruntime cuda   reference onnxruntime cpu"
     assert "#184 Add layer.6/Add" in head[3]
     assert "38 nodes  reads a, b  gives c" in body_of(debug)
-    rows = [plain(row_line(row, 100, UNICODE)) for row in debug.rows]
+    rows = [plain(row_line(row, 100, Names(UNICODE), UNICODE)) for row in debug.rows]
     assert "✓ good" in rows[0] and "#90" in rows[0] and "person" in rows[0]
     assert "✗ bad" in rows[1] and "max abs 0.0021" in rows[1] and "12 elements over" in rows[1]
     assert plain(heading("bisect", 100)).index("verdict") == rows[0].index("✓")
@@ -116,7 +117,7 @@ def test_an_undone_verdict_stays_and_counts_no_more() -> None:
     debug = searching({"type": "row", "table": "verdicts", "row": {"n": 1, "undo": True}})
     assert len(debug.rows) == 2 and [row.n for row in debug.counting] == [2]
     assert debug.answered == 0
-    assert "✓ undone" in plain(row_line(debug.rows[0], 100, UNICODE))
+    assert "✓ undone" in plain(row_line(debug.rows[0], 100, Names(UNICODE), UNICODE))
 
 
 def test_a_question_shows_artifact_measurement_and_keys() -> None:
@@ -186,7 +187,7 @@ def test_rows_from_anywhere_stay_one_harmless_line(
     kind: type[Shown], texts: dict[str, str], i: int | None, measured: dict[str, str]
 ) -> None:
     row = convert({**texts, "i": i, "n": 1, "verdict": "skip", "measured": measured}, kind)
-    lines = [row_line(row, 80, UNICODE), *row_detail(row, 80)]
+    lines = [row_line(row, 80, Names(UNICODE), UNICODE), *row_detail(row, 80)]
     assert not any(ord(character) < 32 for line in lines for character in plain(line))
     assert all(width(line) <= 80 for line in lines)
 

@@ -141,7 +141,7 @@ def test_filter_as_you_type_sort_and_leaps(pair: tuple[Path, Path]) -> None:
         assert "]   e" not in bench.text
         await bench.press("right_square_bracket", "escape", "right_square_bracket", "j", "left_square_bracket", "e")
         assert cursor_tensor(bench) == f"/layer.{BAD_LAYER}/MatMul_output_0"
-        await bench.press("question_mark")
+        await bench.press("question_mark", *"leap")
         await bench.see("]e", "[e", "leap before this one")
         await bench.press("escape")
         await bench.press("C")

@@ -16,9 +16,18 @@ from layerwise._tool.debugtools.compare.result import CanaryReport, TruthResult
 from layerwise._tool.debugtools.compare.rows import LayerRow, RowSummary
 from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.tui.presenters.error_detail import detail_lines, row_text
-from layerwise._tool.tui.presenters.errors_page import head_lines, heading, minimap_cell, row_line
+from layerwise._tool.tui.presenters.errors_page import (
+    columns,
+    head_lines,
+    heading,
+    minimap_cell,
+    row_line,
+    table_columns,
+)
 from layerwise._tool.tui.presenters.jobs import detail_lines as job_lines
-from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
+from layerwise._tool.tui.presenters.names import Names
+from layerwise._tool.tui.presenters.text import ASCII, UNICODE, Glyphs, Line, plain, width
+from layerwise._tool.tui.presenters.verdicts import BAR_TITLE, DECADES, error_bar, word_of
 from layerwise._tool.tui.state.error_filter import parse_filter
 from layerwise._tool.tui.state.error_table import BLOCK, PASSED, UNKNOWN, ErrorTable, PackedRows
 from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, WRONG, ErrorsState
@@ -153,8 +162,17 @@ def located(i: int, local: float, word: str) -> LayerRow:
     return layer(i, local=local, local_abs=2 * local, diagnosis=word)
 
 
-def lines_of(state: ErrorsState, cells: int) -> list[str]:
-    return [plain(row_line(state.table, int(place), cells, UNICODE)) for place in state.order]
+def drawn(state: ErrorsState, cells: int, glyphs: Glyphs = UNICODE, sort: str = "graph") -> list[Line]:
+    shape, names = table_columns(state.table, cells, sort), Names(glyphs)
+    return [row_line(state.table, int(place), shape, names, glyphs) for place in state.order]
+
+
+def lines_of(state: ErrorsState, cells: int, sort: str = "graph") -> list[str]:
+    return [plain(line) for line in drawn(state, cells, sort=sort)]
+
+
+def titles(cells: int, sort: str, glyphs: Glyphs = UNICODE, *, local: bool = False, truth: bool = False) -> Line:
+    return heading(columns(cells, local, truth, sort=sort), cells, sort, False, glyphs)
 
 
 def test_local_errors_join_the_rows_before_they_come_or_after() -> None:
@@ -192,7 +210,8 @@ def test_a_suspect_is_told_apart_from_what_is_off_like_all_others() -> None:
     assert shown(state, "suspect") == [2] and shown(state, "diagnosis==ill-conditioned") == [2]
     state.set_filter("")
     assert (state.next_leap(-1, 1), state.next_leap(2, 1)) == (2, -1)
-    detail = "\n".join(plain(line) for line in detail_lines(state.table.row(2), ["a", "b"], 100, "it grows"))
+    word = word_of(state.table, 2)
+    detail = "\n".join(plain(line) for line in detail_lines(state.table.row(2), ["a", "b"], 100, word, "it grows"))
     assert "local rel-L2 2.000e-04" in detail and "makes small differences" in detail and "it grows" in detail
 
 
@@ -201,7 +220,7 @@ def test_columns_line_up_with_their_names(cells: int, local: bool, sort: str) ->
     state = state_of(layer(0, passed=False))
     if local:
         state.table.join(located(0, 0.125, "ill-conditioned"))
-    names, row = plain(heading(cells, sort, False, UNICODE, local)), lines_of(state, cells)[0]
+    names, row = plain(titles(cells, sort, local=local)), lines_of(state, cells, sort)[0]
     assert width([(names, "")]) == width([(row, "")]) == cells
     if local and sort != "local":
         assert names.index("local") + 5 == row.index("0.125") + 5
@@ -262,12 +281,11 @@ def test_packed_rows_give_back_what_they_took(rows: list[LayerRow]) -> None:
 def test_rows_and_heading_fill_the_width_and_line_up(cells: int, glyphs: Any) -> None:
     state = state_of(*FIVE, layer(99_999, tensor="x\x1b[31m" * 50, op="非常長", finding="overflow", passed=False))
     for sort in ErrorsState.SORTS:
-        assert width(heading(cells, sort, False, glyphs)) == cells
-    for place in range(len(state.table)):
-        line = row_line(state.table, place, cells, glyphs)
-        assert width(line) == max(cells, width(row_line(state.table, 0, cells, glyphs)))
+        assert width(titles(cells, sort, glyphs)) == cells
+    for line in drawn(state, cells, glyphs):
+        assert width(line) == cells
         assert "\x1b" not in plain(line)
-        assert len(line) <= 3
+        assert len(line) <= 4
 
 
 def test_the_head_says_who_how_far_and_whether_looking_moved_it() -> None:
@@ -288,15 +306,16 @@ def test_the_head_is_never_cut_within_the_tolerance(cells: int) -> None:
     state.facts.runners, state.facts.state, state.facts.tolerance = ["a", "b"], "done", "abs 0.01 rel 0.01"
     state.facts.result = RunResult(canary=CanaryReport(True, 0.0))
     state.locating = "local errors of job 5, which is still running"
-    standing = plain(head_lines(state, cells, UNICODE)[1])
-    assert state.locating in standing
-    assert standing.endswith("tolerance abs 0.01 rel 0.01") == (cells == 118)
+    standing = [plain(line) for line in head_lines(state, cells, UNICODE)[1:]]
+    assert state.locating in " ".join(line.strip() for line in standing)
+    assert max(map(len, standing)) <= cells
+    assert standing[-1].endswith("tolerance abs 0.01 rel 0.01") == (cells == 118)
 
 
 @pytest.mark.parametrize("ampl", [0.036, 1e-9, 348.7, 1e7])
 def test_a_verdict_stands_in_its_column_whatever_the_amplification(ampl: float) -> None:
     state = state_of(layer(0), layer(1, ampl=ampl, finding="propagated", passed=False))
-    names, (first, second) = plain(heading(76, "graph", False, UNICODE)), lines_of(state, 76)
+    names, (first, second) = plain(titles(76, "graph")), lines_of(state, 76)
     assert second[names.index("verdict") :].rstrip() == "propagated"
     assert first[names.index("verdict") :].rstrip() == "ok"
 
@@ -349,12 +368,12 @@ def test_an_empty_table_has_no_first_bad() -> None:
 def test_how_far_a_layer_is_from_the_truth_is_a_column(cells: int) -> None:
     far, none = {"suspect": 140.4, "reference": 0.8, "kind": "float16"}, {"why": "Foo cannot be evaluated in FP64"}
     state = state_of(layer(0, truth=far), layer(1, truth=none), layer(2))
-    assert "×▾" in plain(heading(cells, "times", False, UNICODE, truth=True))
+    assert "×▾" in plain(titles(cells, "times", truth=True))
     assert state.table.has_truth and "times" in state.sorts_shown()
-    column = plain(heading(cells, "graph", False, UNICODE, truth=True)).index("×")
+    column = plain(titles(cells, "graph", truth=True)).index("×")
     lines = lines_of(state, cells)
     assert [line[: column + 1].split()[-1] for line in lines[:2]] == ["140", "-"]
-    assert all(width(row_line(state.table, place, cells, UNICODE)) == cells for place in (0, 1))
+    assert all(len(line) == cells for line in lines)
     assert shown(state, "times>4") == [0]
     detail = row_text(state.table.row(0), ["a", "b"])
     assert "truth ×140 float16  reference ×0.8" in detail
@@ -366,3 +385,31 @@ def test_the_head_says_whether_the_suspect_is_acceptable() -> None:
     text = "Not acceptable: #0 Add is off by 140 times what FP16 rounding explains"
     state.facts.result = RunResult(truth=TruthResult(acceptable=False, text=text))
     assert text in [plain(line).rstrip() for line in head_lines(state, 120, UNICODE)]
+
+
+FACES = [
+    (cells, known, sort) for cells in (56, 76, 116) for known in ("", "local", "truth") for sort in ("graph", "ampl")
+]
+
+
+@pytest.mark.parametrize(("cells", "known", "sort"), FACES)
+def test_numbers_give_way_before_names_and_verdicts(cells: int, known: str, sort: str) -> None:
+    shape = columns(cells, known == "local", known == "truth", sort=sort)
+    assert shape.verdict >= len("ill-conditioned" if known == "local" else "propagated")
+    assert shape.tensor >= 16
+    assert cells < 76 or {"local" if known == "local" else "rel_l2", sort} - {"graph"} <= set(shape.numbers)
+    heading_text = plain(heading(shape, cells, sort, False, UNICODE))
+    assert (BAR_TITLE in heading_text) == bool(shape.bar) and "verdict" in heading_text
+
+
+@pytest.mark.parametrize(
+    ("value", "cells", "role"),
+    [(0.0, 0, ""), (1e-12, 0, "decade1"), (1e-7, 1, "decade1"), (1.01e-3, 5, "decade6"), (0.5, 7, "decade8"),
+     (40.0, 8, "decade8"), (math.inf, 8, "bad"), (math.nan, 0, "")],
+)  # fmt: skip
+def test_a_bar_has_a_cell_for_each_power_of_ten(value: float, cells: int, role: str) -> None:
+    text, found = error_bar(value, False, UNICODE)
+    assert (text.count("\u2588"), found, len(text)) == (cells, role, DECADES)
+    ascii_text, _ = error_bar(value, False, ASCII)
+    assert ascii_text.isascii() and len(ascii_text) == DECADES
+    assert error_bar(math.nan, True, ASCII) == (ASCII.bars[-1] * DECADES, "bad")

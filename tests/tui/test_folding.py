@@ -13,6 +13,7 @@ from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.surgery.graph.repeats import Repeat
 from layerwise._tool.tui.presenters.graph_rows import columns, fold_row
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import UNICODE, plain, width
 from layerwise._tool.tui.state.folding import Folding
 from layerwise._tool.tui.state.graph import NodeRows
@@ -79,11 +80,13 @@ def test_what_a_folded_row_says(indexed_chain: GraphIndex) -> None:
         at = columns(cells, 70, True)
         head = rows.head_at(0)
         assert head is not None
-        line = fold_row(indexed_chain, rows.nodes_at(0), head, at, session, UNICODE)
-        assert "×10" in plain(line) and "/encoder/layer.0 … 9 " in plain(line) and "5.0e-01!" in plain(line)
+        line = fold_row(indexed_chain, rows.nodes_at(0), head, at, session, Names(UNICODE), UNICODE)
+        assert "×10" in plain(line) and "/encoder/layer.0 … 9 " in plain(line) and " 0.5 ✗" in plain(line)
         assert size in plain(line) and width(line) == cells
     rows.turn(0)
     block = rows.head_at(3)
     assert block is not None
-    text = plain(fold_row(indexed_chain, rows.nodes_at(3), block, columns(76, 70, False), session, UNICODE))
+    text = plain(
+        fold_row(indexed_chain, rows.nodes_at(3), block, columns(76, 70, False), session, Names(UNICODE), UNICODE)
+    )
     assert "/encoder/layer.2" in text and "layer.3" not in text

@@ -15,6 +15,7 @@ from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.tui.presenters.around import UP, joints, neighbourhood, place
 from layerwise._tool.tui.presenters.graph_rows import columns, header, node_row
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.node_detail import NodeDetail
 from layerwise._tool.tui.presenters.text import ASCII, UNICODE, clip, fit, merge, plain, spread, width, wrap_runs
 from layerwise._tool.tui.state.graph import JumpHistory, NodeRows
@@ -52,7 +53,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> GraphIndex:
 
 def row_text(index: GraphIndex, node: int, cells: int, over: Over | None = None) -> str:
     over = over or Over()
-    return plain(node_row(index, node, columns(cells, index.n_nodes, bool(over.errors)), over, UNICODE))
+    return plain(node_row(index, node, columns(cells, index.n_nodes, bool(over.errors)), over, Names(UNICODE), UNICODE))
 
 
 def test_a_row_names_number_operator_output_and_type(diamond: GraphIndex) -> None:
@@ -62,8 +63,8 @@ def test_a_row_names_number_operator_output_and_type(diamond: GraphIndex) -> Non
 def test_marks_and_errors_show_without_colour(diamond: GraphIndex) -> None:
     over = Over({"d"}, {3: NodeError(0.0041, False, "leap"), 2: NodeError(1e-7, True)})
     assert "Add" in row_text(diamond, 3, 70, over) and "●" in row_text(diamond, 3, 70, over)
-    assert row_text(diamond, 3, 70, over).endswith("4.1e-03!")
-    assert row_text(diamond, 2, 70, over).rstrip().endswith("1.0e-07")
+    assert row_text(diamond, 3, 70, over).endswith("4.1e-03 ✗")
+    assert row_text(diamond, 2, 70, over).rstrip().endswith("1.0e-07 ✓")
 
 
 def test_a_node_with_some_outputs_marked_shows_it(diamond: GraphIndex) -> None:
@@ -74,7 +75,7 @@ def test_a_node_with_some_outputs_marked_shows_it(diamond: GraphIndex) -> None:
 def test_rows_and_header_fill_the_same_cells(diamond: GraphIndex, hostile: GraphIndex, cells: int) -> None:
     for index in (diamond, hostile):
         at = columns(cells, index.n_nodes, False)
-        widths = {width(node_row(index, node, at, Over(), UNICODE)) for node in range(index.n_nodes)}
+        widths = {width(node_row(index, node, at, Over(), Names(UNICODE), UNICODE)) for node in range(index.n_nodes)}
         assert widths == {width(header(at))} == {cells}
 
 

@@ -14,6 +14,7 @@ from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode
 from layerwise._tool.surgery.edits.operands import Constant
 from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.tui.controllers.edited_model import EditedModel
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.preview import preview_lines, step_lines
 from layerwise._tool.tui.presenters.surgery import (
     branch_row,
@@ -154,12 +155,12 @@ def test_two_states_side_by_side(edited: EditedModel) -> None:
     assert "1 only left, 1 changed" in plain(heading(sides, 100, UNICODE)[0])
     assert isinstance(rows.rows[0], Gap) and rows.next(-1, 1) is not None
     at = rows.next(-1, 1) or 0
-    assert plain(side_row(sides, rows.rows[at], 100, UNICODE)).startswith(f"- Relu          {RELU}")
+    assert plain(side_row(sides, rows.rows[at], 100, Names(UNICODE), UNICODE)).startswith(f"- Relu          {RELU}")
     assert plain(pair_lines(sides, rows.rows[at], 90, UNICODE)[0]).startswith("only left: Relu")
     assert "reads /encoder/layer.1/Add_output_0" in plain(pair_lines(sides, rows.rows[at + 1], 90, UNICODE)[0])
     count = len(rows.rows)
     assert rows.open(0) and len(rows.rows) > count and not rows.open(at)
-    assert all(width(side_row(sides, row, 80, UNICODE)) <= 80 for row in rows.rows)
+    assert all(width(side_row(sides, row, 80, Names(UNICODE), UNICODE)) <= 80 for row in rows.rows)
 
 
 def test_whether_outputs_moved_is_said() -> None:

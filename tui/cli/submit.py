@@ -8,6 +8,7 @@ from layerwise._tool.backends.jobs.journal.schema import PRINTED, Event
 from layerwise._tool.backends.log import CRITICAL, ERROR, FINISH, INFO, LEVELS, Log
 from layerwise._tool.backends.shell import TITLE, shell_line
 from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.backends.wording import event_words
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.journal.view import JobView
@@ -118,7 +119,7 @@ def card_text(card: dict[str, Any], job: object) -> str:
     if card.get("detail"):
         text += shown_lines(card["detail"], 4000).splitlines()[-20:]
     if card.get("last_event"):
-        text.append(f"last event: {shown(str(card['last_event']), 300)}")
+        text.append(f"last event: {event_words(card['last_event'])}")
     if card.get("command"):
         command = card["command"]
         text.append(f"reproduce:  {command if isinstance(command, str) else shell_line(command)}")

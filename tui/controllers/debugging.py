@@ -223,7 +223,7 @@ class DebugResults:
             gpus=await asyncio.to_thread(wants_gpu, compare), cwd=self._app.workspace.view(job).spec.cwd, source="tui",
         )  # fmt: skip
         number = await self._app.client.submit(bundle)
-        self._app.say(f"job {number}: bundle started")
+        self._app.say(f"job {number}: bundle started", job=number)
         view = await self._app.client.wait(number)
         if view.result is None:
             raise UsageError(f"job {number}: {(view.card or {}).get('summary', view.state)}")

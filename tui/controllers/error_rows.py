@@ -16,8 +16,10 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.controllers.yank import Copy, block_copy
 from layerwise._tool.tui.presenters.error_detail import row_text
-from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line
+from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line, table_columns
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import UNICODE, plain
+from layerwise._tool.tui.presenters.verdicts import word_of
 from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.shared import AppState
 
@@ -36,11 +38,12 @@ def export_rows(errors: ErrorsState, path: Path) -> int:
 def text_lines(errors: ErrorsState) -> Iterator[str]:
     """The table as people read it."""
     table = errors.table
-    names = heading(EXPORT_CELLS, "graph", False, UNICODE, table.has_local, table.has_truth, table.noted)
-    for line in [*head_lines(errors, EXPORT_CELLS, UNICODE), names]:
+    shape, names = table_columns(table, EXPORT_CELLS, errors.sort), Names(UNICODE)
+    titles = heading(shape, EXPORT_CELLS, "graph", False, UNICODE)
+    for line in [*head_lines(errors, EXPORT_CELLS, UNICODE), titles]:
         yield plain(line).rstrip()
     for place in errors.order:
-        yield plain(row_line(errors.table, int(place), EXPORT_CELLS, UNICODE)).rstrip()
+        yield plain(row_line(table, int(place), shape, names, UNICODE)).rstrip()
 
 
 def json_lines(errors: ErrorsState) -> Iterator[str]:
@@ -60,7 +63,7 @@ def yank_targets(errors: ErrorsState, place: int) -> list[Copy]:
         targets = [
             Copy("t", "tensor", (row.tensor,)),
             Copy("n", "node", (row.node,)),
-            block_copy("r", "row as text", row_text(row, errors.facts.runners)),
+            block_copy("r", "row as text", row_text(row, errors.facts.runners, word_of(errors.table, place))),
             block_copy("j", "row as JSON", json.dumps(to_builtins(row))),
         ]
     if errors.spec is not None:

@@ -9,6 +9,7 @@ import msgspec
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
@@ -70,7 +71,7 @@ class ErrorsController(Follower):
             attempt = view.attempt
             compare = self.state.spec = msgspec.convert(comparison_params(view.spec), CompareSpec)
         except (LayerwiseError, msgspec.ValidationError) as error:
-            self._app.say(f"job {job}: {error}", "bad")
+            self._app.say(f"job {job}: {in_words(error)}", "bad")
             return attempt
         facts = self.state.facts
         facts.runners = side_names(compare.runners)
@@ -176,6 +177,7 @@ class LocalErrors(Follower):
             self.state.table.imprecise = bool(msgspec.convert(event["data"], LocateResult).level)
         elif kind == "state" and event.get("state") == "done":
             self.state.locating = f"local errors of job {self._job}"
+            self._app.session.on_errors.emit()
         elif kind == "state" and event.get("state") in ("failed", "cancelled", "lost"):
             self.state.locating = f"job {self._job}, locate: {event['state']}"
 
@@ -237,7 +239,8 @@ class NodeErrors:
         verdict = int(self._table.verdicts()[place])
         passed = None if verdict not in (FAILED, PASSED) else verdict == PASSED
         codes, kinds = self._table.labels("finding")
-        found = NodeError(float(self._table.numbers("max_abs")[place]), passed, kinds[int(codes[place])], place)
+        largest, finding = float(self._table.numbers("max_abs")[place]), kinds[int(codes[place])]
+        found = NodeError(largest, passed, finding, place, self._table)
         old = self._worst.get(node)
         if old is None or _rank(found) >= _rank(old):
             self._worst[node] = found

@@ -56,6 +56,7 @@ class JobsController:
             try:
                 async for views in self._app.client.watch(WATCH_EVERY):
                     self._app.jobs.set_views(views)
+                    self._app.jobs_over(view.id for view in views if view.final)
                     self._forget_removed()
                     self._show_newest()
                     self._app.set_status(summary(views))
@@ -99,12 +100,12 @@ class JobActions:
     async def cancel(self, job: int) -> None:
         with self._app.telling():
             await self._app.client.cancel(job)
-            self._app.say(f"job {job}: asked to stop")
+            self._app.say(f"job {job}: asked to stop", job=job)
 
     async def retry(self, job: int) -> None:
         with self._app.telling():
             await self._app.client.retry(job)
-            self._app.say(f"job {job}: started again; finished rows are kept")
+            self._app.say(f"job {job}: started again; finished rows are kept", job=job)
 
     async def answer(self, question: Question, word: str) -> None:
         """Answer a job's question; of several answers to the same one the first counts."""

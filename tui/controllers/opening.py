@@ -12,7 +12,7 @@ from layerwise._tool.backends.jobs.journal.earlier_attempts import rows_of
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import one_line, shown
 from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.cache import has_index, index_folder
@@ -68,7 +68,7 @@ async def _index_job(state: AppState, model: Path) -> dict[str, Any]:
         elif event["type"] == "result":
             result = event["data"]
         elif event["type"] == "card":
-            problem = shown(str(event.get("summary") or problem), 1000)
+            problem = shown(one_line(str(event.get("summary") or problem)), 1000)
     if result is None:
         raise LayerwiseError(problem)
     return result

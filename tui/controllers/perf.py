@@ -10,6 +10,7 @@ from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.shell import TITLE, shell_line, shell_words
 from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.tui.cli.bench.line import command_line
@@ -43,7 +44,7 @@ class PerfController(Follower):
         try:
             spec = msgspec.convert(self._app.workspace.view(job).spec.params, BenchSpec)
         except (LayerwiseError, msgspec.ValidationError) as error:
-            self._app.say(f"job {job}: {error}", "bad")
+            self._app.say(f"job {job}: {in_words(error)}", "bad")
             self.state.asked = None if self.state.asked == job else self.state.asked
             return
         self.state.open(job, spec)

@@ -8,6 +8,7 @@ import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.tui.controllers.opening import graph_index
 from layerwise._tool.tui.controllers.surgery_open import OpenSurgery
 from layerwise._tool.tui.presenters.numbers import size_text
@@ -92,7 +93,7 @@ class SurgeryController(OpenSurgery):
         try:
             answer = await self.warm_worker.ask("edit_check", params)
         except LayerwiseError as error:
-            return Check(failed=shown(str(error), 300))
+            return Check(failed=in_words(error))
         for name, (dtype, shape) in answer["known"].items():
             overlay.types[name] = dtype, None if shape is None else tuple(shape)
         self.state.on_change.emit()

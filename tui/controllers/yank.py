@@ -10,7 +10,7 @@ from pathlib import Path
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
-from layerwise._tool.tui.state.shared import Level
+from layerwise._tool.tui.state.messages import Level
 
 CLIPBOARD_LIMIT = 32_000
 """Bytes; terminals and tmux drop larger OSC 52 texts silently."""

@@ -10,7 +10,8 @@ from rich.cells import cell_len
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.numbers import index_text, sig
-from layerwise._tool.tui.presenters.text import Glyphs, Line, fit
+from layerwise._tool.tui.presenters.text import UNICODE, Glyphs, Line, fit
+from layerwise._tool.tui.presenters.verdicts import error_word
 
 if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.rows import LayerRow
@@ -38,12 +39,12 @@ def around_lines(
     if found is None:
         return [*lines, [("the comparison has no tensor of this node", "dim")]]
     row = compared.table.row(found.place)
-    return [*lines, *_row_lines(row, cells), [], *_side_lines(row, compared.facts.runners, cells, glyphs)]
+    return [*lines, *_row_lines(row, cells), [], *side_columns(row, compared.facts.runners, cells, glyphs)]
 
 
 def _error_path(index: "GraphIndex", node: int, errors: "Mapping[int, NodeError]", glyphs: Glyphs) -> list[Line]:
     """A line for the node and for each neighbour that has an error, Casts left out."""
-    lines: list[Line] = [[(f"{'':<5}{'node':<{LABEL}} {'max abs':>9}  verdict", "head")]]
+    lines: list[Line] = [[(f"{'':<5}{'node':<{LABEL}} {'max-abs':>9}  verdict", "head")]]
     steps = (("in", index.parents), ("here", lambda node: [node]), ("out", index.children))
     for word, step in steps:
         for other in step(node)[:MOST]:
@@ -65,23 +66,21 @@ def _through_casts(index: "GraphIndex", node: int, step: "Step", errors: "Mappin
 
 
 def _error(name: str, error: "NodeError") -> Line:
-    verdict = error.finding or {True: "ok", False: "failed", None: "-"}[error.passed]
-    role = "bad" if error.passed is False else ""
-    return [(f"{name} {error.max_abs:>9.1e}  ", ""), (verdict, role)]
+    return [(f"{name} {sig(error.max_abs):>9}  ", ""), error_word(error)]
 
 
 def _row_lines(row: "LayerRow", cells: int) -> list[Line]:
     facts = (
         ("tensor", shown(row.tensor, max(8, cells - WORD))),
-        ("max abs", f"{sig(row.max_abs, 4)} at {index_text(row.argmax_abs)}"),
-        ("max rel", f"{sig(row.max_rel, 4)} at {index_text(row.argmax_rel)}"),
+        ("max-abs", f"{sig(row.max_abs, 4)} at {index_text(row.argmax_abs)}"),
+        ("max-rel", f"{sig(row.max_rel, 4)} at {index_text(row.argmax_rel)}"),
         ("rel-L2", f"{sig(row.rel_l2, 4)}  cosine {sig(row.cosine, 4)}  ampl {sig(row.ampl, 3)}"),
         ("over", f"{'-' if row.over is None else row.over} of {row.size} elements, observed {row.mode or '-'}"),
     )
     return [[(f"{word:<{WORD}}{text}", "")] for word, text in facts]
 
 
-def _side_lines(row: "LayerRow", names: list[str], cells: int, glyphs: Glyphs) -> list[Line]:
+def side_columns(row: "LayerRow", names: list[str], cells: int, glyphs: Glyphs = UNICODE) -> list[Line]:
     """Statistics of the sides, a column each."""
     sides = row.pair[: len(row.stats)]
     lines: list[Line] = []

@@ -1,12 +1,15 @@
 """Title bar, tab bar, footer and help as text."""
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.numbers import size_text
-from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, spread
+from layerwise._tool.tui.presenters.text import Line, plain, spread, wrap_runs
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
@@ -22,7 +25,8 @@ TABS = (
     ("R", "run", "Run"),
 )
 _OF_SURGERY = ("history", "changes")
-_SCOPES = {"global": "everywhere", "list": "lists"}
+_SCOPES = {"global": "everywhere", "list": "lists", "pane": "texts"}
+_KEYS, _NAME, _SCOPE, _WIDE = 9, 20, 11, 96
 
 
 def title_line(model: Path | None, index: "GraphIndex | None", status: Line, cells: int, edited: str = "") -> Line:
@@ -84,14 +88,30 @@ def _footer_cells(found: "Command") -> int:
     return len(_first_key(found)) + len(found.footer) + 3
 
 
-def command_rows(commands: "Sequence[Command]", glyphs: Glyphs) -> list[Line]:
-    """`keys  title  :line  scope`, in columns; a title that is too long ends in an ellipsis."""
+def command_rows(commands: "Sequence[Command]", cells: int) -> list[list[Line]]:
+    """`keys  :name ARGUMENT  title  scope`, `cells` wide, a list of lines each: nothing is cut."""
+    names = [f":{found.name}{found.line[len(found.verb) :]}" for found in commands]
+    keys = min(_KEYS, max((cell_len(found.key_text) for found in commands), default=0))
+    name = min(_NAME, max(map(cell_len, names), default=0))
+    scope = _SCOPE if cells >= _WIDE else 0
     return [
-        [
-            (f"{found.key_text:<16.16} ", "key"),
-            (f"{fit(found.title, 50, glyphs.ellipsis, keep='start')} ", ""),
-            (f"{':' + found.line if found.line else '':<16.16} ", "accent"),
-            (_SCOPES.get(found.scope, found.scope), "dim"),
-        ]
-        for found in commands
+        _command_lines(found, names[number], (keys, name, cells - keys - name - scope - 4, scope))
+        for number, found in enumerate(commands)
     ]
+
+
+def _command_lines(found: "Command", name: str, widths: tuple[int, int, int, int]) -> list[Line]:
+    """One command; widths: of the columns."""
+    keys, room, title, scope = widths
+    columns = _wrapped(found.key_text, keys), _wrapped(name, room), _wrapped(found.title, max(20, title))
+    where = _SCOPES.get(found.scope, found.scope)
+    lines: list[Line] = []
+    for number, (key, one, two) in enumerate(zip_longest(*columns, fillvalue="")):
+        place = "" if number else where
+        line: Line = [(f"{key:<{keys}}  ", "key"), (f"{one:<{room}}  ", "accent"), (f"{two:<{title}}", "")]
+        lines.append([*line, (place[:scope], "dim")] if scope else line)
+    return lines
+
+
+def _wrapped(text: str, cells: int) -> list[str]:
+    return [plain(line) for line in wrap_runs([(text, "")], cells)]

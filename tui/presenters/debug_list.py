@@ -9,10 +9,11 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers, VerdictRow
 from layerwise._tool.tui.presenters.compare_text import BACKENDS
-from layerwise._tool.tui.presenters.error_detail import DIAGNOSES
 from layerwise._tool.tui.presenters.invariants import HEADING, relation_line, relation_lines
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import clock_text, sig, span_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, merge, some, width, wrap_runs
+from layerwise._tool.tui.presenters.verdicts import DIAGNOSES
 from layerwise._tool.tui.state.debugging import DebugState, Shown, StepRow, SuspectRow
 
 _STATE_ROLES = {"failed": "bad", "lost": "bad", "waiting": "warn", "done": "good"}
@@ -155,48 +156,58 @@ def legend(search: str, glyphs: Glyphs) -> Line:
 
 
 _HEADINGS = {
-    "locate": f"{'#':>6} {'op':<14} {'local':>9} {'accum':>9} {'ampl':>7}  diagnosis       node",
     "triage": f"{'step':<24} {'answer':<8} {'':<8} what was found",
     "invariants": HEADING,
 }
+_NODE = 24
 _VERDICTS = f"{'n':>4} {'verdict':<8} {'nodes':>7} {'at':>7}  {'by':<11} {'s':>6}  node, measured"
 
 
 def heading(search: str, cells: int) -> Line:
     """Column names of the list below."""
+    if search == "locate":
+        titles = "".join(f" {title:>8}" for title in ("local", "accum", "ampl")[: _numbers(cells)])
+        return [(fit(f"{'#':>6} {'op':<14}{titles}  diagnosis       node", cells), "head")]
     return [(fit(_HEADINGS.get(search, _VERDICTS), cells), "head")]
 
 
-def row_line(row: Shown | None, cells: int, glyphs: Glyphs) -> Line:
+def row_line(row: Shown | None, cells: int, names: Names, glyphs: Glyphs) -> Line:
     """One row of the list."""
     if isinstance(row, SuspectRow):
-        return clip(_suspect(row, cells, glyphs), cells)
+        return clip(_suspect(row, cells, names), cells)
     if isinstance(row, StepRow):
         return clip(_step(row, cells, glyphs), cells)
     if isinstance(row, RelationRow):
         return clip(relation_line(row, cells, glyphs), cells)
-    return clip(_verdict(row, cells, glyphs), cells) if row is not None else []
+    return clip(_verdict(row, cells, names, glyphs), cells) if row is not None else []
 
 
-def _verdict(row: VerdictRow, cells: int, glyphs: Glyphs) -> Line:
+def _verdict(row: VerdictRow, cells: int, names: Names, glyphs: Glyphs) -> Line:
     role = {"good": "good", "bad": "bad"}.get(row.verdict, "warn")
     glyph = {"good": glyphs.good, "bad": glyphs.bad}.get(row.verdict, "?")
     at = f"#{row.i}" if row.i is not None else ""
     nodes = "" if row.nodes is None else row.nodes
     numbers = f" {nodes:>7} {at:>7}  {shown(row.by, 11):<11} {row.seconds:>6.2f}  "
-    parts = (shown(row.node or "", 80), measured_text(row.measured, named=False), shown(row.note, 200))
-    rest = fit(numbers + "  ".join(part for part in parts if part), max(0, cells - 13), glyphs.ellipsis, keep="start")
+    measured = "  ".join(part for part in (shown(row.note, 200), measured_text(row.measured, named=False)) if part)
+    room = max(0, cells - 13 - len(numbers))
+    name = names.text(row.node, min(room, max(_NODE, room - cell_len(measured) - 2))).rstrip() if row.node else ""
+    rest = numbers + fit(f"{name}{'  ' * bool(name)}{measured}", room, glyphs.ellipsis, keep="start")
     if row.undone:
         return [(f"{row.n:>4} {glyph} {'undone':<6}{rest}", "dim")]
     return merge([(f"{row.n:>4} ", ""), (f"{glyph} {row.verdict:<6}", role), (rest, "")])
 
 
-def _suspect(row: SuspectRow, cells: int, glyphs: Glyphs) -> Line:
-    errors = f"{sig(row.local):>9} {sig(row.accumulated):>9} {sig(row.amplification):>7}  "
+def _suspect(row: SuspectRow, cells: int, names: Names) -> Line:
     place = "" if row.i is None else row.i
-    head = f"{place:>6} {fit(shown(row.op, 60), 14)} {errors}"
-    tail = fit(shown(row.node, 1000), max(0, cells - len(head) - 16), glyphs.ellipsis, keep="end")
-    return merge([(head, ""), (f"{shown(row.diagnosis, 15):<16}", "bad"), (tail, "")])
+    numbers = (row.local, row.accumulated, row.amplification)[: _numbers(cells)]
+    head = f"{place:>6} {names.text(row.op, 14, 'op')}" + "".join(f" {sig(number):>8}" for number in numbers) + "  "
+    name = names.text(row.node, max(0, cells - len(head) - 16))
+    return merge([(head, ""), (f"{shown(row.diagnosis, 15):<16}", "bad"), (name, "")])
+
+
+def _numbers(cells: int) -> int:
+    """How many of a suspect's three numbers there is room for."""
+    return 3 if cells >= 90 else 2 if cells >= 70 else 0
 
 
 def _step(row: StepRow, cells: int, glyphs: Glyphs) -> Line:

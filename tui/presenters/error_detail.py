@@ -4,46 +4,61 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import UNSET
+from rich.cells import cell_len
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
 from layerwise._tool.debugtools.compare.truth.figures import LIMIT, times
 from layerwise._tool.surgery.origin.origin import dotted
+from layerwise._tool.tui.presenters.around import side_columns
 from layerwise._tool.tui.presenters.numbers import index_text, shape_text, share_bar, sig
 from layerwise._tool.tui.presenters.source import source_line
-from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, plain, width, wrap_runs
-from layerwise._tool.tui.state.error_table import FAULTS
-
-DIAGNOSES = {
-    "kernel": "off by more than rounding explains, on the reference's own inputs",
-    "ill-conditioned": "computes rightly, but makes small differences of its inputs large",
-    "overflow": "a value that is not finite first appears here",
-    "nan": "NaN first appears here",
-    "propagated": "hands on what came in",
-    "clean": "as exact as its dtype allows",
-}
-"""What a diagnosis means."""
+from layerwise._tool.tui.presenters.text import Glyphs, Line, Run, fit, plain, width, wrap_runs
+from layerwise._tool.tui.presenters.verdicts import MEANINGS
 
 
-def detail_lines(row: LayerRow, names: list[str], cells: int, evidence: str = "") -> list[Line]:
-    """What is known of one row: name, place, types, both sides' statistics, the worst elements, its own error.
+def detail_lines(row: LayerRow, names: list[str], cells: int, word: Run = ("", ""), evidence: str = "") -> list[Line]:
+    """What is known of one row, the most telling first: name, what it comes to and why, errors, both sides' statistics.
 
-    evidence: what speaks against its node.
+    word: what it comes to, and the role of that. evidence: what speaks against its node.
     """
-    lines: list[Line] = [
-        _name_line(row, cells),
-        [("node ", "dim"), (shown(row.node or "(no name)", max(20, cells - 30)), ""),
-         ("  op ", "dim"), (shown(row.op, 24), "")],
-        _types_line(row),
-        _origin_line(row, cells),
-    ]  # fmt: skip
-    lines += _side_lines(row, names, cells)
-    lines.append([])
-    lines += _error_lines(row)
-    lines += _local_line(row)
-    lines += _truth_line(row, cells)
-    lines += wrap_runs([(shown(evidence, 1000), "strong")], cells)[:2] if evidence else []
-    return [*lines, [(shown(row.note, cells), "warn")]] if row.note else lines
+    lines = [*_name_lines(row), *_reason_lines(row, word)]
+    lines += [[(shown(evidence, 1000), "strong")]] if evidence else []
+    lines += [*_error_lines(row), *_local_line(row), *_truth_line(row)]
+    lines += _side_lines(row, names, cells) if cells >= _SIDE_BY_SIDE else side_columns(row, names, cells)
+    lines += [*_place_lines(row, cells), _origin_line(row, cells)]
+    return [part for line in lines if line for part in wrap_runs(line, cells, 2)]
+
+
+def brief_lines(row: LayerRow, cells: int, word: Run, evidence: str, glyphs: Glyphs) -> list[Line]:
+    """A row in two lines: its whole name, and what it comes to and why; enter shows all of it."""
+    name: Line = [(fit(row.tensor, cells, glyphs.ellipsis).rstrip(), "strong")]
+    text, role = word
+    why = shown(row.note or evidence or MEANINGS.get(text, ""), 1000)
+    numbers = f"max-abs {sig(row.max_abs)} at {index_text(row.argmax_abs)}  ampl {sig(row.ampl)}"
+    told = f"{text}: {why}" if why else text
+    if cell_len(told) + cell_len(numbers) + 2 <= cells:
+        return [name, [(told, role), (f"  {numbers}", "dim")]]
+    return [name, [(fit(told, cells, f"{glyphs.ellipsis} enter", keep="start").rstrip(), role)]]
+
+
+def _reason_lines(row: LayerRow, word: Run) -> list[Line]:
+    """What the row comes to, and what that means or why it is so."""
+    text, role = word
+    if not text and not row.note:
+        return []
+    why = shown(row.note or MEANINGS.get(text, ""), 1000)
+    return [[(f"{text}: " if text and why else text, role), (why, "")]]
+
+
+def _place_lines(row: LayerRow, cells: int) -> list[Line]:
+    """The node, and the tensor's type."""
+    node: Line = [("node ", "dim"), (shown(row.node or "(no name)", max(20, cells - 30)), ""),
+                  ("  op ", "dim"), (shown(row.op, 24), "")]  # fmt: skip
+    kind = _types_line(row)
+    if width(node) + 2 + width(kind) <= cells:
+        return [[*node, ("  ", ""), *kind]]
+    return [node, kind]
 
 
 def _origin_line(row: LayerRow, cells: int) -> Line:
@@ -55,12 +70,10 @@ def _origin_line(row: LayerRow, cells: int) -> Line:
     return [*module, *source_line(row.source, cells - width(module))]
 
 
-def _name_line(row: LayerRow, cells: int) -> Line:
+def _name_lines(row: LayerRow) -> list[Line]:
     """The tensor, and what the reference calls it where that is another name."""
-    if row.tensor2 is UNSET:
-        return [(shown(row.tensor, cells), "strong")]
-    other = shown(row.tensor2, max(10, cells // 3))
-    return [(shown(row.tensor, max(10, cells - len(other) - 10)), "strong"), ("  against ", "dim"), (other, "")]
+    lines: list[Line] = [[(shown(row.tensor, _LONGEST), "strong")]]
+    return lines if row.tensor2 is UNSET else [*lines, [("against ", "dim"), (shown(row.tensor2, _LONGEST), "")]]
 
 
 def _types_line(row: LayerRow) -> Line:
@@ -77,6 +90,8 @@ def _types_line(row: LayerRow) -> Line:
     return [*line, ("  iteration ", "dim"), (str(row.iteration), "")]
 
 
+_LONGEST = 400
+_SIDE_BY_SIDE = 76
 SIDE_COLUMNS = ("mean", "std", "min", "max", "avg_magnitude")
 
 
@@ -114,23 +129,20 @@ def _error_lines(row: LayerRow) -> list[Line]:
 
 
 def _local_line(row: LayerRow) -> list[Line]:
-    word = row.diagnosis
-    if not word:
+    if not row.diagnosis:
         return []
     return [
-        [("local rel-L2 ", "dim"), (sig(row.local, 4), "strong"), ("  max abs ", "dim"),
-         (sig(row.local_abs, 4), ""), (f"  {word}: ", "bad" if word in FAULTS else "dim"),
-         (DIAGNOSES.get(word, ""), "")],
+        [("local rel-L2 ", "dim"), (sig(row.local, 4), "strong"), ("  max-abs ", "dim"), (sig(row.local_abs, 4), "")],
     ]  # fmt: skip
 
 
-def _truth_line(row: LayerRow, cells: int) -> list[Line]:
+def _truth_line(row: LayerRow) -> list[Line]:
     """How far both sides are from the truth, in what rounding explains."""
     if row.truth is UNSET:
         return []
     found = row.truth
     if found.suspect is None:
-        return [[("truth ", "dim"), (fit(f"none: {shown(found.why, 300)}", max(20, cells - 6)), "warn")]]
+        return [[("truth ", "dim"), (f"none: {shown(found.why, 300)}", "warn")]]
     role = "bad" if found.suspect > LIMIT else "strong"
     return [
         [("truth ", "dim"), (f"\u00d7{times(found.suspect)}", role), (f" {found.kind}", ""), ("  reference ", "dim"),
@@ -179,9 +191,9 @@ def help_lines() -> list[Line]:
     return [[(f"{name:<9}", "key"), (text, "")] for name, text in COLUMN_HELP]
 
 
-def row_text(row: LayerRow, names: list[str]) -> str:
+def row_text(row: LayerRow, names: list[str], word: Run = ("", "")) -> str:
     """A row as a block of plain text, to be yanked."""
-    return "\n".join(plain(line).rstrip() for line in detail_lines(row, names, 100))
+    return "\n".join(plain(line).rstrip() for line in detail_lines(row, names, 100, word))
 
 
 INDEX_CELLS = 20

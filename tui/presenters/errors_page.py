@@ -2,24 +2,27 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.origin.origin import dotted
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import sig
-from layerwise._tool.tui.presenters.text import Glyphs, Line, Run, fit, merge, sentence_lines, width
-from layerwise._tool.tui.state.error_table import FAILED, PASSED, ErrorTable
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, width, wrap_runs
+from layerwise._tool.tui.presenters.verdicts import BAR_TITLE, DECADES, error_bar, verdict_glyph, word_of
+from layerwise._tool.tui.state.error_table import ErrorTable
 from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, NOTHING, OPEN, WRONG, ErrorsState
 from layerwise._tool.tui.state.job_rows import RunFacts
 
-NUMBERS = (("max-abs", "max_abs"), ("max-rel", "max_rel"), ("rel-L2", "rel_l2"))
-LOCAL_NUMBERS = (("local", "local"), ("accum", "rel_l2"))
 TIMES = ("\u00d7", "times")
 NUMBER_CELLS = 7
 AMPL_CELLS = 7
 VERDICT_CELLS = 10
 DIAGNOSIS_CELLS = 15
 PLACE_CELLS = 5
+MODE_CELLS = 9
 WIDE = 100
+LEAST_NAME, WIDE_NAME = 16, 26
 MODULE_ROOM = 30
 BUILDING = "build steps"
 HEADINGS = {
@@ -27,73 +30,89 @@ HEADINGS = {
     "verdict": "verdict", "op": "op", "tensor": "tensor", "local": "local",
     "times": TIMES[0],
 }  # fmt: skip
+_SHOWN = ("max_abs", "max_rel", "local", "rel_l2", "times", "ampl")
+_GIVES_WAY = ("local", "rel_l2", "times", "max_abs", "ampl", "mode", "max_rel")
+"""Columns that there may be no room for, the last one gives way first."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Cells of the op, tensor, module, mode and verdict columns; numbers: (heading, key) of those shown.
+    """Cells of the op, tensor, module, mode, bar and verdict columns; numbers: the keys of those shown.
 
-    module, mode: 0 where they are not shown.
+    module, mode, bar: 0 where they are not shown. local: the error of the whole run is called accumulated.
     """
 
     op: int
     tensor: int
     module: int
     mode: int
+    bar: int
     verdict: int
-    numbers: tuple[tuple[str, str], ...]
+    numbers: tuple[str, ...]
+    local: bool = False
+
+    def title(self, key: str) -> str:
+        """The heading of a column of numbers."""
+        return "accum" if self.local and key == "rel_l2" else HEADINGS[key]
 
 
-def columns(cells: int, local: bool, truth: bool = False, modules: bool = False) -> Columns:
-    """The columns of a list `cells` wide. local: local errors are known; where it is narrow they take the place of
-    the largest differences. truth: so is how far layers are from the truth; where it is narrow in place of max-rel.
-    modules: the exporter noted them; shown where tensors leave room.
+@lru_cache(64)
+def columns(cells: int, local: bool, truth: bool = False, modules: bool = False, sort: str = "graph") -> Columns:
+    """The columns of a list `cells` wide: the verdict is never cut, a name has `LEAST_NAME` cells at least, numbers
+    give way. local: local errors are known. truth: so is how far layers are from the truth. modules: the exporter
+    noted them. sort: what is sorted by is shown.
     """
-    op, mode = (14, 9) if cells >= WIDE else (10, 0)
-    numbers = NUMBERS if not local else (NUMBERS[0], *LOCAL_NUMBERS) if cells >= WIDE else LOCAL_NUMBERS
-    if truth:
-        numbers = (*(numbers if cells >= WIDE or local else (NUMBERS[0], NUMBERS[2])), TIMES)
-    verdict = DIAGNOSIS_CELLS if local else VERDICT_CELLS
-    fixed = 2 + PLACE_CELLS + 1 + op + 1 + (mode + 1 if mode else 0) + 1
-    taken = len(numbers) * (NUMBER_CELLS + 1) + AMPL_CELLS + 1 + verdict
-    tensor = max(8, cells - fixed - taken)
-    module = tensor * 3 // 5 if modules and cells >= WIDE and tensor >= MODULE_ROOM else 0
-    return Columns(op, tensor - module - bool(module), module, mode, verdict, numbers)
+    wide = cells >= WIDE
+    op, verdict = 14 if wide else 10, DIAGNOSIS_CELLS if local else VERDICT_CELLS
+    fixed = 2 + PLACE_CELLS + 1 + op + 1 + 1 + verdict
+    bar = DECADES if cells - fixed - DECADES - 1 >= LEAST_NAME else 0
+    fixed += bar + bool(bar)
+    room = cells - fixed - (WIDE_NAME if wide else LEAST_NAME)
+    known = {"local": local, "times": truth, "mode": wide, "max_rel": not local or sort == "max_rel"}
+    taken: dict[str, int] = {}
+    for key in (*((sort,) if sort in _SHOWN else ()), *_GIVES_WAY):
+        width = 1 + {"mode": MODE_CELLS, "ampl": AMPL_CELLS}.get(key, NUMBER_CELLS)
+        if key not in taken and known.get(key, True) and sum(taken.values()) + width <= room:
+            taken[key] = width
+    tensor = max(8, cells - fixed - sum(taken.values()))
+    module = tensor * 3 // 5 if modules and wide and tensor >= MODULE_ROOM else 0
+    mode = MODE_CELLS if "mode" in taken else 0
+    numbers = tuple(key for key in _SHOWN if key in taken)
+    return Columns(op, tensor - module - bool(module), module, mode, bar, verdict, numbers, local)
 
 
-def heading(
-    cells: int, sort: str, reverse: bool, glyphs: Glyphs, local: bool = False, truth: bool = False,
-    modules: bool = False,
-) -> Line:  # fmt: skip
+def table_columns(table: ErrorTable, cells: int, sort: str = "graph") -> Columns:
+    """The columns for what a table knows."""
+    return columns(cells, table.has_local, table.has_truth, table.noted, sort)
+
+
+def heading(shape: Columns, cells: int, sort: str, reverse: bool, glyphs: Glyphs) -> Line:
     """The column names; the sorted column carries an arrow."""
-    shape = columns(cells, local, truth, modules)
     arrow = ("^" if reverse else "v") if glyphs.ellipsis == "~" else ("▴" if reverse else "▾")
-    sorted_by = "accum" if local and sort == "rel_l2" else HEADINGS[sort]
 
-    def name(text: str) -> str:
-        return text + arrow if text == sorted_by else text
+    def name(key: str) -> str:
+        return (shape.title(key) if key in _SHOWN else HEADINGS[key]) + arrow * (key == sort)
 
-    text = f"  {name('#'):>{PLACE_CELLS}} {fit(name('op'), shape.op)} {fit(name('tensor'), shape.tensor)}"
+    text = f"  {name('graph'):>{PLACE_CELLS}} {fit(name('op'), shape.op)} {fit(name('tensor'), shape.tensor)}"
     text += f" {fit('module', shape.module)}" if shape.module else ""
     text += f" {fit('mode', shape.mode)}" if shape.mode else ""
-    text += "".join(f"{name(title):>{NUMBER_CELLS + 1}}" for title, _ in shape.numbers)  # the arrow takes the gap
-    return [(fit(f"{text} {name('ampl'):>{AMPL_CELLS}} {name('verdict')}", cells, keep="start"), "head")]
+    text += "".join(f"{name(key):>{NUMBER_CELLS + 1}}" for key in shape.numbers)  # the arrow takes the gap
+    text += f" {BAR_TITLE}" if shape.bar else ""
+    return [(fit(f"{text} {name('verdict')}", cells, keep="start"), "head")]
 
 
-def row_line(table: ErrorTable, place: int, cells: int, glyphs: Glyphs) -> Line:
-    """One row of the table, `cells` wide: at most three runs, one when it passed."""
-    shape = columns(cells, table.has_local, table.has_truth, table.noted)
-    verdict = int(table.verdicts()[place])
-    kind = fit(_label(table, "op", place), shape.op, glyphs.ellipsis)
-    text = f"{table.numbers('i')[place]:>{PLACE_CELLS}.0f} {kind} "
-    text += f"{fit(short_name(table.tensors[place]), shape.tensor, glyphs.ellipsis, keep='end')} "
-    text += f"{fit(_module(table, place), shape.module, glyphs.ellipsis, keep='end')} " if shape.module else ""
-    text += f"{fit(_label(table, 'mode', place), shape.mode, glyphs.ellipsis)} " if shape.mode else ""
-    text += " ".join(f"{_number(table, key, place):>{NUMBER_CELLS}}" for _, key in shape.numbers)
-    text += f" {_number(table, 'ampl', place):>{AMPL_CELLS}} "
+def row_line(table: ErrorTable, place: int, shape: Columns, names: Names, glyphs: Glyphs) -> Line:
+    """One row of the table: at most four runs, three when it passed."""
+    text = f"{table.numbers('i')[place]:>{PLACE_CELLS}.0f} {names.text(_label(table, 'op', place), shape.op, 'op')} "
+    text += names.text(table.tensors[place], shape.tensor, "tensor")
+    text += f" {names.text(_module(table, place), shape.module, 'module')}" if shape.module else ""
+    text += f" {fit(_label(table, 'mode', place), shape.mode, glyphs.ellipsis)}" if shape.mode else ""
+    text += "".join(f" {_number(table, key, place):>{NUMBER_CELLS}}" for key in shape.numbers)
     word, role = word_of(table, place)
-    glyph = {FAILED: glyphs.bad, PASSED: glyphs.good}.get(verdict, " ")
-    return merge([(f"{glyph} ", role), (text, ""), (fit(word, shape.verdict, glyphs.ellipsis), role)])
+    glyph = verdict_glyph(table, place, glyphs)
+    bar = error_bar(float(table.numbers("rel_l2")[place]), glyph == glyphs.bad, glyphs)
+    after: Line = [(" ", ""), bar] if shape.bar else []
+    return merge([(f"{glyph} ", role), (text, ""), *after, (f" {fit(word, shape.verdict, glyphs.ellipsis)}", role)])
 
 
 def _module(table: ErrorTable, place: int) -> str:
@@ -111,30 +130,6 @@ def _number(table: ErrorTable, key: str, place: int) -> str:
     return "-" if math.isnan(value) and key in ("ampl", "local", "times") else sig(value)
 
 
-def word_of(table: ErrorTable, place: int) -> Run:
-    """The diagnosis of what is at fault or hands an error on, else the finding, else the verdict; and its role."""
-    verdict = int(table.verdicts()[place])
-    finding, diagnosis = _label(table, "finding", place), _label(table, "diagnosis", place)
-    if bool(table.numbers("suspect")[place] == 1):
-        return diagnosis, "bad" if verdict == FAILED else "warn"
-    told = finding
-    if verdict == FAILED and diagnosis not in ("", "clean") and not (table.imprecise and diagnosis == "kernel"):
-        told = diagnosis
-    return told or {FAILED: "failed", PASSED: "ok"}.get(verdict, "-"), verdict_role(verdict, told)
-
-
-def short_name(tensor: str) -> str:
-    """A tensor's name without the `_output_0` that exporters put behind the node's."""
-    return tensor.removesuffix("_output_0")
-
-
-def verdict_role(verdict: int, finding: str) -> str:
-    """Bad where a layer goes wrong by itself, warn where it only hands on what came in."""
-    if verdict != FAILED:
-        return "" if finding in ("", "propagated", "skip") else "warn"
-    return "warn" if finding == "propagated" else "bad"
-
-
 def _label(table: ErrorTable, name: str, place: int) -> str:
     codes, kinds = table.labels(name)
     return kinds[int(codes[place])]
@@ -148,7 +143,7 @@ def head_lines(state: ErrorsState, cells: int, glyphs: Glyphs) -> list[Line]:
             [("no comparison yet", "strong"), ("   R runs one; a finished one opens from Jobs", "dim")],
             [],
         ]
-    lines = [_sides(facts, cells, glyphs), _standing(state, cells, glyphs)]
+    lines = [_sides(facts, cells, glyphs), *wrap_runs(_standing(state, cells, glyphs), cells)]
     lines += _truth(facts, cells, glyphs)
     if facts.card is not None and len(state.table):
         text = f"{glyphs.bad} {facts.card.get('kind', '')}: {facts.card.get('summary', '')}"

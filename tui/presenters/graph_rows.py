@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.numbers import size_text, tensor_type
+from layerwise._tool.tui.presenters.names import Names
+from layerwise._tool.tui.presenters.numbers import sig, size_text, tensor_type
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, spread, wrap_runs
+from layerwise._tool.tui.presenters.verdicts import error_word, passed_glyph
 from layerwise._tool.tui.state.session import NodeError
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def header(at: Columns, summed: bool = False) -> Line:
     text += f" {'output':<{at.output}}" if at.output else ""
     text += f" {'module':<{at.module}}" if at.module else ""
     text += f" {'type; min median' if summed and at.error else 'type':<{at.type}}"
-    return [(text + (f"{'max abs':>{at.error}}" if at.error else ""), "head")]
+    return [(text + (f"{'max-abs':>{at.error - 2}}  " if at.error else ""), "head")]
 
 
 class Overlay(Protocol):
@@ -60,27 +62,29 @@ class Overlay(Protocol):
     errors: dict[int, NodeError]
 
 
-def node_row(index: "GraphIndex", node: int, at: Columns, overlay: Overlay, glyphs: Glyphs, depth: int = 0) -> Line:
+def node_row(
+    index: "GraphIndex", node: int, at: Columns, overlay: Overlay, names: Names, glyphs: Glyphs, depth: int = 0
+) -> Line:
     """`#  op  ● name  output  type  error`. Neighbouring cells share a role: every run costs bytes.
 
     depth: how many modules' rows it stands below.
     """
     outputs = [tensor for tensor in index.node_outputs(node) if tensor >= 0]
-    names = [index.tensor_name(tensor) for tensor in outputs]
-    name = index.node_name(node) or (names[0] if names else "")
-    mark = mark_glyph(names, overlay.marks, glyphs)
-    indent = "  " * (depth + bool(index.node_scope(node)))
-    text = fit(indent + name, at.name, glyphs.ellipsis)
+    made = [index.tensor_name(tensor) for tensor in outputs]
+    name = index.node_name(node) or (made[0] if made else "")
+    mark = mark_glyph(made, overlay.marks, glyphs)
+    indent = "  " * min(depth + bool(index.node_scope(node)), at.name // 6)
+    text = indent + names.text(name, at.name - len(indent), "name")
     if at.output:
-        text += " " + fit(names[0] if names else "", at.output, glyphs.ellipsis)
+        text += " " + names.text(made[0] if made else "", at.output, "output")
     if at.module:
         modules = index.modules()
-        text += " " + fit(modules.text(node) if modules is not None else "", at.module, glyphs.ellipsis, keep="end")
+        text += " " + names.text(modules.text(node) if modules is not None else "", at.module, "module")
     kind = fit(tensor_type(index, outputs[0], glyphs) if outputs else "", at.type, glyphs.ellipsis)
-    op = fit(index.node_op(node), OP, glyphs.ellipsis)
+    op = names.text(index.node_op(node), OP, "op")
     line: Line = [(f"{node:>{at.number}} ", "dim"), (op, ""), (mark, "mark" if mark.strip() else ""), (text + " ", ""),
                   (kind, "dim")]  # fmt: skip
-    return [*line, error_cell(overlay.errors.get(node), at.error)] if at.error else line
+    return [*line, error_cell(overlay.errors.get(node), at.error, glyphs)] if at.error else line
 
 
 def mark_glyph(names: list[str], marks: set[str], glyphs: Glyphs) -> str:
@@ -91,21 +95,22 @@ def mark_glyph(names: list[str], marks: set[str], glyphs: Glyphs) -> str:
     return (glyphs.mark if marked == len(names) else glyphs.partial_mark) + " "
 
 
-def error_cell(error: NodeError | None, cells: int) -> tuple[str, str]:
-    """The worst error; `!` marks a failed one, so that colour is not needed."""
+def error_cell(error: NodeError | None, cells: int, glyphs: Glyphs) -> tuple[str, str]:
+    """The worst error and the sign of its verdict, as the layer table writes them."""
     if error is None:
         return " " * cells, ""
-    text = f"{error.max_abs:.1e}{'!' if error.passed is False else ' '}"
-    return f"{text:>{cells}}", "bad" if error.passed is False else "good" if error.passed else "dim"
+    text = f"{sig(error.max_abs)} {passed_glyph(error.passed, glyphs)}"
+    return f"{text:>{cells}}", error_word(error)[1]
 
 
 def fold_row(
-    index: "GraphIndex", nodes: Sequence[int], head: "Head", at: Columns, overlay: Overlay, glyphs: Glyphs
+    index: "GraphIndex", nodes: Sequence[int], head: "Head", at: Columns, overlay: Overlay, names: Names, glyphs: Glyphs
 ) -> Line:
     """`#  ×8  layer.0 … 7  49 nodes each  enter opens  worst error`. nodes: all that it stands for."""
     many = head.number < 0
     what = f"{glyphs.times}{head.count}" if many else f"  {head.number + 1}"
-    name = fit(f"{'' if many else '  '}{_place(index, nodes, head, glyphs)}", at.name, glyphs.ellipsis)
+    indent = "" if many else "  "
+    name = indent + names.text(_place(index, nodes, head, glyphs), at.name - len(indent), "name")
     size = f"{head.size} nodes{' each' if many else ''}"
     if at.output:
         name = f"{name} {fit(size, at.output, glyphs.ellipsis, 'start')}"
@@ -116,7 +121,7 @@ def fold_row(
         return line
     found = [overlay.errors[node] for node in nodes if node in overlay.errors]
     worst = max(found, key=lambda error: (error.passed is False, error.max_abs), default=None)
-    return [*line, error_cell(worst, at.error)]
+    return [*line, error_cell(worst, at.error, glyphs)]
 
 
 def _place(index: "GraphIndex", nodes: Sequence[int], head: "Head", glyphs: Glyphs) -> str:

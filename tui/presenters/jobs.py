@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.shell import shell_line
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import one_line, shown
+from layerwise._tool.backends.wording import event_words
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
 from layerwise._tool.debugtools.compare.rows import NotCompared
 from layerwise._tool.tui.presenters.numbers import age_text, bar, size_text, span_text
@@ -155,7 +156,7 @@ def _not_compared(view: "JobView", cells: int) -> list[Line]:
     result = view.result or {}
     lines: list[Line] = []
     for text in result.get("nothing_compared") or []:
-        lines += wrap_runs([(shown(str(text), 1000), "bad")], cells, indent=2)
+        lines += wrap_runs([(shown(one_line(str(text)), 1000), "bad")], cells, indent=2)
     missing = [item for item in typed(result.get("not_compared") or [], NotCompared) if unasked(item)]
     for item in missing[:_LISTED]:
         name = f"{shown(item.tensor, 80)}: " if item.tensor else ""
@@ -168,11 +169,10 @@ def _not_compared(view: "JobView", cells: int) -> list[Line]:
 def card_lines(card: Mapping[str, object], cells: int, glyphs: Glyphs) -> list[Line]:
     """The crash card: kind, summary, last event, command, detail."""
     lines: list[Line] = [[(f"{glyphs.bad} {shown(str(card.get('kind', '')))}: ", "bad")]]
-    lines = wrap_runs([*lines[0], (shown(str(card.get("summary", ""))), "strong")], cells, indent=2)
+    lines = wrap_runs([*lines[0], (shown(one_line(str(card.get("summary", "")))), "strong")], cells, indent=2)
     last = card.get("last_event")
     if isinstance(last, dict):
-        words = " ".join(f"{key}={value}" for key, value in last.items() if key not in ("t", "v"))
-        lines += wrap_runs([("last event  ", "dim"), (shown(words), "")], cells, indent=12)[:3]
+        lines += wrap_runs([("last event  ", "dim"), (event_words(last), "")], cells, indent=12)[:3]
     if card.get("command"):
         lines += wrap_runs([("reproduce   ", "dim"), (shown(str(card["command"])), "")], cells, indent=12)[:4]
     detail = str(card.get("detail") or "").splitlines()
@@ -190,11 +190,10 @@ def event_lines(events: Sequence[Event]) -> list[Line]:
     for event in events:
         if event["type"] == "log":
             role = {"warning": "warn", "error": "bad"}.get(str(event.get("level")), "")
-            said = str(event.get("text", ""))
-            parts = said.splitlines() if event.get("level") == "out" else [said]
+            parts = str(event.get("text", "")).splitlines()
             lines += [[(shown(part.expandtabs(4), 1000), role)] for part in parts]
         elif event["type"] == "warning":
-            lines.append([("warning: ", "warn"), (shown(str(event.get("text", "")), 1000), "")])
+            lines.append([("warning: ", "warn"), (shown(one_line(str(event.get("text", ""))), 1000), "")])
         elif event["type"] == "state":
             clock = time.strftime("%H:%M:%S", time.localtime(float(event["t"])))
             lines.append([(f"{clock} {shown(str(event.get('state')))}", "dim")])

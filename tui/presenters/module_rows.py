@@ -4,17 +4,17 @@ from statistics import median
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.origin.origin import TOP
-from layerwise._tool.tui.presenters.errors_page import PLACE_CELLS, VERDICT_CELLS, number_text, word_of
+from layerwise._tool.tui.presenters.errors_page import DIAGNOSIS_CELLS, HEADINGS, PLACE_CELLS, number_text
 from layerwise._tool.tui.presenters.graph_rows import Columns, error_cell
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import sig
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge
-from layerwise._tool.tui.state.error_table import FAILED, PASSED
+from layerwise._tool.tui.presenters.verdicts import verdict_glyph, word_of
 from layerwise._tool.tui.state.errors_page import FOUND, WRONG, ErrorsState
 from layerwise._tool.tui.state.module_tree import ModuleHead
 from layerwise._tool.tui.state.session import NodeError
 
 NUMBER, COUNT, OP = 8, 7, 14
-NAMES = {"max_abs": "max-abs", "max_rel": "max-rel", "rel_l2": "rel-L2", "times": "\u00d7"}
 NO_MODULE = "(no module)"
 
 
@@ -27,16 +27,16 @@ def module_name(head: ModuleHead, glyphs: Glyphs) -> str:
 
 def tree_heading(state: ErrorsState, cells: int) -> Line:
     """The columns of the tree: what lies in a module, and the smallest, middle and largest error of its layers."""
-    metric = NAMES.get(state.metric, state.metric)
+    metric = HEADINGS[state.metric]
     text = fit(f"  {'#':>{PLACE_CELLS}} module or tensor: {metric}", _name_cells(cells) + PLACE_CELLS + 3)
     text += f"{'layers':>{COUNT}}" + "".join(f"{name:>{NUMBER}}" for name in ("min", "median", "max"))
     return [(fit(f"{text} verdict", cells, keep="start"), "head")]
 
 
-def tree_row(state: ErrorsState, line: int, cells: int, glyphs: Glyphs) -> Line:
+def tree_row(state: ErrorsState, line: int, cells: int, names: Names, glyphs: Glyphs) -> Line:
     """A module with what its layers come to, or a layer in it, `cells` wide."""
     head = state.head(line)
-    return _layer(state, line, cells, glyphs) if head is None else _module(state, line, head, cells, glyphs)
+    return _layer(state, line, cells, names, glyphs) if head is None else _module(state, line, head, cells, glyphs)
 
 
 def _module(state: ErrorsState, line: int, head: ModuleHead, cells: int, glyphs: Glyphs) -> Line:
@@ -48,28 +48,27 @@ def _module(state: ErrorsState, line: int, head: ModuleHead, cells: int, glyphs:
     verdict = f"{found.failed} failed" if found.failed else "ok" if found.passed == found.rows else "-"
     return merge([
         (f"{glyph} ", role), (f"{' ' * PLACE_CELLS} ", ""), (name, "strong"), (f"{found.rows:>{COUNT}}", "dim"),
-        (f"{numbers} ", ""), (fit(verdict, VERDICT_CELLS, glyphs.ellipsis), role),
+        (f"{numbers} ", ""), (fit(verdict, DIAGNOSIS_CELLS, glyphs.ellipsis), role),
     ])  # fmt: skip
 
 
-def _layer(state: ErrorsState, line: int, cells: int, glyphs: Glyphs) -> Line:
+def _layer(state: ErrorsState, line: int, cells: int, names: Names, glyphs: Glyphs) -> Line:
     table, place = state.table, state.place(line)
     word, role = word_of(table, place)
-    glyph = {FAILED: glyphs.bad, PASSED: glyphs.good}.get(int(table.verdicts()[place]), " ")
+    glyph = verdict_glyph(table, place, glyphs)
     codes, ops = table.labels("op")
     depth = state.tree.depth_at(line) if state.tree else 0
     room = _name_cells(cells) + COUNT + 2 * NUMBER
     indent = min(2 * depth, room // 3)
-    name = f"{' ' * indent}{fit(ops[int(codes[place])], min(OP, room - indent), glyphs.ellipsis)} "
-    name += fit(table.tensors[place].removesuffix("_output_0"), max(0, room - len(name)), glyphs.ellipsis, keep="end")
+    op = names.text(ops[int(codes[place])], min(OP, room // 3), "op")
+    name = f"{' ' * indent}{op} {names.text(table.tensors[place], room - indent - min(OP, room // 3) - 1, 'tensor')}"
     value = number_text(float(table.numbers(state.metric)[place]))
-    text = f"{table.numbers('i')[place]:>{PLACE_CELLS}.0f} {fit(name, room, glyphs.ellipsis, keep='start')}"
-    text += f"{value:>{NUMBER}} "
-    return merge([(f"{glyph} ", role), (text, ""), (fit(word, VERDICT_CELLS, glyphs.ellipsis), role)])
+    text = f"{table.numbers('i')[place]:>{PLACE_CELLS}.0f} {name}{value:>{NUMBER}} "
+    return merge([(f"{glyph} ", role), (text, ""), (fit(word, DIAGNOSIS_CELLS, glyphs.ellipsis), role)])
 
 
 def _name_cells(cells: int) -> int:
-    return max(8, cells - 2 - PLACE_CELLS - 1 - COUNT - 3 * NUMBER - 1 - VERDICT_CELLS)
+    return max(8, cells - 2 - PLACE_CELLS - 1 - COUNT - 3 * NUMBER - 1 - DIAGNOSIS_CELLS)
 
 
 def graph_module_row(
@@ -84,4 +83,4 @@ def graph_module_row(
     text = fit(module_name(head, glyphs), room, glyphs.ellipsis)
     figures = fit(f"{low:>{NUMBER - 1}} {middle:>{NUMBER - 1}}", at.type, glyphs.ellipsis)
     line: Line = [(f"{first:>{at.number}} ", "dim"), (text, "strong"), (f"{size} {figures}", "dim")]
-    return [*line, error_cell(worst, at.error)] if at.error else line
+    return [*line, error_cell(worst, at.error, glyphs)] if at.error else line

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.around import neighbourhood
-from layerwise._tool.tui.presenters.numbers import index_text, size_text, tensor_type
+from layerwise._tool.tui.presenters.numbers import index_text, sig, size_text, tensor_type
 from layerwise._tool.tui.presenters.source import origin_lines
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, wrap_runs
+from layerwise._tool.tui.presenters.verdicts import MEANINGS, error_word
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
@@ -65,9 +66,10 @@ class NodeDetail:
     def _error(self, error: "NodeError | None") -> list[Line]:
         if error is None:
             return []
-        word = {True: "pass", False: "FAIL", None: "not judged"}[error.passed]
-        role = {True: "good", False: "bad", None: "dim"}[error.passed]
-        return [[("error ", "dim"), (f"max abs {error.max_abs:.2e}  {word} {error.finding}", role)]]
+        word, role = error_word(error)
+        told: Line = [("error ", "dim"), (f"max-abs {sig(error.max_abs)}  ", ""), (word, role)]
+        meaning = MEANINGS.get(word, "")
+        return wrap_runs([*told, (f": {meaning}" if meaning else "", "dim")], self._cells, 6)
 
     def _tensors(self, word: str, tensors: list[int]) -> list[Line]:
         lines: list[Line] = []

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.rows import ProfileRow
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import share_bar, sig
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, wrap_runs
 from layerwise._tool.tui.state.perf import PerfState
@@ -46,12 +47,12 @@ def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs) -> Line:
     return [(fit(text, cells, keep="start"), "head")]
 
 
-def row_line(state: PerfState, line: int, cells: int, glyphs: Glyphs) -> Line:
+def row_line(state: PerfState, line: int, cells: int, names: Names, glyphs: Glyphs) -> Line:
     """One layer, `cells` wide; `so far` is the share of it and of all rows above it."""
     row, shape = state.rows[state.order[line]], columns(cells)
     part = row.percent
-    text = f"{row.i:>{shape.place}} {fit(row.op or '?', shape.op, glyphs.ellipsis)} "
-    text += f"{fit(row.name, shape.layer, glyphs.ellipsis, keep='end')} "
+    text = f"{row.i:>{shape.place}} {names.text(row.op or '?', shape.op, 'op')} "
+    text += f"{names.text(row.name, shape.layer, 'layer')} "
     text += f"{row.calls:>{shape.calls}} " if shape.calls else ""
     text += f"{ms_text(row.typical_ms):>{MS_CELLS}} {part:>{SHARE_CELLS - 1}.1f}% "
     bar = share_bar(part / (state.most or 1.0), shape.bar, glyphs)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import tensor_type
 from layerwise._tool.tui.presenters.preview import changes
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, plain, spread, wrap_runs
@@ -148,25 +149,25 @@ def heading(sides: Sides, cells: int, glyphs: Glyphs) -> list[Line]:
     ]
 
 
-def side_row(sides: Sides, row: Pair | Gap, cells: int, glyphs: Glyphs) -> Line:
+def side_row(sides: Sides, row: Pair | Gap, cells: int, names: Names, glyphs: Glyphs) -> Line:
     """`~ op name type │ op name type`, or how many equal nodes are left out."""
     if isinstance(row, Gap):
         return [(f"  {glyphs.ellipsis} {row.count:,} equal nodes  (enter shows them)", "dim")]
     half = (cells - 5) // 2
-    left = _node(sides.left, row.left, half, glyphs)
-    right = _node(sides.right, row.right, half, glyphs)
+    left = _node(sides.left, row.left, half, names, glyphs)
+    right = _node(sides.right, row.right, half, names, glyphs)
     return [(f"{row.sign} {left} {glyphs.separator} {right}", ROLES.get(row.sign, ""))]
 
 
-def _node(graph: "GraphIndex", node: int, cells: int, glyphs: Glyphs) -> str:
+def _node(graph: "GraphIndex", node: int, cells: int, names: Names, glyphs: Glyphs) -> str:
     if node < 0:
         return " " * cells
     outputs = [tensor for tensor in graph.node_outputs(node) if tensor >= 0]
     kind = tensor_type(graph, outputs[0], glyphs) if outputs else ""
     kind_cells = 16 if cells >= 50 else 0
     name = graph.node_name(node) or (graph.tensor_name(outputs[0]) if outputs else "")
-    text = f"{fit(graph.node_op(node), OP, glyphs.ellipsis)} "
-    text += fit(name, cells - OP - 1 - (kind_cells + 1 if kind_cells else 0), glyphs.ellipsis)
+    text = f"{names.text(graph.node_op(node), OP, 'op')} "
+    text += names.text(name, cells - OP - 1 - (kind_cells + 1 if kind_cells else 0), "name")
     return f"{text} {fit(kind, kind_cells, glyphs.ellipsis)}" if kind_cells else text
 
 

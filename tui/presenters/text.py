@@ -47,12 +47,13 @@ def fit(text: str, cells: int, ellipsis: str = "…", keep: str = "both") -> str
         return set_cell_size(ellipsis, cells)
     room = cells - cell_len(ellipsis)
     tail = 0 if keep == "start" else room if keep == "end" else room - room // 2
-    end = _last_cells(text, tail)
+    end = last_cells(text, tail)
     start = set_cell_size(text[: room + 1], room - cell_len(end)) if room > cell_len(end) else ""
     return set_cell_size(start + ellipsis + end, cells)
 
 
-def _last_cells(text: str, cells: int) -> str:
+def last_cells(text: str, cells: int) -> str:
+    """As much of the end of `text` as fits."""
     end = text[max(0, len(text) - cells) :] if cells > 0 else ""
     while end and cell_len(end) > cells:
         end = end[1:]
@@ -113,9 +114,10 @@ def wrap_runs(runs: Line, cells: int, indent: int = 0) -> list[Line]:
     return [line for number, line in enumerate(lines) if not number or plain(line).strip()]
 
 
-def sentence_lines(text: str, role: str, cells: int, glyphs: "Glyphs", most: int = 3) -> list[Line]:
-    """What was found, over as many lines as it takes, up to `most`."""
-    parts = textwrap.wrap(shown(text, 1000), max(20, cells), max_lines=most, placeholder=glyphs.ellipsis)
+def sentence_lines(text: str, role: str, cells: int, glyphs: "Glyphs", most: int = 5) -> list[Line]:
+    """What was found, over as many lines as it takes, up to `most`; of a longer one the end is in `:messages`."""
+    more = f" {glyphs.ellipsis} (:messages)"
+    parts = textwrap.wrap(shown(text, 2000), max(20, cells), max_lines=most, placeholder=more)
     return [[(fit(part, cells, glyphs.ellipsis, keep="start"), role)] for part in parts]
 
 
@@ -155,6 +157,14 @@ class Glyphs:
 
 UNICODE = Glyphs("▌", "●", "○", "…", "│", "×", "▸", "◂", "✓", "✗", "▶", "─│┌┐└┘┬┴┼├┤", " ▁▂▃▄▅▆▇█")
 ASCII = Glyphs(">", "*", "o", "~", "|", "x", ">", "<", "+", "!", ">", "-|++++++++|", " ._-=+*%#")
+
+
+_PLAINER = str.maketrans("…×│─█▒░●○✓✗▌▸◂▾▴▶·┌┐└┘├┤┬┴┼▏▎▍▋▊▉", "~x|-#o.*o+!>><v^>.+++++++++######")
+
+
+def in_ascii(text: str) -> str:
+    """`text` with our own signs as ASCII ones of the same width; what comes from models stays."""
+    return text if text.isascii() else text.translate(_PLAINER)
 
 
 def choose_glyphs() -> Glyphs:

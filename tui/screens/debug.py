@@ -14,6 +14,7 @@ from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.compare_text import side_names
 from layerwise._tool.tui.presenters.debug import body_lines, empty_lines
 from layerwise._tool.tui.presenters.debug_list import head_lines, heading, row_detail, row_line
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.page import Page, turns_pane
 from layerwise._tool.tui.screens.searching import Answering, DebugFound, Searching
@@ -100,9 +101,9 @@ class DebugScreen(Page, scope="debug"):
         self._answering = Answering(self, self._job_in_view, lambda: (self.debug.job, self.debug.question))
         self._found = DebugFound(self, self._searching, self._answering, self._row)
         self.groups = (self._found, DebugStarts(state, self._searching), self._answering)
-        self.main_list = VirtualList(
-            LiveRows(lambda: len(state.debug.rows), self._line), glyphs=state.glyphs, id="debug-rows"
-        )
+        self._names = Names(state.glyphs)
+        rows = LiveRows(lambda: len(state.debug.rows), self._line)
+        self.main_list = VirtualList(rows, glyphs=state.glyphs, id="debug-rows", names=self._names)
         self._shown: tuple[object, ...] = ()
         self._offers: tuple[str, ...] = ()
         self._body_soon = Coalesce(self._show_body, DETAIL_WAIT, state.owed)
@@ -122,7 +123,7 @@ class DebugScreen(Page, scope="debug"):
         return self.query_one("#debug-body", DetailPane) if self.has_class("empty") else self.main_list
 
     def _line(self, i: int, cells: int) -> Line:
-        return row_line(self.debug.row_at(i), cells, self.state.glyphs)
+        return row_line(self.debug.row_at(i), cells, self._names, self.state.glyphs)
 
     def _row(self) -> Shown | None:
         return self.debug.row_at(self.main_list.cursor)

@@ -11,10 +11,11 @@ from layerwise._tool.tui.controllers.debugging import DebugResults
 from layerwise._tool.tui.controllers.error_rows import TensorController, export_rows, yank_targets
 from layerwise._tool.tui.controllers.errors_page import node_of_row
 from layerwise._tool.tui.controllers.shared import Controllers
-from layerwise._tool.tui.presenters.error_detail import detail_lines, help_lines
-from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line
+from layerwise._tool.tui.presenters.error_detail import brief_lines, detail_lines, help_lines
+from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line, table_columns
 from layerwise._tool.tui.presenters.module_rows import tree_heading, tree_row
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.presenters.verdicts import word_of
 from layerwise._tool.tui.screens.aligning import Pairing
 from layerwise._tool.tui.screens.job_table import JobTable, Minimap
 from layerwise._tool.tui.screens.page import Choice, Page
@@ -105,21 +106,41 @@ class ErrorRows(JobTable, scope="errors"):
     def __init__(self, state: AppState) -> None:
         super().__init__(state, state.errors, Minimap(state.errors, state.glyphs))
         self._errors = state.errors
+        self._opened, self._untouched, self._came_to = "", True, 0
 
     def row_line(self, i: int, cells: int) -> Line:
         if self._errors.tree is not None:
-            return tree_row(self._errors, i, cells, self._glyphs)
-        return row_line(self._errors.table, self._errors.place(i), cells, self._glyphs)
+            return tree_row(self._errors, i, cells, self.names, self._glyphs)
+        shape = table_columns(self._errors.table, cells, self._errors.sort)
+        return row_line(self._errors.table, self._errors.place(i), shape, self.names, self._glyphs)
+
+    def changed(self) -> None:
+        """As all tables; and a comparison just come to is shown from where the graph first goes wrong."""
+        errors = self._errors
+        if errors.job != self._opened:
+            self._opened, self._untouched, self._at = errors.job, True, -1
+            self.list.move_to(0)
+        elif self.list.cursor != self._came_to:
+            self._untouched = False
+        if self._untouched and errors.tree is None and errors.sort == "graph":
+            self._at = errors.first_bad()
+        super().changed()
+        if self._untouched:
+            self._came_to = self.list.cursor
+
+    def _cursor_moved(self) -> None:
+        self._untouched = self._untouched and self.list.cursor == self._came_to
+        super()._cursor_moved()
 
     def head(self, cells: int) -> list[Line]:
         return head_lines(self._errors, cells, self._glyphs)
 
     def heading(self, cells: int) -> Line:
         errors = self._errors
-        table = errors.table
         if errors.tree is not None:
             return tree_heading(errors, cells)
-        return heading(cells, errors.sort, errors.reverse, self._glyphs, table.has_local, table.has_truth, table.noted)
+        shape = table_columns(errors.table, cells, errors.sort)
+        return heading(shape, cells, errors.sort, errors.reverse, self._glyphs)
 
     @property
     def on_module(self) -> bool:
@@ -150,8 +171,17 @@ class ErrorRows(JobTable, scope="errors"):
 
     def detail(self, place: int, cells: int) -> list[Line]:
         row = self._errors.table.row(place)
-        told = self._errors.evidence.get(row.tensor, "")
-        return [[(" ", ""), *line] for line in detail_lines(row, self._errors.facts.runners, cells, told)]
+        word = word_of(self._errors.table, place)
+        lines = detail_lines(row, self._errors.facts.runners, cells, word, self._evidence(row))
+        return [[(" ", ""), *line] for line in lines]
+
+    def brief(self, place: int, cells: int) -> list[Line]:
+        row = self._errors.table.row(place)
+        lines = brief_lines(row, cells, word_of(self._errors.table, place), self._evidence(row), self._glyphs)
+        return [[(" ", ""), *line] for line in lines]
+
+    def _evidence(self, row: LayerRow) -> str:
+        return self._errors.evidence.get(row.tensor, "")
 
 
 class ErrorsScreen(Page, scope="errors"):
@@ -159,8 +189,12 @@ class ErrorsScreen(Page, scope="errors"):
 
     DEFAULT_CSS = """
     ErrorsScreen #errors-table { width: 1fr; }
-    ErrorsScreen #errors-detail { height: 15; display: none; }
-    ErrorsScreen .tall #errors-detail { display: block; }
+    ErrorsScreen #errors-detail { height: 2; }
+    ErrorsScreen .tall #errors-detail { height: 11; }
+    ErrorsScreen .wide #errors-detail { display: none; }
+    ErrorsScreen .beside { display: none; }
+    ErrorsScreen .wide .beside { display: block; }
+    ErrorsScreen #errors-beside { width: 64; height: 1fr; }
     ErrorsScreen #tensor { display: none; }
     ErrorsScreen.on-tensor #tensor { display: block; }
     ErrorsScreen.on-tensor JobTable { height: auto; }

@@ -6,6 +6,7 @@ from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.graph import GraphController
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.graph_rows import columns, node_row
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.node_folding import NodeFolds
 from layerwise._tool.tui.screens.node_model import NodeModel
@@ -105,15 +106,17 @@ class Jumps(NodeGroup, scope="graph"):
         elif len(nodes) == 1:
             self._jump(nodes[0])
         else:
-            choices = [Choice(self._node_choice(node), node) for node in nodes[:MOST_CHOICES]]
+            names, offered = Names(self._page.state.glyphs), nodes[:MOST_CHOICES]
+            names.look(lambda: [self._node_choice(node, names) for node in offered])
+            choices = [Choice(self._node_choice(node, names), node) for node in offered]
             if len(nodes) > MOST_CHOICES:
                 title = f"{title}: the first {MOST_CHOICES:,} of {len(nodes):,}"
             self._page.choose(title, choices, self._jump)
 
-    def _node_choice(self, node: int) -> Line:
+    def _node_choice(self, node: int, names: Names) -> Line:
         index = self._control.index
         at = columns(70, index.n_nodes, False)
-        return node_row(index, node, at, self._session, self._page.state.glyphs)
+        return node_row(index, node, at, self._session, names, self._page.state.glyphs)
 
     @command("graph.back", "back to where you jumped from", keys="left_square_bracket,backspace")
     def back(self) -> None:

@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.shared import Controllers
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.preview import step_lines
 from layerwise._tool.tui.presenters.surgery import Branch, branch_row, branches, heading, pair_lines, side_row
 from layerwise._tool.tui.presenters.text import Line, wrap_runs
@@ -142,7 +143,8 @@ class ChangesScreen(Page, scope="changes"):
         super().__init__(state, controllers)
         self._rows: SideRows | None = None
         rows = LiveRows(lambda: len(self._rows.rows) if self._rows else 0, self._line)
-        self.main_list = VirtualList(rows, glyphs=state.glyphs, id="changes-rows")
+        self._names = Names(state.glyphs)
+        self.main_list = VirtualList(rows, glyphs=state.glyphs, id="changes-rows", names=self._names)
         self._detail_soon = Coalesce(self._show_detail, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
@@ -159,7 +161,7 @@ class ChangesScreen(Page, scope="changes"):
 
     def _line(self, i: int, cells: int) -> Line:
         assert self._rows is not None
-        return side_row(self._rows.sides, self._rows.rows[i], cells, self.state.glyphs)
+        return side_row(self._rows.sides, self._rows.rows[i], cells, self._names, self.state.glyphs)
 
     def _changed(self) -> None:
         sides = self.state.surgery.compared

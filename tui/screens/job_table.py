@@ -11,6 +11,7 @@ from textual.events import Resize
 from layerwise._tool.tui.commands import REGISTRY, Commands, command, declare
 from layerwise._tool.tui.presenters.errors_page import minimap_cell
 from layerwise._tool.tui.presenters.jobs import card_lines
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Glyphs, Line
 from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.job_rows import JobRows
@@ -18,10 +19,12 @@ from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.following import follow
 from layerwise._tool.tui.widgets.line_input import LineInput
-from layerwise._tool.tui.widgets.lines import LinesView, OneLine
+from layerwise._tool.tui.widgets.lines import LinesView, OneLine, Separator
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, LiveRows, VirtualList
 
 TALL = 32
+BESIDE = 160
+"""Columns from which on the row under the cursor stands beside the list."""
 FILTER_WAIT = 0.05
 DETAIL_WAIT = 0.06
 COLUMNS = {"accum": "rel_l2"}
@@ -52,7 +55,7 @@ class Minimap(LinesView):
 
 class JobTable(Commands, Container):
     """Head, filter, heading, list and detail: `#NAME-head`, `-filter`, `-heading`, `-list` and `-detail`; a minimap
-    stands beside the list.
+    stands beside the list, and in wide terminals a detail `-beside` it in place of the one below.
 
     The cursor stays on its row, wherever rows that come, a filter or a sort move it. Subclass with the page's scope,
     the NAME; `row_line`, `head`, `heading` and `detail` give the text of the rows. map: None where there is none.
@@ -72,7 +75,8 @@ class JobTable(Commands, Container):
         super().__init__()
         self._state, self._table, self._map, self._glyphs = state, table, map, state.glyphs
         self._rows = LiveRows(table.lines, self.row_line)
-        self.list = VirtualList(self._rows, glyphs=state.glyphs, id=f"{self._page}-list")
+        self.names = Names(state.glyphs)
+        self.list = VirtualList(self._rows, glyphs=state.glyphs, id=f"{self._page}-list", names=self.names)
         self.list.moved = self._note_row
         self._told: list[Line] | None = None
         self._at: object = -1
@@ -96,6 +100,10 @@ class JobTable(Commands, Container):
         """A row in full."""
         raise NotImplementedError
 
+    def brief(self, place: int, cells: int) -> list[Line]:
+        """A row in the lines that a small terminal has for it."""
+        return self.detail(place, cells)
+
     def compose(self) -> ComposeResult:
         yield LinesView(id=f"{self._page}-head")
         yield LineInput("/ ", id=f"{self._page}-filter")
@@ -107,6 +115,8 @@ class JobTable(Commands, Container):
             with Horizontal(id=f"{self._page}-body"):
                 yield Vertical(heading, self.list, id=f"{self._page}-table")
                 yield self._map
+                yield Separator(self._glyphs.separator, classes="beside")
+                yield LinesView(id=f"{self._page}-beside", classes="beside")
         yield LinesView(id=f"{self._page}-detail")
 
     # ── drawing ──
@@ -124,6 +134,7 @@ class JobTable(Commands, Container):
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(self.app.size.height >= TALL, "tall")
+        self.set_class(self._map is not None and self.app.size.width >= BESIDE, "wide")
 
     def on_lines_view_resized(self) -> None:
         self.changed()
@@ -170,11 +181,17 @@ class JobTable(Commands, Container):
     def _detail_now(self) -> None:
         if not self.is_mounted:
             return
-        pane = self.query_one(f"#{self._page}-detail", LinesView)
+        where = "beside" if self.has_class("wide") else "detail"
+        pane = self.query_one(f"#{self._page}-{where}", LinesView)
         if pane.size.height and pane.size.width:
-            pane.set_lines(self.detail(self.place, max(20, self.size.width - 2)) if self.place >= 0 else [])
+            cells = max(20, pane.size.width - 2)
+            make = self.detail if where == "beside" or self.has_class("tall") else self.brief
+            pane.set_lines(make(self.place, cells) if self.place >= 0 else [])
 
     @on(VirtualList.Highlighted)
+    def _list_moved(self) -> None:
+        self._cursor_moved()
+
     def _cursor_moved(self) -> None:
         """The cursor is on another row."""
         self._detail_soon.touch()

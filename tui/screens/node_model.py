@@ -2,6 +2,7 @@
 
 from layerwise._tool.tui.presenters.graph_rows import Columns, columns, fold_row, node_row, status_line
 from layerwise._tool.tui.presenters.module_rows import graph_module_row
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.state.graph import NodeRows
 from layerwise._tool.tui.state.mark_cost import MarkCost
@@ -20,6 +21,7 @@ class NodeModel:
         self.state = state
         self.session = session
         self.rows = NodeRows()
+        self.names = Names(state.glyphs)
         form = session.forms.get("graph") or {}
         self.rows.fold(bool(form.get("fold")))
         self.rows.fold_modules(bool(form.get("modules")))
@@ -45,8 +47,8 @@ class NodeModel:
         if isinstance(head, ModuleHead):
             return self._module_row(head, i, cells)
         if head is not None:
-            return fold_row(index, self.rows.nodes_at(i), head, at, self.session, glyphs)
-        return node_row(index, self.rows.node_at(i), at, self.session, glyphs, self.rows.depth_at(i))
+            return fold_row(index, self.rows.nodes_at(i), head, at, self.session, self.names, glyphs)
+        return node_row(index, self.rows.node_at(i), at, self.session, self.names, glyphs, self.rows.depth_at(i))
 
     def _module_row(self, head: ModuleHead, i: int, cells: int) -> Line:
         at, nodes, errors = self.columns(cells), self.rows.nodes_at(i), self.session.errors

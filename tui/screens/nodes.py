@@ -53,7 +53,7 @@ class NodeView(Commands, Container, scope="graph"):
     def __init__(self, model: NodeModel, control: GraphController, kind: type[VirtualList]) -> None:
         super().__init__()
         self.model, self.session, self.rows = model, model.session, model.rows
-        self.list = kind(model, glyphs=model.state.glyphs, id="nodes")
+        self.list = kind(model, glyphs=model.state.glyphs, id="nodes", names=model.names)
         self.range_from: int | None = None
         self.list.moved = self._note_node
         self._control, self._seen = control, -1

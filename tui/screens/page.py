@@ -22,16 +22,29 @@ from layerwise._tool.tui.state.session import Session
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
-from layerwise._tool.tui.widgets.virtual_list import FixedRows, VirtualList
+from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, VirtualList
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One row of a chooser: its value comes back when it is picked; `key` picks it at once."""
+    """One row of a chooser: its value comes back when it is picked; `key` picks it at once. more: rows that go on."""
 
     line: Line
     value: object
     key: str = ""
+    more: Sequence[Line] = ()
+
+    @property
+    def lines(self) -> list[Line]:
+        return [self.line, *self.more]
+
+
+WIDEST = 110
+
+
+def chooser_cells(columns: int) -> int:
+    """Cells of a row of a chooser in a terminal of so many columns."""
+    return max(20, min(WIDEST, columns) - 2 - GUTTER)
 
 
 class PickScreen(ModalScreen[object], inherit_bindings=False):
@@ -46,7 +59,7 @@ class PickScreen(ModalScreen[object], inherit_bindings=False):
 
     DEFAULT_CSS = """
     PickScreen { align: center middle; background: $background; }
-    PickScreen > Vertical { width: 90%; max-width: 100; height: auto; max-height: 90%; border: solid $primary; }
+    PickScreen > Vertical { width: 100%; max-width: 110; height: auto; max-height: 95%; border: solid $primary; }
     PickScreen > .ascii { border: ascii $primary; }
     PickScreen VirtualList { height: auto; }
     """
@@ -60,13 +73,13 @@ class PickScreen(ModalScreen[object], inherit_bindings=False):
         self.ready = False
         self._glyphs = glyphs
         self._all = list(choices)
-        self._choices = self._all
         self._filterable = filterable
         self._input = LineInput("/ ")
-        self._list = VirtualList(FixedRows([choice.line for choice in choices]), glyphs=glyphs)
+        self._list = VirtualList(glyphs=glyphs)
+        self._show(self._all)
 
     def compose(self) -> ComposeResult:
-        self._list.styles.height = max(1, min(len(self._all), self.app.size.height - 8))
+        self._list.styles.height = max(1, min(len(self._rows), self.app.size.height - 8))
         title = OneLine(role="title")
         title.set_line([(f" {self._title}", "title")])
         with Vertical() as box:
@@ -86,8 +99,13 @@ class PickScreen(ModalScreen[object], inherit_bindings=False):
 
     def on_line_input_changed(self, event: LineInput.Changed) -> None:
         words = event.value.lower().split()
-        self._choices = [c for c in self._all if all(word in plain(c.line).lower() for word in words)]
-        self._list.set_model(FixedRows([choice.line for choice in self._choices]))
+        texts = ((choice, "".join(map(plain, choice.lines)).lower()) for choice in self._all)
+        self._show([choice for choice, text in texts if all(word in text for word in words)])
+        self._list.set_model(self._list.model)
+
+    def _show(self, choices: Sequence[Choice]) -> None:
+        self._rows = [(line, choice) for choice in choices for line in choice.lines]
+        self._list.model = FixedRows([line for line, _ in self._rows])
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
         self._pick(self._list.cursor)
@@ -109,14 +127,14 @@ class PickScreen(ModalScreen[object], inherit_bindings=False):
             if move is not None:
                 move()
             return move is not None or await self._input.take_key(event)
-        picked = [choice for choice in self._choices if choice.key and choice.key == event.character]
+        picked = [choice for _, choice in self._rows if choice.key and choice.key == event.character]
         if picked:
             self._close(picked[0].value)
         return bool(picked)
 
     def _pick(self, index: int) -> None:
-        if index < len(self._choices):
-            self._close(self._choices[index].value)
+        if index < len(self._rows):
+            self._close(self._rows[index][1].value)
 
     def _close(self, value: object) -> None:
         if not self._answered:  # the key may come twice before the screen is gone

@@ -11,6 +11,7 @@ from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.numbers import sig
 from layerwise._tool.tui.presenters.perf import detail_lines, head_lines, heading, row_line
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.presenters.verdicts import error_word
 from layerwise._tool.tui.screens.job_table import JobTable
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.state.shared import AppState
@@ -32,7 +33,7 @@ class LayerRows(JobTable, scope="perf"):
         self._perf = state.perf
 
     def row_line(self, i: int, cells: int) -> Line:
-        return row_line(self._perf, i, cells, self._glyphs)
+        return row_line(self._perf, i, cells, self.names, self._glyphs)
 
     def head(self, cells: int) -> list[Line]:
         return head_lines(self._perf, cells, self._glyphs)
@@ -49,8 +50,7 @@ class LayerRows(JobTable, scope="perf"):
         error = session.errors.get(node_of_layer(session.index, row))
         if error is None:
             return ""
-        verdict = {True: "passed", False: "failed", None: "no verdict"}[error.passed]
-        return f"{sig(error.max_abs)} largest difference in the comparison on view: {error.finding or verdict}"
+        return f"max-abs {sig(error.max_abs)} in the comparison on view: {error_word(error)[0]}"
 
 
 class PerfScreen(Page, scope="perf"):
@@ -132,7 +132,8 @@ class PerfScreen(Page, scope="perf"):
             self.state.say(f"job {self.perf.job} is not over: K stops it")
             return
         with self.state.telling():
-            self.state.say(f"job {await self._starter.start(words)}: timing the model")
+            job = await self._starter.start(words)
+            self.state.say(f"job {job}: timing the model", job=job)
 
     @command("perf.cancel", "stop the bench", keys="K", line="cancel")
     def cancel(self) -> None:

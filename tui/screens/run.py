@@ -196,7 +196,8 @@ class RunScreen(Page, scope="run"):
 
     async def _start(self, spec: CompareSpec) -> None:
         with self.state.telling():
-            self.state.say(f"job {await self._control.start(spec)} started; it goes on if you leave")
+            job = await self._control.start(spec)
+            self.state.say(f"job {job} started; it goes on if you leave", job=job)
             self.open("errors")
 
     @command("run.presets", "ten ready comparisons", keys="ctrl+t", footer="presets", line="presets")

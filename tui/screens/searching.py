@@ -33,7 +33,7 @@ class Searching:
     async def _start(self, search: str, by_hand: bool, target: str | None, then: str) -> None:
         with self._page.state.telling():
             job = await self.starter.start(search, by_hand=by_hand, target=target)
-            self._page.state.say(f"job {job}: {search} started" + (f"; {then}" if then else ""))
+            self._page.state.say(f"job {job}: {search} started" + (f"; {then}" if then else ""), job=job)
             if not then:
                 self._page.open("debug")
 

@@ -4,6 +4,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.tui.controllers.error_rows import TensorController
 from layerwise._tool.tui.presenters.error_detail import detail_lines, tensor_lines
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.presenters.verdicts import word_of
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import run_latest
 from layerwise._tool.tui.widgets.lines import DetailPane
@@ -21,7 +22,9 @@ class TensorPanel(DetailPane):
         """Show the tensor of a row of the table."""
         row = self._state.errors.table.row(place)
         names = self._state.errors.facts.runners
-        lines = detail_lines(row, names, max(40, self.app.size.width - 2))
+        errors = self._state.errors
+        word, evidence = word_of(errors.table, place), errors.evidence.get(row.tensor, "")
+        lines = detail_lines(row, names, max(40, self.app.size.width - 2), word, evidence)
         self._put([*lines, [], [("reading the values on both sides …", "dim")]])
         run_latest(self, "tensor", lambda: self._read(place, lines))
 

@@ -13,6 +13,7 @@ from layerwise._tool.tui.state.signal import Signal
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
+    from layerwise._tool.tui.state.error_table import ErrorTable
 
 
 class Saved(msgspec.Struct, omit_defaults=True):
@@ -37,13 +38,14 @@ class Saved(msgspec.Struct, omit_defaults=True):
 class NodeError(msgspec.Struct, frozen=True):
     """The worst result of a comparison for one node, as the graph shows it.
 
-    passed: None where it was not judged. place: its row in the table of the comparison on view.
+    passed: None where it was not judged. place: its row in `table`, that of the comparison on view.
     """
 
     max_abs: float
     passed: bool | None
     finding: str = ""
     place: int = -1
+    table: "ErrorTable | None" = None
 
 
 class Session:

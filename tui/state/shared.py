@@ -1,17 +1,19 @@
 """The one object every screen gets."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import LayerwiseError, refusal
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.text import one_line
 from layerwise._tool.tui.presenters.text import UNICODE, Glyphs
 from layerwise._tool.tui.state.debugging import DebugState
 from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.jobs import JobsState
+from layerwise._tool.tui.state.messages import Level, Messages
 from layerwise._tool.tui.state.perf import PerfState
 from layerwise._tool.tui.state.session import Session
 from layerwise._tool.tui.state.signal import Owed, Signal
@@ -19,8 +21,6 @@ from layerwise._tool.tui.state.surgery import SurgeryState, surgery_session
 
 if TYPE_CHECKING:
     from layerwise._tool.tui.presenters.text import Line
-
-Level = Literal["info", "good", "warn", "bad"]
 
 
 @dataclass
@@ -43,14 +43,35 @@ class AppState:
     owed: Owed = field(default_factory=Owed)
     status: "Line" = field(default_factory=list)
     on_status: Signal[[]] = field(default_factory=Signal)
-    on_message: Signal[[str, Level]] = field(default_factory=Signal)
+    messages: Messages = field(default_factory=Messages)
+    on_message: Signal[[]] = field(default_factory=Signal)
 
     def __post_init__(self) -> None:
         self.surgery = SurgeryState(surgery_session(self.session))
 
-    def say(self, text: str, level: Level = "info") -> None:
-        """Show one line of text above the footer until the next one."""
-        self.on_message.emit(text, level)
+    def say(self, text: str, level: Level = "info", *, job: int = 0) -> None:
+        """Show a message above the footer until the next one, or until it is old; "" takes the last one away.
+
+        job: it is over when that job is.
+        """
+        text = one_line(text)
+        self.messages.on_view = self.messages.add(text, level, job) if text else None
+        self.on_message.emit()
+
+    def note(self, text: str, level: Level = "info") -> None:
+        """Keep a message for `:messages` alone: it stands elsewhere on the screen."""
+        self.messages.add(one_line(text), level)
+
+    def key_pressed(self) -> None:
+        """The user goes on: what was said a while ago is over."""
+        if self.messages.old():
+            self.say("")
+
+    def jobs_over(self, jobs: Iterable[int]) -> None:
+        """These jobs have ended: so has what was said of the start of one."""
+        said = self.messages.on_view
+        if said is not None and said.job and said.job in jobs:
+            self.say("")
 
     @contextmanager
     def telling(self) -> Iterator[None]:

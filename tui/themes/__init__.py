@@ -13,7 +13,7 @@ from textual.theme import Theme
 
 @dataclass(frozen=True)
 class Palette:
-    """Hex colours of one theme."""
+    """Hex colours of one theme. ramp: of powers of ten, the smallest first."""
 
     name: str
     dark: bool
@@ -26,17 +26,20 @@ class Palette:
     good: str
     warn: str
     bad: str
+    ramp: tuple[str, ...]
 
 
+_DARK_RAMP = ("#5f5f87", "#5f5faf", "#875fd7", "#af5fd7", "#d75faf", "#ff5f87", "#ff875f", "#ffd75f")
+_LIGHT_RAMP = ("#8787af", "#5f5faf", "#5f5fd7", "#8700af", "#af0087", "#d70000", "#af0000", "#5f0000")
 PALETTES = {
     palette.name: palette
     for palette in (
         Palette("dark", True, "#121212", "#303030", "#d7d7d7", "#949494", "#5fafff", "#ffaf5f", "#5fd75f", "#ffd75f",
-                "#ff5f5f"),
+                "#ff5f5f", _DARK_RAMP),
         Palette("light", False, "#ffffff", "#d7d7d7", "#121212", "#5f5f5f", "#005faf", "#af5f00", "#005f00", "#875f00",
-                "#af0000"),
+                "#af0000", _LIGHT_RAMP),
         Palette("contrast", True, "#000000", "#000000", "#ffffff", "#ffffff", "#00ffff", "#ffff00", "#00ff00",
-                "#ffff00", "#ff5f5f"),
+                "#ffff00", "#ff5f5f", _DARK_RAMP),
     )
 }  # fmt: skip
 DEFAULT = "dark"
@@ -78,4 +81,21 @@ def role_style(theme: str, role: str) -> Style:
         "input": Style(bold=True),
         "input-cursor": Style(color=palette.background, bgcolor=palette.text),
     }
+    roles |= {f"decade{number}": Style(color=colour) for number, colour in enumerate(palette.ramp, 1)}
     return base + roles.get(role, Style.null())
+
+
+_PLAIN = {
+    "dim": Style(dim=True), "decade1": Style(dim=True), "decade2": Style(dim=True),
+    "strong": Style(bold=True), "cursor": Style(bold=True), "key": Style(bold=True), "mark": Style(bold=True),
+    "warn": Style(bold=True), "bad": Style(bold=True), "input": Style(bold=True), "tab-on": Style(bold=True),
+    "title": Style(reverse=True, bold=True), "tab": Style(reverse=True), "bar-key": Style(reverse=True, bold=True),
+    "input-cursor": Style(reverse=True), "head": Style(underline=True),
+}  # fmt: skip
+
+
+@lru_cache(512)
+def plain_style(role: str) -> Style:
+    """The rich style of `role` without colours (NO_COLOR): what stands out in colours is bold, never paler."""
+    role, _, link = role.partition(":")
+    return Style(link=link) if role == "link" and link else _PLAIN.get(role, Style.null())

@@ -6,15 +6,13 @@ from textual.events import Resize
 
 from layerwise._tool.tui.commands import Command
 from layerwise._tool.tui.presenters.bars import footer_line, title_line
+from layerwise._tool.tui.presenters.messages import bar_line
 from layerwise._tool.tui.presenters.surgery import title_text
-from layerwise._tool.tui.presenters.text import Line, fit
-from layerwise._tool.tui.state.shared import AppState, Level
+from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import follow
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import OneLine
-
-_ROLES = {"info": "", "good": "good", "warn": "warn", "bad": "bad"}
-_WORDS = {"info": "", "good": "", "warn": "warning: ", "bad": "error: "}
 
 
 class TitleBar(OneLine):
@@ -44,27 +42,21 @@ class CommandBar(LineInput):
     def __init__(self, state: AppState) -> None:
         super().__init__(":", id="command")
         self._state = state
-        self._said: tuple[str, Level] = ("", "info")
 
     def on_mount(self) -> None:
-        follow(self, self._state.on_message, self.say)
+        follow(self, self._state.on_message, self.refresh)
 
     def line(self, y: int) -> Line:
         if self.has_focus:
             return super().line(y)
-        text, level = self._said
-        return [(" " + fit(_WORDS[level] + text, max(1, self.size.width - 1), keep="start"), _ROLES[level])]
+        said = bar_line(self._state.messages.on_view, max(1, self.size.width - 1), self._state.glyphs)
+        return [(" ", ""), *said]
 
     def ask(self, text: str, hint: str = "") -> None:
         """Take the focus with `text` on the line, and `hint` after it."""
         self.set_value(text)
         self.set_tail([(hint, "dim")] if hint else [])
         self.focus()
-
-    def say(self, text: str, level: Level = "info") -> None:
-        if (text, level) != self._said:
-            self._said = (text, level)
-            self.refresh()
 
 
 class Footer(OneLine):

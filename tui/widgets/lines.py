@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from rich.style import Style
 from textual.events import Resize
 from textual.geometry import Region
 from textual.message import Message
@@ -14,8 +15,8 @@ from textual.widget import Widget
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import Commanded, command
 from layerwise._tool.tui.lifetime import stays
-from layerwise._tool.tui.presenters.text import Line, clip, merge
-from layerwise._tool.tui.themes import role_style
+from layerwise._tool.tui.presenters.text import ASCII, Line, clip, in_ascii, merge
+from layerwise._tool.tui.themes import plain_style, role_style
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -63,13 +64,21 @@ class LineWidget(Widget):
 
     def strip_of(self, line: Line, cells: int) -> Strip:
         """`line` cut or padded to `cells` cells in the colours of the theme in use; nothing in it is obeyed."""
-        theme = self.app.theme
         shown_line = [(shown(text), role) for text, role in line]
+        if self._ascii:
+            shown_line = [(in_ascii(text), role) for text, role in shown_line]
         runs = merge((text, role or self.BASE_ROLE) for text, role in clip(shown_line, cells))
         gap = cells - sum(cell_len(text) for text, _ in runs)
         if gap > 0:
             runs = merge([*runs, (" " * gap, self.BASE_ROLE)])
-        return Strip([Segment(text, role_style(theme, role)) for text, role in runs], cells)
+        return Strip([Segment(text, self._style(role)) for text, role in runs], cells)
+
+    @property
+    def _ascii(self) -> bool:
+        return getattr(getattr(self.app, "state", None), "glyphs", None) is ASCII
+
+    def _style(self, role: str) -> Style:
+        return plain_style(role) if self.app.no_color else role_style(self.app.theme, role)
 
     def refresh_lines(self, first: int, count: int = 1, x: int = 0, cells: int | None = None) -> None:
         """Paint again only these lines of the widget (`cells` wide from column `x`)."""

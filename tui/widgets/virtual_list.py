@@ -6,14 +6,19 @@ the cursor lives in a gutter of its own, and the view moves by half a page when 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
+from textual.geometry import Region
 from textual.message import Message
 
 from layerwise._tool.tui.commands import Commanded, command
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import UNICODE, Glyphs, Line
 from layerwise._tool.tui.widgets.lines import LineWidget
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 GUTTER = 2
 ROWS = 8
@@ -61,6 +66,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
 
     Posts `Highlighted` when the cursor row changed and `Selected` on enter. moved: called at once when the cursor is on
     another row, or on one of other rows, before anything else can come between; with whether the list was told to move.
+    names: what the model draws names with; how they are shortened follows from all rows on screen.
     """
 
     DEFAULT_CSS = "VirtualList { height: 1fr; }"
@@ -90,8 +96,12 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         def control(self) -> "VirtualList":
             return self.list
 
-    def __init__(self, model: RowModel | None = None, *, glyphs: Glyphs = UNICODE, id: str | None = None) -> None:
+    def __init__(
+        self, model: RowModel | None = None, *, glyphs: Glyphs = UNICODE, id: str | None = None,
+        names: Names | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(id=id)
+        self._names = names
         self.model: RowModel = model if model is not None else FixedRows()
         self.glyphs = glyphs
         self.cursor = 0
@@ -117,6 +127,15 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
 
     def _row(self, index: int) -> Line:
         return self.model.row(index, self.size.width - GUTTER) if index < len(self.model) else []
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> "Self":
+        if not regions and self._names is not None and self.size.height:
+            self._names.look(self._draw_all)
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def _draw_all(self) -> None:
+        for index in range(self.top, self.top + self.rows_shown):
+            self._row(index)
 
     def sync(self) -> None:
         """Paint the rows on screen whose content changed. Call after the model's data changed."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 _TENSORS = ("Inputs", "Outputs")
 _OWN = ("Name", "LayerType", *_TENSORS, "Metadata")
@@ -60,7 +60,7 @@ def layers_of(text: str) -> list[Layer]:
     try:
         return [_layer(row) for row in json.loads(text)["Layers"]]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise LayerwiseError(f"TensorRT's inspector gives no JSON of layers: {shown(str(error), 200)}") from None
+        raise LayerwiseError(f"TensorRT's inspector gives no JSON of layers: {in_words(error, 200)}") from None
 
 
 def _layer(row: str | Mapping[str, Any]) -> Layer:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.capabilities import able
 from layerwise._tool.backends.trt.inference.engine import NUMPY_NAMES
 from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor, metadata_nodes
+from layerwise._tool.backends.wording import in_words
 
 _BY_INPUT = {"IResizeLayer": ("scales", "shape"), "ISliceLayer": ("shape", "start", "stride")}
 
@@ -83,7 +83,7 @@ def _value(layer: Any, name: str) -> Any:
     try:
         return plain(getattr(layer, name))
     except Exception as error:  # pybind11 raises any C++ exception for a value that was never set
-        return f"<not to be read: {shown(str(error), 120)}>"
+        return f"<not to be read: {in_words(error, 120)}>"
 
 
 def plain(value: Any) -> Any:

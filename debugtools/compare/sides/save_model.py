@@ -15,6 +15,7 @@ from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.filesystem.temporary import note
 from layerwise._tool.backends.model.file import ModelFile, load_model
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.surgery.cut.segments import GraphCut
@@ -43,7 +44,7 @@ def save_model(spec: CompareSpec) -> None:
             model, path, options.save_external_data, options.external_data_size_threshold, not options.external_each
         )
     except (OSError, ValueError) as error:
-        raise LayerwiseError(f"--save-onnx {shown(str(path))}: {shown(str(error), 300)}") from None
+        raise LayerwiseError(f"--save-onnx {shown(str(path))}: {in_words(error)}") from None
 
 
 def _types(path: str) -> list[onnx.ValueInfoProto]:
@@ -79,7 +80,7 @@ def write_onnx(
         try:
             onnx.save(model, new / path.name)
         except onnx.checker.ValidationError as error:  # where native code cannot open the file of weights
-            raise LayerwiseError(f"{shown(str(path))} cannot be written: {shown(str(error), 300)}") from None
+            raise LayerwiseError(f"{shown(str(path))} cannot be written: {in_words(error)}") from None
 
 
 def _put_outside(model: onnx.ModelProto, path: Path, location: str | None, threshold: int) -> None:

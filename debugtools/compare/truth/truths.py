@@ -20,6 +20,7 @@ from layerwise._tool.backends.dumps.ranks import Unclear
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.rows import LayerRow, Truth
@@ -189,7 +190,7 @@ class Truths:
         try:
             return self._double.evaluate(region.nodes, feeds)
         except LayerwiseError as error:
-            raise NoTruth(shown(str(error), 160)) from None
+            raise NoTruth(in_words(error, 160)) from None
 
     def _unit(self, side: int, name: str, tensor: Array, feed: Feed, region: Region) -> Unit:
         """What rounding explains, the truth's weights among it, which were rounded to the reference's type.

@@ -10,6 +10,7 @@ from msgspec import Meta
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.filesystem.files import read_file
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 
 _MOST = 16 << 20  # bytes
 Place = Annotated[int, Meta(ge=0, le=63)]
@@ -108,9 +109,9 @@ def read_hints(path: Path) -> Hints:
     try:
         return msgspec.json.decode(data, type=Hints)
     except msgspec.ValidationError as error:
-        raise UsageError(f"the hints of {shown(str(path))} do not fit: {shown(str(error), 300)}") from None
+        raise UsageError(f"the hints of {shown(str(path))} do not fit: {in_words(error)}") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise BadFile(path, f"not JSON: {shown(str(error), 200)}") from None
+        raise BadFile(path, f"not JSON: {in_words(error, 200)}") from None
 
 
 def hints_of(values: dict[str, Any]) -> Hints:
@@ -118,4 +119,4 @@ def hints_of(values: dict[str, Any]) -> Hints:
     try:
         return msgspec.convert(values, Hints)
     except msgspec.ValidationError as error:
-        raise UsageError(f"the hints that these options make do not fit: {shown(str(error), 300)}") from None
+        raise UsageError(f"the hints that these options make do not fit: {in_words(error)}") from None

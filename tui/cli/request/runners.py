@@ -14,6 +14,7 @@ from layerwise._tool.backends.torch.options import TorchOptions, kind_of, torch_
 from layerwise._tool.backends.torch.options import to_dict as torch_dict
 from layerwise._tool.backends.trt.options import NetworkOptions, TrtOptions, to_dict
 from layerwise._tool.backends.trt.options import trt_options as options_of_runner
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.tui.cli.options.option import filled, glued, line, many_words, read
 from layerwise._tool.tui.cli.options.run import ONNXRT, optimization_level
 from layerwise._tool.tui.cli.options.torch import TORCH
@@ -90,7 +91,7 @@ def parse_runner(text: str) -> RunnerSpec:
         return msgspec.convert(fields, RunnerSpec)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
         kinds = ", ".join(get_args(RunnerKind))
-        raise UsageError(f"--runner {shown(text, 120)}: {shown(str(error), 200)} (kinds: {kinds})") from None
+        raise UsageError(f"--runner {shown(text, 120)}: {in_words(error, 200)} (kinds: {kinds})") from None
 
 
 def _json_fields(text: str) -> Any:

@@ -6,6 +6,7 @@ from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.filesystem.files import MOST, read_file
 from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.surgeon.common import add_model, add_saving, open_file, save_model
 
@@ -68,4 +69,4 @@ def _lines(path: str) -> list[str]:
     try:
         return [line.rstrip() for line in read_file(path, MOST).decode("utf-8").splitlines() if line.strip()]
     except (BadFile, UnicodeDecodeError) as error:
-        raise UsageError(f"--exclude-list {shown(path)}: {shown(str(error), 200)}") from None
+        raise UsageError(f"--exclude-list {shown(path)}: {in_words(error, 200)}") from None
