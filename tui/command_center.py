@@ -10,6 +10,7 @@ from textual.events import Event, Key
 from layerwise._tool.tui.commands import (
     Command,
     Commanded,
+    by_verb,
     command,
     going_on,
     group_of,
@@ -19,10 +20,13 @@ from layerwise._tool.tui.commands import (
     parse_line,
     run_command,
     scopes_of,
+    takes_path,
 )
 from layerwise._tool.tui.controllers.yank import yank
-from layerwise._tool.tui.presenters.bars import command_rows
+from layerwise._tool.tui.presenters.bars import command_rows, offers_line, usage_line
+from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.page import Choice, Page, PickScreen
+from layerwise._tool.tui.state.files import complete_path
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.bars import CommandBar
 from layerwise._tool.tui.widgets.line_input import LineInput
@@ -35,6 +39,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
         super().__init__()
         self.state = state
         self._keys: deque[Key] = deque()
+        self.keys_of_user: dict[str, list[str]] = {}
         self._begun = ""
 
     @property
@@ -74,8 +79,24 @@ class CommandCenter(Commanded, App[None], scope="global"):
         for taker in (self.focused, self.screen):
             if isinstance(taker, LineInput | PickScreen) and await taker.take_key(event):
                 return
-        if self.screen.is_modal or not (await self._take_sequence(event.key) or await self.page.take_key(event)):
+        if self.screen.is_modal or not await self._take_on_page(event):
             await self._check_bindings(event.key)
+
+    async def _take_on_page(self, event: Key) -> bool:
+        return (
+            await self._take_sequence(event.key)
+            or await self.page.take_key(event)
+            or await self._take_users_key(event.key)
+        )
+
+    async def _take_users_key(self, key: str) -> bool:
+        """Whether the user gave a command of this place the key: those declared without a key have no binding."""
+        given = self.keys_of_user.get(key, ())
+        found = next((found for found in in_scopes(self.scopes()) if key in found.keys.split(",")), None)
+        if found is None or found.id not in given:
+            return False
+        await self.run_anywhere(found)
+        return True
 
     async def _take_sequence(self, key: str) -> bool:
         """Whether the key begins, goes on with or ends a command of several keys; escape gives one up."""
@@ -145,6 +166,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
         self._ask_line(message.text, message.hint)
 
     async def run_line(self, value: str) -> None:
+        self.query_one(CommandBar).lines_typed.add(value)
         self._close_line()
         try:
             found, text = parse_line(value, self.scopes())
@@ -160,9 +182,19 @@ class CommandCenter(Commanded, App[None], scope="global"):
 
     def complete_line(self, value: str) -> list[str]:
         def arguments(found: Command, text: str) -> list[str]:
+            if not found.complete and takes_path(found):
+                return complete_path(text)
             return list(group_of(self.owner(found), found).completions(found, text))
 
         return line_completions(value, self.scopes(), arguments)
+
+    def line_hint(self, value: str) -> Line:
+        """What may come next on the `:` line: candidates, else what the command that is typed does."""
+        offers = [offer for offer in self.complete_line(value) if offer.strip() != value.strip()] if value else []
+        verb, space, _ = value.lstrip().partition(" ")
+        found = by_verb(verb, self.scopes()) if verb else None
+        only = not space and len(offers) == 1 and found is not None
+        return offers_line(offers) if offers and not only else usage_line(found)
 
     def on_page_yank(self, message: Page.Yank) -> None:
         self.state.say(*yank(message.copy, self.state.workspace.root, self.copy_to_clipboard))

@@ -1,5 +1,6 @@
 """The rows of one job as a table, with a filter, a sort and a detail of one row: for the screens that follow a job."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -24,8 +25,8 @@ from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, LiveRows
 TALL = 32
 FILTER_WAIT = 0.05
 DETAIL_WAIT = 0.06
-COLUMNS = {"accum": "rel_l2"}
-"""Headings of columns -> what they sort by."""
+COLUMNS = {"accum": "rel_l2", "err": "max_abs", "share": "time", "so far": "time"}
+"""Other words of the heading -> what they sort by."""
 
 
 class Minimap(LinesView):
@@ -61,6 +62,8 @@ class JobTable(Commands, Container):
     _page: ClassVar[str]
     FILTERS: ClassVar[str]
     """How a filter is written."""
+    TITLES: ClassVar[Mapping[str, str]] = {}
+    """The heading of a column by what it sorts by."""
 
     def __init_subclass__(cls, scope: str, **kwargs: Any) -> None:
         cls._page = scope
@@ -233,16 +236,24 @@ class JobTable(Commands, Container):
     @command(".sort_by", "sort by a column", line="sort COLUMN", complete="columns")
     def sort_by(self, name: str = "") -> None:
         """Sort by a column that is named."""
-        name = COLUMNS.get(name, name)
-        if name not in self._table.SORTS:
-            self._state.say(f"columns to sort by: {', '.join(self._table.SORTS)}", "bad")
+        column = self._sort_of(name)
+        if column is None:
+            self._state.say(f"columns to sort by: {', '.join(self.columns(''))}", "bad")
             return
-        self._table.sort_by(name)
+        self._table.sort_by(column)
         self.reordered()
+
+    def _sort_of(self, name: str) -> str | None:
+        """What a column sorts by, named as the heading names it or as the settings do; None for no column."""
+        named = {title.lower(): sort for sort, title in self.TITLES.items()}
+        named |= {word: sort for word, sort in COLUMNS.items() if sort in self._table.SORTS}
+        named |= {sort: sort for sort in self._table.SORTS}
+        return named.get(name.strip().lower())
 
     def columns(self, prefix: str) -> list[str]:
         """Completions of a column's name."""
-        return [name for name in self._table.SORTS if name.startswith(prefix)]
+        names = [self.TITLES.get(sort, sort) for sort in self._table.SORTS]
+        return [name for name in names if name.lower().startswith(prefix.lower())]
 
     @command(".reverse", "reverse the order", keys="S")
     def reverse(self) -> None:
