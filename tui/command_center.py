@@ -31,6 +31,8 @@ from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.bars import CommandBar
 from layerwise._tool.tui.widgets.line_input import LineInput
 
+_TYPED_AHEAD = "ctrl+j"  # what a terminal makes of enter before the app has told it not to
+
 
 class CommandCenter(Commanded, App[None], scope="global"):
     """Base of the app. Its pages, and which is in front, are the subclass's matter."""
@@ -57,7 +59,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
 
     async def on_event(self, event: Event) -> None:
         if isinstance(event, Key) and not event.is_forwarded:
-            self._keys.append(event)
+            self._keys.append(Key("enter", "\r") if event.key == _TYPED_AHEAD else event)
             await self._take_keys()
         else:
             await super().on_event(event)
@@ -90,8 +92,11 @@ class CommandCenter(Commanded, App[None], scope="global"):
         )
 
     async def _take_users_key(self, key: str) -> bool:
-        """Whether the user gave a command of this place the key: those declared without a key have no binding."""
-        given = self.keys_of_user.get(key, ())
+        """Whether the user gave a command of this place the key: those declared without a key have no binding.
+
+        While a line is typed none of them is meant.
+        """
+        given = () if isinstance(self.focused, LineInput) else self.keys_of_user.get(key, ())
         found = next((found for found in in_scopes(self.scopes()) if key in found.keys.split(",")), None)
         if found is None or found.id not in given:
             return False
