@@ -15,6 +15,7 @@ from layerwise._tool.tui.presenters.jobs import card_lines
 from layerwise._tool.tui.presenters.text import Glyphs, Line
 from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.job_rows import JobRows
+from layerwise._tool.tui.state.kept_place import KeptPlace
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.following import follow
@@ -78,6 +79,7 @@ class JobTable(Commands, Container):
         self.list = VirtualList(self._rows, glyphs=state.glyphs, id=f"{self._page}-list")
         self._told: list[Line] | None = None
         self._at: object = -1
+        self._kept = KeptPlace(state.session, self._page, table)
         self._detail_soon = Coalesce(self._detail_now, DETAIL_WAIT)
         self._filter_soon = Coalesce(self._filter_now, FILTER_WAIT)
 
@@ -117,6 +119,7 @@ class JobTable(Commands, Container):
         text = self._state.session.filters.get(self._page, "")
         self._input.set_value(text)
         self._table.set_filter(text)
+        self._kept.restore()
         self.changed()
 
     @property
@@ -134,7 +137,8 @@ class JobTable(Commands, Container):
         if not self.size.width:
             return
         self._show_card()
-        line = self._table.line_of(self._at)
+        place = self._kept.come_back()
+        line = self._table.line_of(self._at if place is None else place)
         if line >= 0:
             self.list.move_to(line)
         self.list.sync()
@@ -179,6 +183,7 @@ class JobTable(Commands, Container):
     def _cursor_moved(self) -> None:
         """The cursor is on another row."""
         self._at = self._table.anchor(self.list.cursor)
+        self._kept.keep(self.place)
         self._detail_soon.touch()
         self._show_map()
 
@@ -265,6 +270,7 @@ class JobTable(Commands, Container):
         """The list starts again at its top: what is worst stands there."""
         self.to_top()
         self.changed()
+        self._kept.keep(self.place)
 
     def to_top(self) -> None:
         """Put the cursor on the first row."""

@@ -45,7 +45,8 @@ class JobsScreen(Page, scope="jobs"):
             LiveRows(lambda: len(state.jobs.views), self._line), glyphs=state.glyphs, id="jobs-list"
         )
         self._actions = JobActions(state)
-        self._at = 0
+        kept = state.session.forms.get("jobs")
+        self._at = kept if isinstance(kept, int) else 0
         self._raw = False
         self._shown = 0
         self._detail_soon = Coalesce(self._read_detail, DETAIL_WAIT)
@@ -92,6 +93,7 @@ class JobsScreen(Page, scope="jobs"):
     def _cursor_moved(self) -> None:
         view = self._in_view()
         self._at = view.id if view else 0
+        self.session.remember("jobs", form=self._at)
         self._answering.changed()
         self._detail_soon.touch()
 
