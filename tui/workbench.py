@@ -43,13 +43,12 @@ from layerwise._tool.tui.screens.run import RunScreen
 from layerwise._tool.tui.screens.surgery import SurgeryScreen
 from layerwise._tool.tui.screens.switching import Demo, Switching
 from layerwise._tool.tui.screens.tour import Tour
-from layerwise._tool.tui.state.session import Saved, Session, SessionStore
+from layerwise._tool.tui.state.session import HOME, SessionStore
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.themes import PALETTES, textual_theme
 from layerwise._tool.tui.widgets.bars import CommandBar, Footer, TitleBar
 from layerwise._tool.tui.widgets.lines import LineWidget, OneLine
 
-HOME = "home"
 PAGES: tuple[type[Page], ...] = (
     HomeScreen, GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, SurgeryScreen, HistoryScreen, ChangesScreen,
     PerfScreen, RunScreen,
@@ -70,7 +69,7 @@ def open_workbench(
     workspace = Workspace(root)
     store = SessionStore(workspace.root)
     loaded = load_settings()
-    session = store.load(model) if model is not None else Session(None, Saved(screen=HOME))
+    session = store.load(model)
     state = AppState(workspace, JobClient(workspace, ACTIONS), session, choose_glyphs(), loaded.settings)
     if model is not None and session.screen == HOME:
         session.set_screen("graph")

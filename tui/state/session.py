@@ -165,7 +165,10 @@ class Session:
         )  # fmt: skip
 
 
-_LAST = "last.json"
+HOME = "home"
+"""The screen of a session without a model."""
+
+_LAST = "last.json"  # of earlier versions
 
 
 def _time(path: Path) -> float:
@@ -176,18 +179,16 @@ def _time(path: Path) -> float:
 
 
 class SessionStore:
-    """Sessions of a workspace: one file a model, and the name of the last one."""
+    """Sessions of a workspace: one file a model."""
 
     def __init__(self, root: Path) -> None:
         self.folder = root / "sessions"
 
     def load(self, model: Path | None) -> Session:
-        """The session of `model`, or the last one of the workspace; a broken or absent file gives a fresh one."""
+        """The session of `model`; None, or a broken or absent file, gives a fresh one."""
         if model is None:
-            last = self._read(self.folder / _LAST)
-            model = Path(last.model) if last and last.model and Path(last.model).exists() else None
-        saved = self._read(self._file(model)) if model else None
-        return Session(model, saved)
+            return Session(None, Saved(screen=HOME))
+        return Session(model, self._read(self._file(model)))
 
     def recent(self, most: int = 50) -> list[Recent]:
         """The models of the sessions there are, last used first; whether they still exist is not asked."""
@@ -201,7 +202,6 @@ class SessionStore:
             return
         make_folder(self.folder)
         atomic_write(self._file(session.model), msgspec.json.encode(session.saved()))
-        atomic_write(self.folder / _LAST, msgspec.json.encode(Saved(model=str(session.model))))
 
     def _file(self, model: Path) -> Path:
         digest = hashlib.sha256(str(model).encode("utf-8", "surrogateescape")).hexdigest()[:16]
