@@ -105,7 +105,13 @@ def _open_path(word: str, rest: list[str]) -> int:
 def _open_app(model: Path | None) -> int:
     from layerwise._tool.tui.app import run_app
 
-    return run_app(model)
+    return run_app(model, demo=_demo)
+
+
+def _demo() -> tuple[Path, int]:
+    from layerwise._tool.tui.cli.demo import start_demo
+
+    return start_demo()
 
 
 def _print(text: str, code: int = 0) -> int:

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from layerwise._tool.tui.commands import (
     Command,
     Commanded,
+    by_verb,
     command,
     going_on,
     group_of,
@@ -22,12 +23,15 @@ from layerwise._tool.tui.commands import (
     parse_line,
     run_command,
     scopes_of,
+    takes_path,
 )
 from layerwise._tool.tui.controllers.yank import block_copy, yank
 from layerwise._tool.tui.lifetime import stays, while_it_stays
-from layerwise._tool.tui.presenters.bars import command_rows, offers_lines
+from layerwise._tool.tui.presenters.bars import candidates_line, command_rows, offers_lines, usage_line
 from layerwise._tool.tui.presenters.messages import message_lines
+from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.page import Choice, Page, PickScreen, chooser_cells
+from layerwise._tool.tui.state.files import complete_path
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.typed.driver import KeyDriver
 from layerwise._tool.tui.typed.queue import KeyQueue
@@ -35,6 +39,8 @@ from layerwise._tool.tui.typed.settling import Settling
 from layerwise._tool.tui.widgets.bars import CommandBar, Footer
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
+
+_TYPED_AHEAD = "ctrl+j"  # what a terminal makes of enter before the app has told it not to
 
 
 class CommandCenter(Commanded, App[None], scope="global"):
@@ -46,6 +52,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
         self.settling = Settling(self)
         self.keys = KeyQueue(self.settling, self._take)
         self._key_task: asyncio.Task[None] | None = None
+        self.keys_of_user: dict[str, list[str]] = {}
         self._begun = ""
         self._asked_from: Widget | None = None
 
@@ -80,7 +87,8 @@ class CommandCenter(Commanded, App[None], scope="global"):
 
     async def on_event(self, event: Event) -> None:
         if isinstance(event, Key | Paste) and not event.is_forwarded:
-            self._typed(event)
+            at_start = isinstance(event, Key) and event.key == _TYPED_AHEAD
+            self._typed(Key("enter", "\r") if at_start else event)
         elif isinstance(event, MouseEvent) and not (isinstance(event, MouseMove) or self.keys.is_idle):
             self.keys.put(event)
         else:
@@ -134,8 +142,27 @@ class CommandCenter(Commanded, App[None], scope="global"):
         for taker in (self.focused, self.screen):
             if isinstance(taker, LineInput | PickScreen) and await taker.take_key(event):
                 return
-        if self.screen.is_modal or not (await self._take_sequence(event.key) or await self.page.take_key(event)):
+        if self.screen.is_modal or not await self._take_on_page(event):
             await self._check_bindings(event.key)
+
+    async def _take_on_page(self, event: Key) -> bool:
+        return (
+            await self._take_sequence(event.key)
+            or await self.page.take_key(event)
+            or await self._take_users_key(event.key)
+        )
+
+    async def _take_users_key(self, key: str) -> bool:
+        """Whether the user gave a command of this place the key: those declared without a key have no binding.
+
+        While a line is typed none of them is meant.
+        """
+        given = () if isinstance(self.focused, LineInput) else self.keys_of_user.get(key, ())
+        found = next((found for found in in_scopes(self.scopes()) if key in found.keys.split(",")), None)
+        if found is None or found.id not in given:
+            return False
+        await self.run_anywhere(found)
+        return True
 
     def _leave_line(self) -> bool:
         """Leave the line that is written on, the list to choose from, or a command of several keys, if there is one."""
@@ -246,6 +273,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
         self._ask_line(message.text, message.hint)
 
     async def run_line(self, value: str) -> None:
+        self.query_one(CommandBar).lines_typed.add(value)
         self._close_line()
         try:
             found, text = parse_line(value, self.scopes())
@@ -263,9 +291,19 @@ class CommandCenter(Commanded, App[None], scope="global"):
 
     def complete_line(self, value: str) -> list[str]:
         def arguments(found: Command, text: str) -> list[str]:
+            if not found.complete and takes_path(found):
+                return complete_path(text)
             return list(group_of(self.owner(found), found).completions(found, text))
 
         return line_completions(value, self.scopes(), arguments)
+
+    def line_hint(self, value: str) -> Line:
+        """What may come next on the `:` line: candidates, else what the command that is typed does."""
+        offers = [offer for offer in self.complete_line(value) if offer.strip() != value.strip()] if value else []
+        verb, space, _ = value.lstrip().partition(" ")
+        found = by_verb(verb, self.scopes()) if verb else None
+        only = not space and len(offers) == 1 and found is not None
+        return candidates_line(offers) if offers and not only else usage_line(found)
 
     def on_page_yank(self, message: Page.Yank) -> None:
         self.state.say(*yank(message.copy, self.state.workspace.root, self.copy_to_clipboard))

@@ -231,6 +231,11 @@ def by_verb(verb: str, scopes: Iterable[str]) -> Command | None:
     return None
 
 
+def takes_path(found: Command) -> bool:
+    """Whether the argument of a command is a file or a folder."""
+    return found.line.rpartition(" ")[2].strip("[]") in ("FILE", "FOLDER")
+
+
 def parse_line(text: str, scopes: Sequence[str]) -> tuple[Command | None, str]:
     """The command and its argument. Nothing typed gives None. Raises ValueError with a sentence for the user."""
     verb, _, argument = text.strip().partition(" ")

@@ -23,7 +23,9 @@ TABS = (
     ("5", "surgery", "Surgery"),
     ("6", "perf", "Perf"),
     ("R", "run", "Run"),
+    ("0", "home", "Home"),
 )
+_OFFERS = 8
 _OF_SURGERY = ("history", "changes")
 _SCOPES = {"global": "everywhere", "list": "lists", "pane": "texts"}
 _KEYS, _NAME, _SCOPE, _WIDE = 9, 20, 11, 96
@@ -86,6 +88,23 @@ def _first_key(found: "Command") -> str:
 
 def _footer_cells(found: "Command") -> int:
     return len(_first_key(found)) + len(found.footer) + 3
+
+
+def candidates_line(offers: "Sequence[str]") -> Line:
+    """Candidates for the end of a line: the last part of each, as many as may be looked at."""
+    names = (offer.rstrip("/").rpartition("/")[2] + "/" * offer.endswith("/") for offer in offers[:_OFFERS])
+    told = "  ".join(name if "/" in offer else _last_word(offer) for name, offer in zip(names, offers, strict=False))
+    return [(shown(told, 300), "dim"), (f"  {len(offers) - _OFFERS} more" if len(offers) > _OFFERS else "", "dim")]
+
+
+def _last_word(offer: str) -> str:
+    verb, space, argument = offer.partition(" ")
+    return argument if space and argument else verb
+
+
+def usage_line(found: "Command | None") -> Line:
+    """What a command that was typed does."""
+    return [] if found is None else [(f"{found.line}: {shown(found.title, 200)}", "dim")]
 
 
 def command_rows(commands: "Sequence[Command]", cells: int) -> list[list[Line]]:

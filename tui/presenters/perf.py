@@ -12,7 +12,8 @@ from layerwise._tool.tui.state.perf import PerfState
 MS_CELLS, SHARE_CELLS, SO_FAR_CELLS = 9, 6, 6
 WIDE = 100
 _HOT = 10.0
-_TITLES = {"time": "ms", "graph": "#", "op": "op", "layer": "layer", "calls": "calls"}
+TITLES = {"time": "ms", "graph": "#", "op": "op", "layer": "layer", "calls": "calls"}
+"""Headings of the columns to sort by."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs) -> Line:
     arrow = ("^" if reverse else "v") if glyphs.ellipsis == "~" else ("▴" if reverse else "▾")
 
     def name(text: str) -> str:
-        return text + arrow if text == _TITLES[sort] else text
+        return text + arrow if text == TITLES[sort] else text
 
     text = f"{name('#'):>{shape.place}} {fit(name('op'), shape.op)} {fit(name('layer'), shape.layer)} "
     text += f"{name('calls'):>{shape.calls}} " if shape.calls else ""

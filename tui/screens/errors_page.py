@@ -12,7 +12,7 @@ from layerwise._tool.tui.controllers.error_rows import TensorController, export_
 from layerwise._tool.tui.controllers.errors_page import node_of_row
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.error_detail import brief_lines, detail_lines, help_lines
-from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line, table_columns
+from layerwise._tool.tui.presenters.errors_page import HEADINGS, head_lines, heading, row_line, table_columns
 from layerwise._tool.tui.presenters.module_rows import tree_heading, tree_row
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.presenters.verdicts import word_of
@@ -102,6 +102,7 @@ class ErrorRows(JobTable, scope="errors"):
     """The layer error table."""
 
     FILTERS = "words, or err>1e-3 and op==MatMul and failed"
+    TITLES = HEADINGS
 
     def __init__(self, state: AppState) -> None:
         super().__init__(state, state.errors, Minimap(state.errors, state.glyphs))
@@ -298,14 +299,22 @@ class ErrorsScreen(Page, scope="errors"):
 
     # ── taking it elsewhere ──
 
+    def in_hand(self) -> tuple[str, str]:
+        place = self.table.place
+        if place < 0:
+            return super().in_hand()
+        row = self.errors.table.row(place)
+        return row.node or "", row.tensor
+
     @command("errors.yank", "copy the row, its tensor's name or the command line", keys="y", footer="yank")
     def yank(self) -> None:
         place = self.table.place
         self.offer_copies(yank_targets(self.errors, place))
 
     @command(
-        "errors.export", "write the rows shown to a file (.json or text)", keys="W", means="write", line="export FILE"
-    )
+        "errors.export", "write the rows shown to a file: .csv .json .svg .txt", keys="W", means="write",
+        line="export FILE",
+    )  # fmt: skip
     def export(self, name: str = "") -> None:
         path = user_path(name or f"layers-{self.errors.job or 'none'}.txt")
         try:

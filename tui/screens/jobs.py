@@ -46,7 +46,8 @@ class JobsScreen(Page, scope="jobs"):
         )
         self.main_list.moved = self._note_job
         self._actions = JobActions(state)
-        self._at = 0
+        kept = state.session.forms.get("jobs")
+        self._at = kept if isinstance(kept, int) else 0
         self._raw = False
         self._shown = 0
         self._detail_soon = Coalesce(self._read_detail, DETAIL_WAIT, state.owed)
@@ -91,6 +92,7 @@ class JobsScreen(Page, scope="jobs"):
 
     @on(VirtualList.Highlighted, "#jobs-list")
     def _cursor_moved(self) -> None:
+        self.session.remember("jobs", form=self._at)
         self._answering.changed()
         self._detail_soon.touch()
 

@@ -168,6 +168,15 @@ def _first_keys(found: Command) -> set[str]:
     return {key.split()[0] for key in found.keys.split(",") if key}
 
 
+def node_and_tensor(session: Session) -> tuple[str, str]:
+    """Names of a session's selected node and of its first output; "" where there is none."""
+    index = session.index
+    if index is None or not 0 <= session.node < index.n_nodes:
+        return "", ""
+    made = [tensor for tensor in index.node_outputs(session.node) if tensor >= 0]
+    return index.node_name(session.node), index.tensor_name(made[0]) if made else ""
+
+
 Then = Callable[[Any], object]
 
 
@@ -194,9 +203,13 @@ class Page(Container):
 
     @dataclass
     class OpenModel(Message):
-        """Leave this model for the one at `path`."""
+        """Leave this model for the one at `path`; job: what is on view there, 0 for what was."""
 
         path: Path
+        job: int = 0
+
+    class Demo(Message):
+        """Leave this model for the demo."""
 
     @dataclass
     class Yank(Message):
@@ -231,6 +244,10 @@ class Page(Container):
     @property
     def session(self) -> Session:
         return self.state.session
+
+    def in_hand(self) -> tuple[str, str]:
+        """Names of the node and of the tensor that the page is about now, "" for none: the selected node's."""
+        return node_and_tensor(self.session)
 
     def main_widget(self) -> Widget:
         """The widget that has the focus when the page is shown."""

@@ -9,7 +9,7 @@ from layerwise._tool.tui.controllers.jobs import JobActions
 from layerwise._tool.tui.controllers.perf import BenchStarter, line_of_node, node_of_layer, yank_targets
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.numbers import sig
-from layerwise._tool.tui.presenters.perf import detail_lines, head_lines, heading, row_line
+from layerwise._tool.tui.presenters.perf import TITLES, detail_lines, head_lines, heading, row_line
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.presenters.verdicts import error_word
 from layerwise._tool.tui.screens.job_table import JobTable
@@ -27,6 +27,7 @@ class LayerRows(JobTable, scope="perf"):
     """The layers of a bench."""
 
     FILTERS = "words, or op:MatMul share>1 ms>0.1"
+    TITLES = TITLES
 
     def __init__(self, state: AppState) -> None:
         super().__init__(state, state.perf)

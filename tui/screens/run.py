@@ -13,6 +13,7 @@ from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.run import RunController
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
+from layerwise._tool.tui.presenters.bars import candidates_line
 from layerwise._tool.tui.presenters.run_form import (
     command_lines,
     cost_line,
@@ -23,6 +24,7 @@ from layerwise._tool.tui.presenters.run_form import (
 )
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.page import Choice, Page
+from layerwise._tool.tui.state.files import complete_path
 from layerwise._tool.tui.state.run_fields import Field
 from layerwise._tool.tui.state.run_form import PRESETS, RunForm, add_side, drop_side, put
 from layerwise._tool.tui.state.run_inputs import PREFIX
@@ -136,6 +138,7 @@ class RunScreen(Page, scope="run"):
             self._before = self._control.form
             edit = self.query_one("#run-edit", LineInput)
             edit.prompt = f" {field.label}: "
+            edit.complete = complete_path if field.is_path else None
             edit.set_value(field.text(self._control.form))
             self._show_hint(edit)
             self.add_class("editing")
@@ -143,7 +146,11 @@ class RunScreen(Page, scope="run"):
 
     def _show_hint(self, edit: LineInput) -> None:
         problem = self._control.checked.problems.get(self._field.key, "")
-        edit.set_tail([(problem, "bad")] if problem else [(self._field.hint, "dim")])
+        offers = complete_path(edit.value) if self._field.is_path and edit.value else []
+        if offers and offers != [edit.value]:
+            edit.set_tail(candidates_line(offers))
+        else:
+            edit.set_tail([(problem, "bad")] if problem else [(self._field.hint, "dim")])
 
     def _chosen(self, option: str) -> None:
         self._take(put(self._control.form, self._field.key, option))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from layerwise._tool.backends.errors import LayerwiseError, refusal
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.settings import Settings
 from layerwise._tool.backends.text import one_line
 from layerwise._tool.tui.presenters.text import UNICODE, Glyphs
 from layerwise._tool.tui.state.debugging import DebugState
@@ -28,6 +29,7 @@ class AppState:
     """Shared state: the workspace, the jobs, the session, the comparison on view, and what the bars show.
 
     surgery: the edited model, with a session of its own. owed: what the screens put off for a moment.
+    settings: those of the user's files.
     status: right end of the title bar (running jobs); a change shows at the next `set_status`.
     """
 
@@ -35,6 +37,7 @@ class AppState:
     client: JobClient
     session: Session
     glyphs: Glyphs = UNICODE
+    settings: Settings = field(default_factory=Settings)
     errors: ErrorsState = field(default_factory=ErrorsState)
     debug: DebugState = field(default_factory=DebugState)
     jobs: JobsState = field(default_factory=JobsState)
