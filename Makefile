@@ -3,6 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 6
 QUICK_JOBS ?= 2
+unexport PYTHONDONTWRITEBYTECODE
 QUICK := not process and not terminal and not parity and not slow
 
 .PHONY: help install demo test quick lint check check-torch docs bench dist oldest newest environments bundle clean
@@ -47,7 +48,9 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The first line has one process write the bytecode of the test modules, which all workers read.
 check: $(VENV)/.installed-dev
+	@$(BIN)/python -m pytest --collect-only -qq > /dev/null || true
 	$(BIN)/python -m pytest -n $(JOBS)
 
 check-torch: $(VENV)/.installed-torch

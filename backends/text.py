@@ -39,3 +39,8 @@ def one_line(text: str) -> str:
 def shown_lines(text: object, limit: int | None = None) -> str:
     """Return a message that may quote names, escaped, with line breaks kept; `limit` applies per line."""
     return "\n".join(shown(line, limit) for line in str(text).removesuffix("\n").split("\n"))
+
+
+def counted(number: int, what: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -65,15 +65,15 @@ def edits(count: int) -> Seen:
 
 def steps(place: int, done: int) -> Iterator[Step]:
     """One round of keys at a node, after which there are two edits more than `done`."""
-    yield Step("d      look at a deletion", f":goto {place}\r", "d", preview, checked)
+    yield Step("ed     look at a deletion", f":goto {place}\re", "d", preview, checked)
     yield Step("u      leave it", "", "u", edits(done))
-    yield Step("d      look again", "", "d", preview, checked)
+    yield Step("ed     look again", "e", "d", preview, checked)
     yield Step("enter  make it", "", "\r", edits(done + 1))
     yield Step("u      undo", "", "u", edits(done))
     yield Step("ctrl+r redo", "", "\x12", edits(done + 1))
-    yield Step("i Abs  look at an insertion", f":goto {place + 5}\riAbs", "\r", preview, checked)
+    yield Step("ei Abs look at an insertion", f":goto {place + 5}\reiAbs", "\r", preview, checked)
     yield Step("enter  make it", "", "\r", edits(done + 2))
-    yield Step("o      look at an output", f":goto {place + 9}\r", "o", preview, checked)
+    yield Step("eo     look at an output", f":goto {place + 9}\re", "o", preview, checked)
     yield Step("u      leave it", "", "u", edits(done + 2))
 
 

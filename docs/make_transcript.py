@@ -132,9 +132,9 @@ def by_hand(terminal: Terminal) -> None:
     terminal.press("4")
     terminal.wait("No search yet. On:")
     terminal.take("The app, key 4: Debug")
-    terminal.press("i")
+    terminal.press("I")
     terminal.wait(lambda text: question(text) == 1 and "answers" in text)
-    terminal.take("Key i: bisect by hand. The first question")
+    terminal.take("Key I: bisect by hand. The first question")
     answer(terminal, suggestion(terminal.text))
     terminal.take(f"Answered as measured: {suggestion_taken(terminal)}")
     slip = {"good": "bad", "bad": "good"}[suggestion(terminal.text)]

@@ -162,5 +162,6 @@ def workspace(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     home.mkdir(mode=0o700)
     monkeypatch.setenv("LAYERWISE_HOME", str(home))
     monkeypatch.setenv("LAYERWISE_LEASES", str(home / "leases"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("PYTHONPATH", INSTALLED)
     return home

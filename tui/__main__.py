@@ -11,6 +11,8 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf, branch_overview, moved, overview, unknown
 from layerwise._tool.tui.cli.streams import forgiving_streams, lost_output, open_closed_streams
 
+_AGAIN_AFTER = 0.01  # seconds; the callback is over by then
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line `argv` (sys.argv by default) and return its exit code; never raises for user errors."""
@@ -103,7 +105,13 @@ def _open_path(word: str, rest: list[str]) -> int:
 def _open_app(model: Path | None) -> int:
     from layerwise._tool.tui.app import run_app
 
-    return run_app(model)
+    return run_app(model, demo=_demo)
+
+
+def _demo() -> tuple[Path, int]:
+    from layerwise._tool.tui.cli.demo import start_demo
+
+    return start_demo()
 
 
 def _print(text: str, code: int = 0) -> int:
@@ -115,6 +123,7 @@ def run() -> None:
     """The program: all is said when `main` is through, and a late Ctrl-C ends what is left without a word."""
     status = [1]
     atexit.register(_leave, status)  # registered first, it is called last
+    sys.unraisablehook = _unraisable
     try:
         status[0] = main()
     except SystemExit as leaving:
@@ -123,6 +132,19 @@ def run() -> None:
     finally:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(status[0])
+
+
+def _unraisable(met: "sys.UnraisableHookArgs") -> None:
+    """Bring an interrupt again that came while Python called what may not raise, the end of an object or a callback of
+    the collector: it would be lost with a traceback, and the command go on."""
+    if met.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(met)
+        return
+    import threading
+
+    again = threading.Timer(_AGAIN_AFTER, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+    again.daemon = True
+    again.start()
 
 
 def _leave(status: list[int]) -> None:

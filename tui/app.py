@@ -5,22 +5,32 @@ Textual reads its TEXTUAL_* variables at import, so nothing here imports it befo
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import absolute_path
 from layerwise._tool.backends.text import shown
 
+if TYPE_CHECKING:
+    from textual.events import Event
+
 _HINT = "use the headless commands instead: layerwise run MODEL …, layerwise inspect model MODEL, layerwise jobs"
 
 
-def run_app(
-    model: str | Path | None = None, *, job: int | None = None, workspace: Path | None = None, mouse: bool | None = None
-) -> int:
-    """Open the app on `model` (None: the last one of the workspace) and return the exit code.
+Demo = Callable[[], tuple[Path, int]]
+"""Makes the demo: its model, and the job that compares it. Raises LayerwiseError."""
 
-    job: a comparison to show at once. mouse: None is on, except under SSH. Raises UsageError where no terminal can
-    show it.
+
+def run_app(
+    model: str | Path | None = None, *, job: int | None = None, workspace: Path | None = None,
+    mouse: bool | None = None, demo: Demo | None = None,
+) -> int:  # fmt: skip
+    """Open the app on `model` (None: on the Home screen, to choose one) and return the exit code.
+
+    job: what to show at once. mouse: None is on, except under SSH. demo: who makes the demo, None where it cannot be
+    asked for. Raises UsageError where no terminal can show the app.
     """
     check_terminal()
     path = None if model is None else absolute_path(Path(model))
@@ -31,12 +41,17 @@ def run_app(
 
     under_ssh = "SSH_CONNECTION" in os.environ or "SSH_TTY" in os.environ
     before: Path | None = None
+    tour = False
+    typed: list[Event] = []
     while True:
-        bench = open_workbench(path, workspace, job, before)
-        bench.run(mouse=not under_ssh if mouse is None else mouse)
+        bench = open_workbench(path, workspace, job, before, demo, tour)
+        bench.keys.begin_with(typed)
+        bench.run(mouse=bench.with_mouse(not under_ssh) if mouse is None else mouse)
         if bench.next_model is None:
             return bench.return_code or 0
-        path, job, before = bench.next_model, None, bench.state.session.model
+        typed = bench.keys.rest()
+        path, job, before = bench.next_model, bench.next_job, bench.state.session.model
+        tour = bench.switching.tour
 
 
 def check_terminal() -> None:

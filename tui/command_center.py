@@ -1,15 +1,19 @@
 """The app's side of commands: keys, help, palette and the `:` line, and who runs what."""
 
-from collections import deque
+import asyncio
+from collections.abc import Mapping
 
 from textual import on
 from textual.app import App
 from textual.dom import DOMNode
-from textual.events import Event, Key
+from textual.events import Event, Key, MouseEvent, MouseMove, Paste
+from textual.message import Message
+from textual.widget import Widget
 
 from layerwise._tool.tui.commands import (
     Command,
     Commanded,
+    by_verb,
     command,
     going_on,
     group_of,
@@ -19,24 +23,38 @@ from layerwise._tool.tui.commands import (
     parse_line,
     run_command,
     scopes_of,
+    takes_path,
 )
 from layerwise._tool.tui.controllers.yank import block_copy, yank
-from layerwise._tool.tui.presenters.bars import command_rows
+from layerwise._tool.tui.lifetime import stays, while_it_stays
+from layerwise._tool.tui.presenters.bars import candidates_line, command_rows, offers_lines, usage_line
 from layerwise._tool.tui.presenters.messages import message_lines
+from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.page import Choice, Page, PickScreen, chooser_cells
+from layerwise._tool.tui.state.files import complete_path
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.bars import CommandBar
+from layerwise._tool.tui.typed.driver import KeyDriver
+from layerwise._tool.tui.typed.queue import KeyQueue
+from layerwise._tool.tui.typed.settling import Settling
+from layerwise._tool.tui.widgets.bars import CommandBar, Footer
 from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
+
+_TYPED_AHEAD = "ctrl+j"  # what a terminal makes of enter before the app has told it not to
 
 
 class CommandCenter(Commanded, App[None], scope="global"):
     """Base of the app. Its pages, and which is in front, are the subclass's matter."""
 
     def __init__(self, state: AppState) -> None:
-        super().__init__()
+        super().__init__(driver_class=KeyDriver)
         self.state = state
-        self._keys: deque[Key] = deque()
+        self.settling = Settling(self)
+        self.keys = KeyQueue(self.settling, self._take)
+        self._key_task: asyncio.Task[None] | None = None
+        self.keys_of_user: dict[str, list[str]] = {}
         self._begun = ""
+        self._asked_from: Widget | None = None
 
     @property
     def page(self) -> Page:
@@ -51,20 +69,63 @@ class CommandCenter(Commanded, App[None], scope="global"):
         """All pages, shown yet or not."""
         raise NotImplementedError
 
+    # ── what is typed, in its order ──
+
+    def take_keys(self) -> None:
+        """Handle keys from now on; those that came before wait for this."""
+        self._key_task = asyncio.create_task(self._handle_keys())
+
+    def take_no_more_keys(self) -> None:
+        if self._key_task is not None:
+            self._key_task.cancel()
+
+    async def _handle_keys(self) -> None:
+        try:
+            await self.keys.run()
+        except Exception as error:  # as Textual does with what goes wrong in a handler
+            self._handle_exception(error)
+
     async def on_event(self, event: Event) -> None:
-        if isinstance(event, Key) and not event.is_forwarded:
-            self._keys.append(event)
-            await self._take_keys()
+        if isinstance(event, Key | Paste) and not event.is_forwarded:
+            at_start = isinstance(event, Key) and event.key == _TYPED_AHEAD
+            self._typed(Key("enter", "\r") if at_start else event)
+        elif isinstance(event, MouseEvent) and not (isinstance(event, MouseMove) or self.keys.is_idle):
+            self.keys.put(event)
         else:
-            await super().on_event(event)
+            with self.settling.at_work():
+                await super().on_event(event)
 
-    async def on_pick_screen_ready(self) -> None:
-        await self._take_keys()
+    async def _on_message(self, message: Message) -> None:
+        with self.settling.at_work():
+            await super()._on_message(message)
 
-    async def _take_keys(self) -> None:
-        """Handle the keys typed so far, one after the other; those for a chooser wait until it stands."""
-        while self._keys and not (isinstance(self.screen, PickScreen) and not self.screen.ready):
-            await self._take_key(self._keys.popleft())
+    async def _flush_next_callbacks(self) -> None:
+        with self.settling.at_work():
+            await super()._flush_next_callbacks()
+
+    def _typed(self, event: Key | Paste) -> None:
+        lost = self.keys.give_up(event)
+        if lost:
+            self.state.say(f"{lost} keys typed ahead are forgotten", "warn")
+        else:
+            self.keys.put(event)
+
+    async def _take(self, event: Event) -> None:
+        """Handle one thing that was typed."""
+        with while_it_stays(self):
+            if not isinstance(event, Key):
+                await super().on_event(event)
+                return
+            if not self._goes_on(event) and self.state.owed.flush():
+                await self.settling.settled()
+            await self._take_key(event)
+
+    def _goes_on(self, event: Key) -> bool:
+        """Whether a key only writes on, or moves on in a list: what is shown beside that may follow later."""
+        if isinstance(self.focused, LineInput):
+            return event.is_printable
+        moves = in_scopes(("list",)) if isinstance(self.focused, VirtualList) else []
+        return any(event.key in found.keys.split(",") for found in moves if found.id != "list.select")
 
     async def _take_key(self, event: Key) -> None:
         """Handle a key before the next one is looked at; one that means nothing here is dropped.
@@ -73,27 +134,76 @@ class CommandCenter(Commanded, App[None], scope="global"):
         (`/relu`), those after the first would still go to the old focus.
         """
         self.state.key_pressed()
+        if event.key == "ctrl+c" and self._leave_line():
+            return
+        writes = self.screen.is_modal or bool(self._begun) or isinstance(self.focused, LineInput)
+        if event.key == "escape" and not writes and self.page.leave_pane():
+            return
         for taker in (self.focused, self.screen):
             if isinstance(taker, LineInput | PickScreen) and await taker.take_key(event):
                 return
-        if self.screen.is_modal or not (await self._take_sequence(event.key) or await self.page.take_key(event)):
+        if self.screen.is_modal or not await self._take_on_page(event):
             await self._check_bindings(event.key)
+
+    async def _take_on_page(self, event: Key) -> bool:
+        return (
+            await self._take_sequence(event.key)
+            or await self.page.take_key(event)
+            or await self._take_users_key(event.key)
+        )
+
+    async def _take_users_key(self, key: str) -> bool:
+        """Whether the user gave a command of this place the key: those declared without a key have no binding.
+
+        While a line is typed none of them is meant.
+        """
+        given = () if isinstance(self.focused, LineInput) else self.keys_of_user.get(key, ())
+        found = next((found for found in in_scopes(self.scopes()) if key in found.keys.split(",")), None)
+        if found is None or found.id not in given:
+            return False
+        await self.run_anywhere(found)
+        return True
+
+    def _leave_line(self) -> bool:
+        """Leave the line that is written on, the list to choose from, or a command of several keys, if there is one."""
+        if isinstance(self.screen, PickScreen):
+            self.screen.action_dismiss_pick()
+        elif isinstance(self.focused, LineInput):
+            self.focused.cancel()
+        elif self._begun:
+            self._begin("")
+            self.state.say("")
+        else:
+            return False
+        return True
 
     async def _take_sequence(self, key: str) -> bool:
         """Whether the key begins, goes on with or ends a command of several keys; escape gives one up."""
-        begun, self._begun = self._begun, ""
+        begun = self._begun
+        self._begin("")
         typed = f"{begun} {key}".strip()
         found = going_on(typed, self.scopes())
         if "" in found:
             self.state.say("")
             await self.run_anywhere(found[""])
         elif found:
-            self._begun = typed
-            offers = (f"{key_name(rest)} {command.title}" for rest, command in found.items())
-            self.state.say(f"{''.join(map(key_name, typed.split()))}   {'   '.join(offers)}")
+            self._begin(typed, found)
         elif begun:
             self.state.say("")
         return bool(found) or (bool(begun) and key == "escape")
+
+    def _begin(self, typed: str, found: Mapping[str, Command] | None = None) -> None:
+        """A command of several keys has begun with `typed`, or none: what may follow is in the footer and above it."""
+        if typed == self._begun == "":
+            return
+        self._begun = typed
+        offers = [(key_name(rest), command) for rest, command in (found or {}).items()]
+        if offers:
+            title, rest = offers_lines("".join(map(key_name, typed.split())), offers, self.size.width)
+            self.state.say(title)
+            self.query_one(Footer).set_line(rest)
+        else:
+            self.query_one(Footer).show_again()
 
     def scopes(self) -> tuple[str, ...]:
         """Where a command may come from now: the page in front, the list in focus, the app."""
@@ -156,12 +266,14 @@ class CommandCenter(Commanded, App[None], scope="global"):
         self._ask_line("")
 
     def _ask_line(self, text: str, hint: str = "") -> None:
+        self._asked_from = self.focused
         self.query_one(CommandBar).ask(text, hint)
 
     def on_page_type_line(self, message: Page.TypeLine) -> None:
         self._ask_line(message.text, message.hint)
 
     async def run_line(self, value: str) -> None:
+        self.query_one(CommandBar).lines_typed.add(value)
         self._close_line()
         try:
             found, text = parse_line(value, self.scopes())
@@ -173,13 +285,25 @@ class CommandCenter(Commanded, App[None], scope="global"):
 
     @on(LineInput.Cancelled, "#command")
     def _close_line(self) -> None:
-        self.page.main_widget().focus()
+        was = self._asked_from
+        again = was is not None and stays(was) and was.size.height and self.page in was.ancestors
+        (was if was is not None and again else self.page.main_widget()).focus()
 
     def complete_line(self, value: str) -> list[str]:
         def arguments(found: Command, text: str) -> list[str]:
+            if not found.complete and takes_path(found):
+                return complete_path(text)
             return list(group_of(self.owner(found), found).completions(found, text))
 
         return line_completions(value, self.scopes(), arguments)
+
+    def line_hint(self, value: str) -> Line:
+        """What may come next on the `:` line: candidates, else what the command that is typed does."""
+        offers = [offer for offer in self.complete_line(value) if offer.strip() != value.strip()] if value else []
+        verb, space, _ = value.lstrip().partition(" ")
+        found = by_verb(verb, self.scopes()) if verb else None
+        only = not space and len(offers) == 1 and found is not None
+        return candidates_line(offers) if offers and not only else usage_line(found)
 
     def on_page_yank(self, message: Page.Yank) -> None:
         self.state.say(*yank(message.copy, self.state.workspace.root, self.copy_to_clipboard))

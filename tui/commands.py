@@ -21,7 +21,7 @@ import msgspec
 from textual.binding import Binding
 from textual.events import Key
 
-from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.errors import BadFile, LayerwiseError
 from layerwise._tool.backends.filesystem.files import read_file
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.wording import in_words
@@ -36,6 +36,7 @@ class Command:
 
     keys: Textual key names, separated by commas; `a b` is a pressed and then b.
     footer: short word for the footer, empty keeps it out.
+    means: what its keys mean, in a word that it shares with other commands of the same keys; else the end of its id.
     line: how it is typed on the `:` line, `verb ARGUMENT`; the handler then gets the text after the verb.
     complete: method of the same object that gives completions of the argument for a prefix.
     group: the class of that object.
@@ -45,6 +46,7 @@ class Command:
     title: str
     keys: str = ""
     footer: str = ""
+    means: str = ""
     line: str = ""
     complete: str = ""
     scope: str = "global"
@@ -54,6 +56,11 @@ class Command:
     @property
     def verb(self) -> str:
         return self.line.partition(" ")[0]
+
+    @property
+    def meaning(self) -> str:
+        """What its keys mean: a key means the same on all screens."""
+        return self.means or self.id.partition(".")[2]
 
     @property
     def name(self) -> str:
@@ -72,7 +79,7 @@ class Command:
 _KEY_NAMES = {
     "slash": "/", "question_mark": "?", "colon": ":", "asterisk": "*", "minus": "-", "left_square_bracket": "[",
     "right_square_bracket": "]", "full_stop": ".", "plus": "+", "underscore": "_", "equals_sign": "=",
-    "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc",
+    "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc", "semicolon": ";",
 }  # fmt: skip
 
 
@@ -85,12 +92,12 @@ REGISTRY: dict[str, Command] = {}
 
 
 def command(
-    id: str, title: str, *, keys: str = "", footer: str = "", line: str = "", complete: str = ""
+    id: str, title: str, *, keys: str = "", means: str = "", footer: str = "", line: str = "", complete: str = ""
 ) -> Callable[[Handler], Handler]:
     """Declare the decorated method as the handler of a command of its class's scope."""
 
     def declare(handler: Handler) -> Handler:
-        handler._command = Command(id, title, keys, footer, line, complete)  # type: ignore[attr-defined]
+        handler._command = Command(id, title, keys, footer, means, line, complete)  # type: ignore[attr-defined]
         return handler
 
     return declare
@@ -160,12 +167,18 @@ def group_of(widget: object, found: Command) -> Any:
 
 
 async def run_command(widget: Any, found: Command, text: str = "") -> None:
-    """Call the handler of `found`, with the argument when it takes one, and wait for it if it is async."""
+    """Call the handler of `found`, with the argument when it takes one, and wait for it if it is async.
+
+    What the user can act on is told, as everything that an app says.
+    """
     handler = getattr(group_of(widget, found), found.method)
     with while_it_stays(widget):
-        done = handler(text) if " " in found.line else handler()
-        if inspect.isawaitable(done):
-            await done
+        try:
+            done = handler(text) if " " in found.line else handler()
+            if inspect.isawaitable(done):
+                await done
+        except LayerwiseError as error:
+            widget.app.state.say(str(error), "bad")
 
 
 def _bindings(declared: Iterable[Command]) -> Iterator[Binding]:
@@ -216,6 +229,11 @@ def by_verb(verb: str, scopes: Iterable[str]) -> Command | None:
         if starting:
             return starting[0] if len({found.name for found in starting}) == 1 else None
     return None
+
+
+def takes_path(found: Command) -> bool:
+    """Whether the argument of a command is a file or a folder."""
+    return found.line.rpartition(" ")[2].strip("[]") in ("FILE", "FOLDER")
 
 
 def parse_line(text: str, scopes: Sequence[str]) -> tuple[Command | None, str]:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,19 +16,19 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.filesystem.files import absolute_path, user_path
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.settings import PROJECT, Loaded, load_settings
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools import ACTIONS
-from layerwise._tool.tui.command_center import CommandCenter
-from layerwise._tool.tui.commands import command, in_scopes, read_keymap, use_keymap
+from layerwise._tool.tui.commands import command, in_scopes
 from layerwise._tool.tui.controllers.debugging import DebugController
 from layerwise._tool.tui.controllers.errors_page import ErrorsController, LocalErrors
-from layerwise._tool.tui.controllers.jobs import JobsController
+from layerwise._tool.tui.controllers.jobs import JobActions, JobsController
 from layerwise._tool.tui.controllers.opening import open_model, read_modules
 from layerwise._tool.tui.controllers.perf import PerfController
 from layerwise._tool.tui.controllers.shared import Controllers
+from layerwise._tool.tui.customised import Customised, first_theme
 from layerwise._tool.tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
 from layerwise._tool.tui.presenters.bars import tab_line
 from layerwise._tool.tui.presenters.text import choose_glyphs
@@ -35,43 +36,55 @@ from layerwise._tool.tui.screens.debug import DebugScreen
 from layerwise._tool.tui.screens.errors_page import ErrorsScreen
 from layerwise._tool.tui.screens.graph import GraphScreen
 from layerwise._tool.tui.screens.history import ChangesScreen, HistoryScreen
+from layerwise._tool.tui.screens.home import HomeScreen
 from layerwise._tool.tui.screens.jobs import JobsScreen
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.perf import PerfScreen
 from layerwise._tool.tui.screens.run import RunScreen
 from layerwise._tool.tui.screens.surgery import SurgeryScreen
-from layerwise._tool.tui.state.session import SessionStore
+from layerwise._tool.tui.screens.switching import Demo, Switching
+from layerwise._tool.tui.screens.tour import Tour
+from layerwise._tool.tui.state.session import HOME, SessionStore
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.themes import DEFAULT, PALETTES, textual_theme
+from layerwise._tool.tui.themes import PALETTES, textual_theme
+from layerwise._tool.tui.typed.driver import KeyDriver
 from layerwise._tool.tui.widgets.bars import CommandBar, Footer, TitleBar
 from layerwise._tool.tui.widgets.lines import LineWidget, OneLine
 
 PAGES: tuple[type[Page], ...] = (
-    GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, SurgeryScreen, HistoryScreen, ChangesScreen, PerfScreen,
-    RunScreen,
+    HomeScreen, GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, SurgeryScreen, HistoryScreen, ChangesScreen,
+    PerfScreen, RunScreen,
 )  # fmt: skip
 WATCH_EVERY = 2.0
 WARM_AFTER = 2.0
+OPEN_WAIT = 3.0
+"""Seconds that keys typed at the start wait for the model, at most."""
 
 
 def open_workbench(
-    model: Path | None, root: Path | None = None, job: int | None = None, before: Path | None = None
-) -> "Workbench":
-    """The app on `model` with the session that the workspace remembers; with `job`, on that comparison's table.
+    model: Path | None, root: Path | None = None, job: int | None = None, before: Path | None = None,
+    demo: Demo | None = None, tour: bool = False,
+) -> "Workbench":  # fmt: skip
+    """The app on `model` (None: on the Home screen) with the session that the workspace remembers.
 
-    before: the model to go back to.
+    job: what to show first. before: the model to go back to. demo: who makes the demo.
+    tour: begin it.
     """
     workspace = Workspace(root)
     store = SessionStore(workspace.root)
-    state = AppState(workspace, JobClient(workspace, ACTIONS), store.load(model), choose_glyphs())
+    loaded = load_settings()
+    session = store.load(model)
+    state = AppState(workspace, JobClient(workspace, ACTIONS), session, choose_glyphs(), loaded.settings)
+    if model is not None and session.screen == HOME:
+        session.set_screen("graph")
     if job is not None:
-        state.session.set_compare_job(str(job))
-        state.session.set_screen("errors")
-    return Workbench(state, store, before)
+        with suppress(LayerwiseError):  # it was removed meanwhile
+            session.set_screen(JobActions(state).show(workspace.view(job)) or "jobs")
+    return Workbench(state, store, before, demo, loaded, tour)
 
 
-class MainScreen(Screen[None]):
-    """Textual paints a whole screen again when the focus moves; ours has nothing that shows it."""
+class MainScreen(Screen[None], inherit_bindings=False):
+    """Textual paints a whole screen again when the focus moves; ours has nothing that shows it. All keys are ours."""
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
@@ -85,7 +98,7 @@ def _shows(page: str, title: str, key: str, footer: str = "") -> Callable[["Work
     return command(f"app.{page}", title, keys=key, footer=footer, line=page)(show)
 
 
-class Workbench(CommandCenter, scope="global"):
+class Workbench(Customised, scope="global"):
     """Holds the bars and the pages; everything else is in pages, controllers and state."""
 
     TITLE = "Layerwise"
@@ -96,7 +109,10 @@ class Workbench(CommandCenter, scope="global"):
     #pages { height: 1fr; }
     """
 
-    def __init__(self, state: AppState, store: SessionStore, before: Path | None = None) -> None:
+    def __init__(
+        self, state: AppState, store: SessionStore, before: Path | None = None, demo: Demo | None = None,
+        loaded: Loaded = Loaded(), tour: bool = False,  # noqa: B008 (it is frozen)
+    ) -> None:  # fmt: skip
         super().__init__(state)
         if self.no_color:  # in Textual's grey, red is darker than text
             self._filters = [NoColor() if isinstance(found, Monochrome) else found for found in self._filters]
@@ -104,20 +120,29 @@ class Workbench(CommandCenter, scope="global"):
         self._pages: dict[str, Page] = {}
         self._keeper = SessionKeeper(state, store)
         self._controllers = Controllers(state)
-        self.next_model: Path | None = None
+        self.switching = Switching(state, self._leave_for_next, before, demo)
         for palette in PALETTES.values():
             self.register_theme(textual_theme(palette))
-        self._keymap_problem = self._use_keymap(state.workspace.root / "keymap.json")
-        self.theme = state.session.theme if state.session.theme in PALETTES else DEFAULT
+        self._tour = Tour(state, self.switching, self.show_page)
+        self._begin_tour = tour
+        self.groups = (*self.settings_groups(), self.switching, self._tour)
+        self._told = [*loaded.problems, *self.use_settings()]
+        self._project = next((path for path in loaded.files if path.name == PROJECT), None)
+        self.theme = first_theme(state, self._told)
 
-    def _use_keymap(self, path: Path) -> str:
-        try:
-            keymap = read_keymap(path)
-        except LayerwiseError as error:
-            return str(error)
-        use_keymap(keymap)
-        self.set_keymap(keymap)
-        return ""
+    @property
+    def next_model(self) -> Path | None:
+        """The model that the app was left for."""
+        return self.switching.model
+
+    @property
+    def next_job(self) -> int | None:
+        """What is to be on view there."""
+        return self.switching.job
+
+    def with_mouse(self, otherwise: bool) -> bool:
+        """Whether the mouse is on: as the settings say, else as by default."""
+        return otherwise if self.state.settings.mouse is None else self.state.settings.mouse
 
     def get_default_screen(self) -> Screen[None]:
         return MainScreen(id="_default")
@@ -134,25 +159,37 @@ class Workbench(CommandCenter, scope="global"):
         self._keeper.start()
         self.set_interval(WATCH_EVERY, self._leave_if_no_terminal)
         line = self.query_one(CommandBar)
-        line.complete, line.submit = self.complete_line, self.run_line
+        line.complete, line.submit, line.hint = self.complete_line, self.run_line, self.line_hint
         self._followers = (
             JobsController(self.state), ErrorsController(self.state), LocalErrors(self.state),
             DebugController(self.state), PerfController(self.state),
         )  # fmt: skip
         if self._before is not None:
             self.state.say(f":back opens {shown(self._before.name, 60)} again")
-        if self._keymap_problem:
-            self.state.say(self._keymap_problem, "warn")
-        self.run_worker(self._open(), group="open")
+        self._tell_settings()
+        self.settling.wait_for(self.run_worker(self._open(), group="open"), OPEN_WAIT)
         self.state.client.keep_warm(WARM_AFTER)
         name = self.state.session.screen
         await self.show_page(name if name in self.page_names() else "graph")
+        if self._begin_tour:
+            await self._tour.tour()
+        self.app_resume_signal.subscribe(self, lambda app: self.redraw())
+        self.take_keys()
+
+    def _tell_settings(self) -> None:
+        """What is wrong in the settings, else which project's file gave some."""
+        if self._told:
+            more = f" (and {len(self._told) - 1} more: layerwise doctor)" if len(self._told) > 1 else ""
+            self.state.say(self._told[0] + more, "warn")
+        elif self._project is not None:
+            self.state.say(f"with the settings of {shown(str(self._project))}")
 
     async def _open(self) -> None:
         await open_model(self.state)
-        await read_modules(self.state, self._controllers.warm)
+        self.run_worker(read_modules(self.state, self._controllers.warm), group="open")
 
     def on_unmount(self) -> None:
+        self.take_no_more_keys()
         self.state.client.close()
 
     # ── pages ──
@@ -166,6 +203,7 @@ class Workbench(CommandCenter, scope="global"):
         for other in self._pages.values():
             other.display = other is page
         self.query_one("#tabs", OneLine).set_line(tab_line(name))
+        page.came_from = self.state.session.screen if len(self._pages) > 1 else ""
         self.state.session.set_screen(name)
         page.shown_again()
         page.call_after_refresh(page.paint)
@@ -193,25 +231,13 @@ class Workbench(CommandCenter, scope="global"):
     async def on_page_open(self, message: Page.Open) -> None:
         await self.show_page(message.name)
 
-    def on_page_open_model(self, message: Page.OpenModel) -> None:
-        self.open_model(str(message.path))
+    async def on_page_open_model(self, message: Page.OpenModel) -> None:
+        await self.switching.switch(message.path, message.job or None)
 
-    @command("app.open", "open another model", line="open FILE")
-    def open_model(self, text: str = "") -> None:
-        path = absolute_path(user_path(text))
-        if not path.is_file():
-            self.state.say(f"{shown(str(path))}: no such file" if text else "open which file?", "bad")
-            return
-        self.next_model = path
-        self.leave()
+    async def on_page_demo(self) -> None:
+        await self.switching.demo()
 
-    @command("app.back", "back to the model that was open before", line="back")
-    def back(self) -> None:
-        if self._before is None:
-            self.state.say("no other model was open before")
-        else:
-            self.open_model(str(self._before))
-
+    show_home = _shows(HOME, "what to open: earlier models, jobs, files", "0")
     show_graph = _shows("graph", "graph screen", "1")
     show_errors = _shows("errors", "layer error table", "2")
     show_jobs = _shows("jobs", "jobs screen", "3")
@@ -251,10 +277,21 @@ class Workbench(CommandCenter, scope="global"):
             widget.refresh_lines(0, widget.size.height)
         self.screen.refresh()
 
-    @command("app.quit", "leave; jobs go on", keys="q,ctrl+q,ctrl+c", footer="quit", line="q")
+    @command("app.suspend", "stop for the shell; `fg` comes back", keys="ctrl+z", line="suspend")
+    def suspend_app(self) -> None:
+        self.action_suspend_process()
+
+    @command("app.quit", "leave; jobs go on (ctrl+c leaves a line or a list first)", keys="q,ctrl+q,ctrl+c",
+             footer="quit", line="q")  # fmt: skip
     def leave(self) -> None:
         self._keeper.save()
         self.exit()
+
+    def _leave_for_next(self) -> None:
+        """Leave for another app, which gets what was typed and not read."""
+        if isinstance(self._driver, KeyDriver):
+            self._driver.keeps_input = True
+        self.leave()
 
     def _leave_if_no_terminal(self) -> None:
         """With SIGHUP ignored nobody tells us that the terminal is gone; Textual would spin for ever."""

@@ -1,18 +1,16 @@
 """Rules of dumps as words of a command line, and as JSON or TOML files. Imports no numpy."""
 
 import re
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from layerwise._tool.backends.errors import BadFile, MissingDependency, UsageError
-from layerwise._tool.backends.filesystem.files import MOST, read_file
+from layerwise._tool.backends.errors import BadFile, UsageError
+from layerwise._tool.backends.filesystem.files import MOST
 from layerwise._tool.backends.formats.json_text import read_json
 from layerwise._tool.backends.specs import DumpRule
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.type_names import TYPE_NAMES
-from layerwise._tool.backends.wording import in_words
 
 FIELDS = ("name", "iteration", "rank")
 _FIELD = re.compile(r"\{(" + "|".join(FIELDS) + r")\}")
@@ -75,7 +73,7 @@ def read_rule(path: Path) -> DumpRule:
 
     BadFile if it is none.
     """
-    fields = _toml(path) if path.name.lower().endswith(".toml") else read_json(path)
+    fields = _read_toml(path) if path.name.lower().endswith(".toml") else read_json(path)
     if not isinstance(fields, dict) or not fields or fields.keys() - {"pattern", "replace", "layouts", "types"}:
         raise BadFile(path, "no rule of a dump: it has pattern, replace, layouts or types, and nothing else")
     tables = {name: fields.get(name, {}) for name in ("replace", "layouts", "types")}
@@ -91,15 +89,10 @@ def read_rule(path: Path) -> DumpRule:
     return _checked(made)
 
 
-def _toml(path: Path) -> Any:
-    if sys.version_info < (3, 11):
-        raise MissingDependency(f"{shown(str(path))}: TOML is read with Python 3.11 or newer; write JSON")
-    import tomllib
+def _read_toml(path: Path) -> Any:
+    from layerwise._tool.backends.formats.toml import read_toml
 
-    try:
-        return tomllib.loads(read_file(path, MOST).decode())
-    except (ValueError, RecursionError) as error:
-        raise BadFile(path, f"not valid TOML: {in_words(error, 200)}") from None
+    return read_toml(path, MOST)
 
 
 def _checked(rule: DumpRule) -> DumpRule:

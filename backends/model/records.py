@@ -4,11 +4,12 @@ Readers take the bytes and a span; they raise WireError if the bytes do not fit 
 Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from layerwise._tool.backends.model.structure import text
-from layerwise._tool.backends.model.wire import BYTES, VARINT, Source, WireError, fields, signed
+from layerwise._tool.backends.model.wire import BYTES, VARINT, Source, WireError, fields, signed, varint
 
 Span = tuple[int, int]
 
@@ -150,18 +151,19 @@ def _function_text(function: Function, number: int, value: str) -> None:
         function.overload = value
 
 
-def read_node(data: bytes, start: int, end: int) -> Node:
-    """Return one node. The loop is unrolled for the usual one-byte tags and lengths, since it runs for every node."""
-    inputs: list[str] = []
-    outputs: list[str] = []
-    attributes: list[Span] = []
-    name = op = domain = overload = ""
+def node_fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Number and span of each field of a node that has bytes. WireError if they do not fit the format.
+
+    Unrolled for the usual one-byte tags, since it runs for every node.
+    """
     pos = start
     while pos < end:
         key = data[pos]
-        if key & 0x87 == BYTES and pos + 1 < end and data[pos + 1] < 0x80:
-            begin = pos + 2
-            pos = begin + data[pos + 1]
+        if key & 0x87 == BYTES and pos + 1 < end:
+            length, begin = data[pos + 1], pos + 2
+            if length >= 0x80:
+                length, begin = varint(data, pos + 1, end)
+            pos = begin + length
             if pos > end:
                 raise WireError(f"byte {begin}: a field of a node runs past its end")
             number = key >> 3
@@ -169,18 +171,28 @@ def read_node(data: bytes, start: int, end: int) -> Node:
             number, wire, _, begin, pos, _ = next(fields(Source(data), pos, end))
             if wire != BYTES:
                 continue
+        yield number, begin, pos
+
+
+def read_node(data: bytes, start: int, end: int) -> Node:
+    """Return one node."""
+    inputs: list[str] = []
+    outputs: list[str] = []
+    attributes: list[Span] = []
+    name = op = domain = overload = ""
+    for number, begin, stop in node_fields(data, start, end):
         if number == 1:
-            inputs.append(text(data[begin:pos]))
+            inputs.append(text(data[begin:stop]))
         elif number == 2:
-            outputs.append(text(data[begin:pos]))
+            outputs.append(text(data[begin:stop]))
         elif number == 3:
-            name = text(data[begin:pos])
+            name = text(data[begin:stop])
         elif number == 4:
-            op = text(data[begin:pos])
+            op = text(data[begin:stop])
         elif number == 5:
-            attributes.append((begin, pos))
+            attributes.append((begin, stop))
         elif number == 7:
-            domain = text(data[begin:pos])
+            domain = text(data[begin:stop])
         elif number == 8:
-            overload = text(data[begin:pos])
+            overload = text(data[begin:stop])
     return Node(name, op, "" if domain == "ai.onnx" else domain, overload, inputs, outputs, attributes)

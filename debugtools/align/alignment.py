@@ -45,12 +45,16 @@ class AlignedPair(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
 
 class Unpaired(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A tensor without counterpart. side: 0 the comparison's model, 1 the other; nearest: the nearest miss."""
+    """A tensor without counterpart. side: 0 the comparison's model, 1 the other; nearest: the nearest miss.
+
+    hand: a person said so.
+    """
 
     tensor: str
     side: int
     nearest: str = ""
     distance: float | None = None
+    hand: bool = False
 
 
 class Alignment(msgspec.Struct, frozen=True):

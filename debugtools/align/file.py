@@ -48,24 +48,63 @@ def load_map(path: Path) -> Alignment:
     return Alignment(found.pairs, found.unpaired, found.models)
 
 
-def fitting_map(path: Path, saved: Alignment, graphs: Sequence[AlignGraph], models: tuple[str, str]) -> Alignment:
+class Fitted(msgspec.Struct, frozen=True):
+    """What holds of a saved map for two models. dropped: corrections by hand of tensors that are not there any more.
+
+    anew: it was made for other models, so that all but the corrections has to be found again.
+    """
+
+    alignment: Alignment
+    dropped: list[str] = []
+    anew: bool = False
+
+
+def fitting_map(path: Path, saved: Alignment, graphs: Sequence[AlignGraph], models: tuple[str, str]) -> Fitted:
     """Return what holds of a saved alignment for two models: all of it for those that it was made for.
 
     graphs: of both sides. models: digests of their structures, "" where unknown. UsageError if it was made for other
-    models, unless all that it holds are pairs given by hand or name; or if a tensor is not there.
+    models and holds nothing that was given by hand or name; or if a tensor is not there.
     """
     same = all(not mine or not theirs or mine == theirs for mine, theirs in zip(saved.models, models, strict=True))
-    if not same and not all(_FREE & set(pair.reasons) for pair in saved.pairs):
-        hint = 'make it again, or keep only the pairs whose reasons hold "hand"'
-        raise UsageError(f"{shown(str(path))} was made for other models: {hint}")
-    known = [_tensors(graph) for graph in graphs]
+    known = [tensors_of(graph) for graph in graphs]
+    if not same:
+        return _fitting_others(path, saved, known, models)
     for pair in saved.pairs:
         for place, name in enumerate((pair.tensor, pair.other)):
             if name not in known[place]:
                 side = ("first", "second")[place]
                 raise UsageError(f"{shown(str(path))}: the {side} side has no tensor {shown(name, 120)!r}")
-    unpaired = saved.unpaired if same else []
-    return Alignment(saved.pairs, [item for item in unpaired if item.tensor in known[item.side]], models)
+    unpaired = [item for item in saved.unpaired if item.tensor in known[item.side]]
+    return Fitted(Alignment(saved.pairs, unpaired, models))
+
+
+def _fitting_others(path: Path, saved: Alignment, known: Sequence[Collection[str]], models: tuple[str, str]) -> Fitted:
+    free = [pair for pair in saved.pairs if _FREE & set(pair.reasons)]
+    anew = len(free) < len(saved.pairs)
+    if anew and not any("hand" in pair.reasons for pair in free) and not any(one.hand for one in saved.unpaired):
+        hint = 'make it again, or give pairs by hand (with the reason "hand")'
+        raise UsageError(f"{shown(str(path))} was made for other models: {hint}")
+    kept, dropped = still_there(saved, known)
+    pairs = kept.pairs
+    if not anew:
+        named = [pair for pair in free if "hand" not in pair.reasons]
+        pairs = [*pairs, *(pair for pair in named if pair.tensor in known[0] and pair.other in known[1])]
+    if free and not pairs and not kept.unpaired:
+        raise UsageError(f"{shown(str(path))} was made for other models: none of its tensors is there")
+    return Fitted(Alignment(pairs, kept.unpaired, models), dropped, anew)
+
+
+def still_there(saved: Alignment, known: Sequence[Collection[str]]) -> tuple[Alignment, list[str]]:
+    """What a person corrected, as far as the tensors are there; and what is not, as text. known: both sides' names."""
+    pairs, dropped = [], []
+    for pair in by_hand(saved):
+        if pair.tensor in known[0] and pair.other in known[1]:
+            pairs.append(pair)
+        else:
+            dropped.append(f"{shown(pair.tensor, 100)} = {shown(pair.other, 100)}")
+    alone = [one for one in saved.unpaired if one.hand]
+    dropped += [f"{shown(one.tensor, 100)} alone" for one in alone if one.tensor not in known[one.side]]
+    return Alignment(pairs, [one for one in alone if one.tensor in known[one.side]], saved.models), dropped
 
 
 def by_hand(alignment: Alignment) -> list[AlignedPair]:
@@ -73,7 +112,8 @@ def by_hand(alignment: Alignment) -> list[AlignedPair]:
     return [pair for pair in alignment.pairs if "hand" in pair.reasons]
 
 
-def _tensors(graph: AlignGraph) -> Collection[str]:
+def tensors_of(graph: AlignGraph) -> Collection[str]:
+    """All tensors of a graph, by name."""
     made = {name for node in graph.nodes for name in (*node.inputs, *node.outputs)}
     return made | set(graph.inputs) | set(graph.outputs) | graph.weights
 

@@ -13,6 +13,8 @@ from layerwise._tool.debugtools.align.fingerprint import LANDMARKS, Fingerprint
 
 _MOST = 6000  # layouts that are tried
 _SAMPLE = 96
+_HUGE = 1e30
+_ROUNDING = 1e-5
 _AXES = 6  # more are not permuted
 _SAME_ORDER = 0.3
 _MOVED, _EXACT = 500.0, 1e-4  # equal in distribution, but not in order: some elements are elsewhere
@@ -24,13 +26,23 @@ def find_layout(a: Array, b: Array, within: float = 1e-2) -> Layout | None:
     Arrays with equally many elements. Tried on a sample, then verified on all elements: the relative L2 distance is at
     most `within`. Integers and the like have to be equal.
     """
-    if a.size != b.size or not a.size:
+    if a.size != b.size or not a.size or not _same_values(a, b, within):
         return None
     for layout in _candidates(a.shape, b.shape, a, b):
         with np.errstate(all="ignore"):
             if _apart(a, layout(b)) <= within:
                 return layout
     return None
+
+
+def _same_values(a: Array, b: Array, within: float) -> bool:
+    """Whether the sorted values agree: no layout brings two arrays nearer to each other than sorting them does."""
+    if a.dtype.kind not in "fV" or b.dtype.kind not in "fV":
+        return bool(np.array_equal(np.sort(a, axis=None), np.sort(b, axis=None)))
+    with np.errstate(all="ignore"):
+        p, q = (x.reshape(-1).astype(np.float32) for x in (a, b))
+        p, q = (np.sort(x[np.abs(x) < _HUGE]) for x in (p, q))
+        return p.size == q.size and _apart(p, q) <= within + _ROUNDING
 
 
 def _candidates(shape: tuple[int, ...], other: tuple[int, ...], a: Array, b: Array) -> Iterator[Layout]:
@@ -57,9 +69,9 @@ def _apart(x: Array, y: Array) -> float:
     if x.dtype.kind not in "fV" or y.dtype.kind not in "fV":
         return 0.0 if np.array_equal(x, y) else math.inf
     p, q = x.astype(np.float64).reshape(-1), y.astype(np.float64).reshape(-1)
-    both = (np.abs(p) < 1e30) & (np.abs(q) < 1e30)
+    both = (np.abs(p) < _HUGE) & (np.abs(q) < _HUGE)
     if np.count_nonzero(both) < x.size:
-        if not np.array_equal(np.abs(p) < 1e30, np.abs(q) < 1e30):
+        if not np.array_equal(np.abs(p) < _HUGE, np.abs(q) < _HUGE):
             return math.inf
         p, q = p[both], q[both]
     scale = math.sqrt(max(float(p @ p), float(q @ q)))

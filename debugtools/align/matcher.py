@@ -123,7 +123,7 @@ class Matcher:
                 heapq.heappush(self._heap, (negative, a, b))
             elif equal and not spread:
                 continue
-            elif (equal or later) and (self._heap or (negative, a, b) not in self._seen):
+            elif (equal or later or self._blind(a, b, mine)) and (self._heap or (negative, a, b) not in self._seen):
                 self._seen.add((negative, a, b))
                 heapq.heappush(waiting, (negative, self._strain(a, b), a, b))
             else:
@@ -173,6 +173,10 @@ class Matcher:
             equal |= now.score > mine.score - _MARGIN
             later |= now.value >= max(mine.value, _TELLING) and now.bound > mine.score
         return equal, later, better
+
+    def _blind(self, a: int, b: int, mine: Evidence) -> bool:
+        """Whether neither values nor operators speak for two groups: nobody ran the models."""
+        return mine.operator < 0 and not (self.first.prints_of[a] and self.second.prints_of[b])
 
     def _strain(self, a: int, b: int) -> float:
         """How far apart two groups lie in the order of their graphs."""

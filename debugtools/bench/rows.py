@@ -99,13 +99,16 @@ ROWS: dict[str, type[RunRow | ProfileRow | ComparisonRow]] = {
 
 
 class BenchResult(Struct, kw_only=True):
-    """The result of a bench. opening_seconds: of each runner; measured_on: model, machine, versions."""
+    """The result of a bench. opening_seconds: of each runner; measured_on: model, machine, versions.
+    conclusion: what was found, in a sentence.
+    """
 
     passed: bool = True
     runs: list[RunRow] = []
     comparisons: list[ComparisonRow] = []
     opening_seconds: dict[str, float] = {}
     measured_on: dict[str, object] = {}
+    conclusion: str = ""
 
 
 class SavedReport(BenchResult):

@@ -13,6 +13,7 @@ from layerwise._tool.backends.feeds.plan_text import explained, pinning
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.bench.conclusion import conclusion
 from layerwise._tool.debugtools.bench.exports import (
     Run,
     output_text,
@@ -174,6 +175,7 @@ class BenchRun:
             runs=[run.row for run in self.runs], comparisons=self.comparisons, opening_seconds=self.opening,
             measured_on=measured_on,
         )  # fmt: skip
+        result.conclusion = conclusion(result, layers)
         exports = self.spec.exports
         if self.runs and exports.times:
             write(exports.times, times_text(exports.times, self.runs[0]))

@@ -1,13 +1,16 @@
 """The last sentence of a comparison: what was found, how sure that is, and what to do next."""
 
-from layerwise._tool.backends.text import shown
+from msgspec import UNSET
+
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.compare.result import CompareResult
 from layerwise._tool.debugtools.compare.rows import RowSummary
 from layerwise._tool.debugtools.compare.spec import CompareSpec, compares_layers, rules_of
 
+_ALONE = "a second runner, --reference-model or --load-outputs gives something to compare with"
 _LOCATE = "`debug locate` tells which layer is wrong by itself"
 _HERE = {
-    "leap": "its inputs agree, so the fault is there",
+    "leap": "its inputs agree, so the fault is there; `debug locate` confirms it",
     "overflow": "it overflows where the reference does not",
     "nan": "its NaN does not come from its inputs",
     "propagated": f"its inputs are off already; {_LOCATE}",
@@ -16,24 +19,48 @@ _HERE = {
 
 
 def conclusion(result: CompareResult, spec: CompareSpec) -> str:
-    """Return the sentence; "" where there is nothing to add: outputs that all agree, nothing compared."""
-    if not result.n_compared or result.nothing_compared or spec.compare_script:
-        return ""
+    """Return the sentence."""
+    invalid = "" if result.valid in (UNSET, True) else " Outputs are not finite where they should be."
+    return f"{_sentence(result, spec)}{invalid}"
+
+
+def _sentence(result: CompareResult, spec: CompareSpec) -> str:
+    if result.nothing_compared:
+        return result.nothing_compared[0]
+    if not result.n_compared:
+        return f"Nothing was compared: {_ALONE}."
+    if spec.compare_script:
+        return f"The function that was given says that the sides {'agree' if result.passed else 'do not agree'}."
+    if result.averages is not UNSET:
+        return f"{_averaged(result)}{_left_out(result)}."
     layers = compares_layers(spec)
-    said = result.first_bad or result.not_compared or result.first_nonfinite
-    if not said and not layers:
-        return ""
     rounding = bool(rules_of(spec.tolerance, layers=layers).auto)
-    return f"{_found(result, layers, rounding)}{_nonfinite(result)}{_left_out(result)}{_doubt(result)}."
+    said = f"{_found(result, layers, rounding)}{_nonfinite(result)}{_left_out(result)}{_doubt(result)}."
+    agree = result.first_bad is None and not layers
+    return f"{said} Layers were not looked at: `--mark-all` does." if agree else said
+
+
+def _averaged(result: CompareResult) -> str:
+    """Where averages over the iterations decide."""
+    averages = result.averages or []
+    bad = list(dict.fromkeys(each.tensor for each in averages if not each.passed))
+    if not bad:
+        good = counted(len({each.tensor for each in averages}), "tensor")
+        return f"The sides agree: {good}, the averages over {result.iterations} iterations within the tolerances"
+    first = shown(bad[0], 80)
+    count = counted(len(bad), "tensor")
+    return f"On the average of {result.iterations} iterations {count} exceed the tolerances, the first is {first}"
 
 
 def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
     if result.first_bad is None:
         what = "no further apart than rounding explains" if rounding else "within the tolerances"
-        return f"The sides agree: {_count(result.n_compared)}, {what}"
+        return f"The sides agree: {counted(result.n_compared, 'tensor')}, {what}"
     first = _label(result.first_bad)
     count = result.n_failed
-    head = f"1 tensor is wrong, {first}" if count == 1 else f"{_count(count)} are wrong, the first is {first}"
+    head = (
+        f"1 tensor is wrong, {first}" if count == 1 else f"{counted(count, 'tensor')} are wrong, the first is {first}"
+    )
     if not layers:
         why = "" if rounding else "; `--tolerance auto` asks whether rounding explains it"
         return f"{head}{why}; `--mark-all` shows where it begins"
@@ -45,12 +72,12 @@ def _nonfinite(result: CompareResult) -> str:
         return ""
     verb = "holds" if result.n_nonfinite == 1 else "hold"
     first = f"{'' if result.n_nonfinite == 1 else 'the first '}{_label(result.first_nonfinite)}"
-    return f". {_count(result.n_nonfinite)} {verb} nothing but infinities and NaN on both sides: {first}"
+    return f". {counted(result.n_nonfinite, 'tensor')} {verb} nothing but infinities and NaN on both sides: {first}"
 
 
 def _left_out(result: CompareResult) -> str:
     count = len({each.tensor for each in result.not_compared if each.reason != "whole numbers"})
-    return f". {_count(count)} {'was' if count == 1 else 'were'} not compared" if count else ""
+    return f". {counted(count, 'tensor')} {'was' if count == 1 else 'were'} not compared" if count else ""
 
 
 def _doubt(result: CompareResult) -> str:
@@ -58,10 +85,6 @@ def _doubt(result: CompareResult) -> str:
     if result.canary is None or result.canary.ok:
         return ""
     return ". Looking changed the outputs, so layers may not be what the plain run computes"
-
-
-def _count(number: int) -> str:
-    return f"{number} tensor{'' if number == 1 else 's'}"
 
 
 def _label(row: RowSummary) -> str:

@@ -13,7 +13,7 @@ from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.aligning.when import align_sides
+from layerwise._tool.debugtools.compare.aligning.when import align_sides, strange_files
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.conclusion import conclusion
 from layerwise._tool.debugtools.compare.figures import FIGURES, figures
@@ -139,7 +139,7 @@ class ComparisonRun:
                 made = iter(make_feeds(spec, own.runner.inputs, self.context.warn, similar=similar))
             feeds = same_feeds(self.context, self.spec.feeds, made)
         for feed in common_feeds(self.sides, feeds, self._uneven):
-            if self.setup.observing:
+            if self.setup.observing or strange_files(self.setup):
                 align_sides(self.context, self.setup, feed)
             yield feed
 

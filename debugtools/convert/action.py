@@ -8,6 +8,7 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
+from layerwise._tool.debugtools.convert.conclusion import conclusion
 from layerwise._tool.debugtools.convert.engine_precision import quantised
 from layerwise._tool.debugtools.convert.spec import ConvertSpec
 from layerwise._tool.surgery.cut.segments import GraphCut
@@ -37,7 +38,8 @@ def convert(context: "JobContext") -> dict[str, Any]:
 
     Warns about problems that the conversion introduced, and writes the result anyway. Result: passed (no new
     problems); path; bytes (of that file); nodes; low, kept, other (counts, as `surgery.precision.conversion.Converted`)
-    and clipped (names) if nodes were converted; quantised (nodes with quantised inputs) if any.
+    and clipped (names) if nodes were converted; quantised (nodes with quantised inputs) if any; conclusion (a
+    sentence).
     """
     spec = read_spec(context.params, ConvertSpec, "what to convert")
     context.log(f"Loading model: {shown(spec.model)}")
@@ -56,7 +58,8 @@ def convert(context: "JobContext") -> dict[str, Any]:
     else:
         _save_model(structure, spec, path, context)
     facts = {"path": str(path), "bytes": path.stat().st_size, "nodes": len(structure.nodes)}
-    return {"passed": not problems, **facts, **result}
+    found = {**facts, **result}
+    return {"passed": not problems, **found, "conclusion": conclusion(spec, found, problems)}
 
 
 def _refuse(path: Path, spec: ConvertSpec) -> None:

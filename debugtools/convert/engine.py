@@ -36,7 +36,7 @@ class EngineSpec(Spec, frozen=True):
 def build(context: "JobContext") -> dict[str, Any]:
     """Build the engine that `context.params` describes (an EngineSpec) and write it.
 
-    Result: passed, path, bytes, seconds (of the build, 0 if cached), cached.
+    Result: passed, path, bytes, seconds (of the build, 0 if cached), cached, conclusion (a sentence).
     """
     spec = read_spec(context.params, EngineSpec, "the engine")
     path = Path(spec.output)
@@ -54,8 +54,17 @@ def build(context: "JobContext") -> dict[str, Any]:
         context.log(note)
     save_engine(built.data, path)
     context.log(f"Saving engine to: {shown(str(path))}")
+    engine = shown(str(path), 300)
+    told = "was built before, and is taken again" if built.cached else f"was built in {built.seconds:.1f} s"
     return {"passed": True, "path": str(path), "bytes": len(built.data), "seconds": built.seconds,
-            "cached": built.cached}  # fmt: skip
+            "cached": built.cached, "conclusion": f"{engine} {told}. {_compare(spec, engine)}"}  # fmt: skip
+
+
+def _compare(spec: EngineSpec, engine: str) -> str:
+    """What to do next."""
+    if spec.options.network.function:
+        return f"Whether its numbers are right, `run {engine} --trt --load-outputs GOLDEN` tells."
+    return f"Whether its numbers are right, `run {shown(spec.model, 300)} --trt --onnxrt` tells."
 
 
 def message_log(context: "JobContext", verbose: bool) -> Say:

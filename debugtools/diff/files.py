@@ -9,7 +9,7 @@ import numpy as np
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import open_regular
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.diff.matching import BLOCK
+from layerwise._tool.debugtools.diff.graph_side import BLOCK
 from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.engines.tactics import Algorithm, Choice, Replay
 

@@ -1,132 +1,15 @@
 """Which node of one graph is which node of another, in linear time, by structure first and by name where that fails.
 
-A graph is its nodes with what tells them apart, whatever they are called. A node is found from its inputs (same
-operator and attributes on tensors that correspond), from its readers (what makes the corresponding input of a node
-already found), by its name, or because nothing else in either graph looks like it. Numbered names that shift when a
-node is put in between do not mislead: structure goes first.
+A node is found from its inputs (same operator and attributes on tensors that correspond), from its readers (what makes
+the corresponding input of a node already found), by its name, or because nothing else in either graph looks like it.
+Numbered names that shift when a node is put in between do not mislead: structure goes first.
 """
 
-import hashlib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.model.records import Node
-from layerwise._tool.backends.model.structure import TensorRecord
-from layerwise._tool.surgery.inspect.view import Elided, GraphView
-from layerwise._tool.surgery.model.topological_order import topological_order
-
-Signature = tuple[Any, ...]
-BLOCK = 1 << 20
-Bytes = NDArray[np.uint8]
-
-
-def raw(array: NDArray[np.generic]) -> Bytes:
-    """The bytes of an array, its own memory where it is contiguous."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def blocks(data: Bytes) -> Iterator[Bytes]:
-    """Yield consecutive blocks."""
-    for start in range(0, data.size, BLOCK):
-        yield data[start : start + BLOCK]
-
-
-class GraphSide:
-    """A graph to be matched. inputs, outputs: names, in order; labels: of nodes, as people know them.
-
-    signatures: operator and attributes of each node, equal where they are equal in the other model, wherever the values
-    of tensors lie.
-    """
-
-    def __init__(self, view: GraphView, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        self.view, self.inputs, self.outputs = view, list(inputs), list(outputs)
-        self.nodes: list[Node] = list(view.nodes())
-        self.labels = [node.name or next(filter(None, node.outputs), "") for node in self.nodes]
-        self.signatures = [self._signature(node) for node in self.nodes]
-        self.weights: dict[str, TensorRecord] = {}
-        for tensor in view.initializers:
-            self.weights.setdefault(tensor.name, tensor)
-        self.maker: dict[str, tuple[int, int]] = {}
-        for number, node in enumerate(self.nodes):
-            for slot, name in enumerate(node.outputs):
-                if name:
-                    self.maker.setdefault(name, (number, slot))
-
-    @cached_property
-    def by_label(self) -> dict[str, int]:
-        """The node of a label, for labels that only one node has."""
-        found: dict[str, int] = {}
-        for number, label in enumerate(self.labels):
-            found[label] = -1 if label in found else number
-        return {label: number for label, number in found.items() if number >= 0 and label}
-
-    @cached_property
-    def order(self) -> list[int]:
-        """The nodes in topological order (in the file's where there is none)."""
-        maker = self.maker
-        return topological_order([[maker[n][0] for n in node.inputs if n in maker] for node in self.nodes])[0]
-
-    @cached_property
-    def readers(self) -> list[list[str]]:
-        """The operators that read each node's outputs, sorted."""
-        found: list[list[str]] = [[] for _ in self.nodes]
-        for node in self.nodes:
-            for name in node.inputs:
-                if name in self.maker:
-                    found[self.maker[name][0]].append(node.op)
-        return [sorted(operators) for operators in found]
-
-    def has_body(self, number: int) -> bool:
-        """Whether a node has a body in one of its attributes."""
-        node = self.nodes[number]
-        return _may_have_body(self.view.attribute_bytes(node)) and any(
-            isinstance(value, GraphView) for _, value in self.view.attributes(node)
-        )
-
-    def digest(self, tensor: TensorRecord) -> bytes | None:
-        """A hash of type, shape and values, None for values that cannot be had."""
-        with suppress(LayerwiseError):
-            array = self.view.array(tensor)
-            digest = hashlib.blake2b(f"{array.dtype} {array.shape}".encode(), digest_size=16)
-            if array.dtype.hasobject:
-                digest.update(repr(array.tolist()).encode())
-            else:
-                for block in blocks(raw(array)):
-                    digest.update(block.data)
-            return digest.digest()
-        return None
-
-    def _signature(self, node: Node) -> Signature:
-        raw_attributes = self.view.attribute_bytes(node)
-        placed = any(b"location" in data for data in raw_attributes)
-        if placed or _may_have_body(raw_attributes):  # where tensors lie and what a body's are called does not matter
-            return node.op, node.domain, node.overload, *sorted(self._content(node))
-        return node.op, node.domain, node.overload, *sorted(raw_attributes)
-
-    def _content(self, node: Node) -> Iterator[str]:
-        for name, value in self.view.attributes(node):
-            yield f"{name} {self._text(value)}"
-
-    def _text(self, value: Any) -> str:
-        if isinstance(value, TensorRecord):
-            return str(self.digest(value))
-        if isinstance(value, GraphView):
-            return ",".join(node.op for node in value.nodes())
-        return f"{value.values} {value.total}" if isinstance(value, Elided) else repr(value)
-
-
-def _may_have_body(attributes: Sequence[bytes]) -> bool:
-    """Whether the tag of a graph or of graphs (fields 6 and 11 of an AttributeProto) is among the bytes."""
-    return any(b"\x32" in data or b"\x5a" in data for data in attributes)
-
+from layerwise._tool.debugtools.diff.graph_side import GraphSide, Signature
 
 _Key = tuple[Signature, tuple[str, ...]]
 _UNKNOWN = "\0"  # no tensor's name
@@ -134,21 +17,34 @@ _LOOK = 8  # nodes alike that are looked at for one whose names do not speak aga
 
 
 class Matching:
-    """Pairs of nodes. forth: node of `a` -> node of `b`; tensors: name in `a` -> name in `b`, as far as known."""
+    """Pairs of nodes. forth: node of `a` -> node of `b`; tensors: name in `a` -> name in `b`, as far as known.
 
-    def __init__(self, a: GraphSide, b: GraphSide, tensors: Mapping[str, str]) -> None:
+    equal: of `b`'s tensors that hold the same, each -> the one that `tensors` names.
+    """
+
+    def __init__(
+        self, a: GraphSide, b: GraphSide, tensors: Mapping[str, str], equal: Mapping[str, str] | None = None
+    ) -> None:
         self.a, self.b = a, b
+        self.equal = equal or {}
         self.tensors = {"": "", **tensors}
         self.forth: dict[int, int] = {}
         self.back: dict[int, int] = {}
         self._fresh: deque[tuple[int, int]] = deque()
         self._loose = False
 
-    def run(self) -> None:
-        """Find all pairs."""
+    def same(self, x: str, y: str) -> bool:
+        """Whether a tensor of `a` and one of `b` correspond."""
+        return self.tensors.get(x) == self.equal.get(y, y)
+
+    def run(self, align: "Callable[[Matching], object] | None" = None) -> None:
+        """Find all pairs. align: what pairs nodes that structure leaves on both sides, before names do."""
         self._forward(strict=True)
         self._from_outputs()
         self._backward()
+        if align is not None and not self._done:
+            align(self)
+            self._both_ways()
         self._by_name()
         self._both_ways()
         self._loose = True
@@ -157,6 +53,38 @@ class Matching:
         self._by_likeness()
         self._both_ways()
         self._by_name()
+
+    def take(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Take over pairs of tensors, and with them pairs of the nodes that make them."""
+        for x, y in pairs:
+            first, second = self.a.maker.get(x), self.b.maker.get(y)
+            if first and second and first[1] == second[1] and self._free(first[0], second[0]):
+                self._pair(first[0], second[0])
+            if y in self.b.weights or second:
+                self.tensors.setdefault(x, self.equal.get(y, y))
+
+    def readings(self, i: int) -> Iterator[tuple[int, int, int]]:
+        """The paired nodes that read a node's first output: themselves, their counterparts, and at which place."""
+        name = next(iter(self.a.nodes[i].outputs), "")
+        for reader in self.a.read_by.get(name, ()):
+            slots = [slot for slot, read in enumerate(self.a.nodes[reader].inputs) if read == name]
+            if reader in self.forth and len(slots) == 1:
+                yield reader, self.forth[reader], slots[0]
+
+    def maker_read(self, i: int, j: int, slot: int) -> int | None:
+        """The node that makes what `j` reads at a place; None where its operator is another than that of `i`."""
+        one, other = self.a.nodes[i], self.b.nodes[j]
+        if one.op != other.op or slot >= len(other.inputs):
+            return None
+        maker = self.b.maker.get(other.inputs[slot])
+        return maker[0] if maker and maker[1] == 0 else None
+
+    def move(self, i: int, j: int) -> None:
+        """Pair a node of `a` with another one of `b`, which is free."""
+        self.back.pop(self.forth[i], None)
+        for x, y in zip(self.a.nodes[i].outputs, self.b.nodes[j].outputs, strict=False):
+            self.tensors[x] = y
+        self.forth[i], self.back[j] = j, i
 
     def _both_ways(self) -> None:
         if not self._done:
@@ -202,7 +130,7 @@ class Matching:
         return [exact, (signature[:2], inputs)] if self._loose else [exact]
 
     def _keys_of(self, j: int) -> list[_Key]:
-        return self._keys(self.b.signatures[j], tuple(self.b.nodes[j].inputs))
+        return self._keys(self.b.signatures[j], tuple(self.equal.get(name, name) for name in self.b.nodes[j].inputs))
 
     def _choice(self, i: int, key: _Key, found: deque[int] | None, strict: bool) -> int | None:
         if not found:
@@ -257,7 +185,7 @@ class Matching:
             self.a.signatures[i] == self.b.signatures[j]
             and len(one) == len(other)
             and all(
-                (x in self.a.weights) == (y in self.b.weights) and (x not in self.a.weights or self.tensors.get(x) == y)
+                (x in self.a.weights) == (y in self.b.weights) and (x not in self.a.weights or self.same(x, y))
                 for x, y in zip(one, other, strict=True)
             )
         )
@@ -279,7 +207,10 @@ class Matching:
         found: dict[_Key, int | None] = {}
         for j, node in enumerate(self.b.nodes):
             if j not in self.back:
-                key = self.b.signatures[j], tuple(name for name in node.inputs if name in self.b.weights)
+                key = (
+                    self.b.signatures[j],
+                    tuple(self.equal.get(name, name) for name in node.inputs if name in self.b.weights),
+                )
                 found[key] = None if key in found else j
         mine: dict[_Key, int | None] = {}
         for i, node in enumerate(self.a.nodes):

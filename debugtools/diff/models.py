@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.record_values import Value
 from layerwise._tool.backends.model.records import ModelRecord, read_function
@@ -14,18 +15,20 @@ from layerwise._tool.backends.tensors import format_shape
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, Tolerances
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
-from layerwise._tool.debugtools.diff.matching import GraphSide
-from layerwise._tool.debugtools.diff.nodes import (
-    NodeChanges,
-    Weights,
-    add_changed,
-    described,
-    graph_side,
-    match_weights,
-    operator,
-)
+from layerwise._tool.debugtools.diff.by_alignment import align_rest
+from layerwise._tool.debugtools.diff.given_map import map_pairs
+from layerwise._tool.debugtools.diff.graph_side import GraphSide
+from layerwise._tool.debugtools.diff.nodes import NodeChanges, graph_side, operator
 from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.diff.spec import DiffSpec
+from layerwise._tool.debugtools.diff.weights import (
+    Weights,
+    add_changed,
+    add_relaid,
+    described,
+    layout_of,
+    match_weights,
+)
 from layerwise._tool.surgery.inspect.view import GraphView, open_view
 
 _EXACT = Rule(atol=0.0, rtol=0.0)
@@ -44,13 +47,15 @@ class Opened:
 def diff_models(spec: DiffSpec) -> DiffOutcome:
     """Compare two models. Weights must be equal to the bit, or within the tolerances if any are given.
 
-    BadFile if one cannot be read as a model.
+    BadFile if one cannot be read as a model, or a map as such; UsageError if that is of other models.
     """
     was_enabled = gc.isenabled()
     gc.disable()  # a million small objects that live to the end: collecting costs as much as comparing
     try:
         with ModelFile(spec.a) as first, ModelFile(spec.b) as second:
-            return _Models(_opened(first), _opened(second), spec.tolerance).outcome()
+            given = [] if spec.align in ("auto", "names") else map_pairs(user_path(spec.align), (first, second))
+            changes = NodeChanges(None if spec.align == "names" else align_rest, given)
+            return _Models(_opened(first), _opened(second), spec.tolerance, changes).outcome()
     except WireError as error:  # within an attribute, which is read when it is compared
         raise BadFile(f"{spec.a} or {spec.b}", f"damaged ONNX model: {error}") from error
     finally:
@@ -68,8 +73,8 @@ def _opened(file: ModelFile) -> Opened:
 
 
 class _Models:
-    def __init__(self, a: Opened, b: Opened, tolerance: ToleranceSpec) -> None:
-        self.a, self.b = a, b
+    def __init__(self, a: Opened, b: Opened, tolerance: ToleranceSpec, nodes: NodeChanges) -> None:
+        self.a, self.b, self._nodes = a, b, nodes
         self._tolerances = None if tolerance == ToleranceSpec() else Tolerances(tolerance)
         self.found = DiffOutcome("models")
 
@@ -78,8 +83,9 @@ class _Models:
         self._values("inputs", self.a.graph.view.inputs, self.b.graph.view.inputs)
         self._values("outputs", self.a.graph.view.outputs, self.b.graph.view.outputs)
         weights = match_weights(self.a.graph, self.b.graph)
-        nodes = NodeChanges()
-        nodes.compare(self.a.graph, self.b.graph, {**self._inputs(), **weights.tensors})
+        nodes = self._nodes
+        nodes.opsets = self.a.head.opsets, self.b.head.opsets
+        weights.settle(nodes.compare(self.a.graph, self.b.graph, self._inputs(), weights).tensors)
         self._functions(nodes)
         self._operators()
         self.found.sections += nodes.sections
@@ -139,8 +145,7 @@ class _Models:
         for name in dict.fromkeys([*before, *after]):
             if name in before and name in after:
                 x, y = before[name], after[name]
-                tensors = {n: n for n in x.inputs} | match_weights(x, y).tensors
-                nodes.compare(x, y, tensors, prefix=f"{shown(name, 100)}/")
+                nodes.compare(x, y, {n: n for n in x.inputs}, match_weights(x, y), f"{shown(name, 100)}/")
                 if x.inputs != y.inputs or len(x.outputs) != len(y.outputs):
                     section.add(f"{shown(name, 200)}: other inputs or outputs", name=name, how="changed")
             else:
@@ -152,9 +157,13 @@ class _Models:
         a, b = self.a.graph, self.b.graph
         changed = self.found.section("weights changed", "weights_changed")
         worst: tuple[float, str] = (-1.0, "")
-        for name in found.changed:
+        relaid = self.found.section("weights in another layout", "weights_relaid")
+        for name, other in (*((name, name) for name in found.changed), *found.paired.items()):
             rule = self._tolerances.rule(name) if self._tolerances else _EXACT
-            result = add_changed(changed, a, b, name, rule)
+            layout = layout_of(a, b, (name, other)) if name in found.paired else None
+            if layout is not None and add_relaid(relaid, a, b, (name, other), layout):
+                continue
+            result = add_changed(changed, a, b, (name, other), rule, layout)
             if result is not None and result.totals is not None and float(result.totals.abs.high) > worst[0]:
                 worst = float(result.totals.abs.high), name
         for title, key, names, side in (("weights only in the first", "weights_only_a", found.only_a, a),
@@ -163,6 +172,12 @@ class _Models:
             for name in names:
                 kind = described(side.weights[name])
                 section.add(f"{shown(name, 200)} {kind['dtype']} {kind['shape']}", name=name, **kind)
+        shared = self.found.section(
+            "weights of equal values, held another number of times", "weights_shared", cosmetic=True
+        )
+        for place, names in (("first", found.shared_a), ("second", found.shared_b)):
+            for name in names:
+                shared.add(f"{shown(name, 200)}: once more in the {place}", name=name, side=place)
         renamed = self.found.section("weights renamed", "weights_renamed", cosmetic=True)
         for name, other in found.renamed.items():
             renamed.add(f"{shown(name, 200)} → {shown(other, 200)}", a=name, b=other)
@@ -174,11 +189,15 @@ class _Models:
         aside = f" ({renamed} nodes and weights have other names)" if renamed else ""
         if self.found.equal:
             return f"equal: {counts}{aside}"
-        changed = next(len(s.items) for s in self.found.sections if s.key == "weights_changed")
+        counts_of = {section.key: len(section.items) for section in self.found.sections}
+        regions = counts_of["regions"]
+        other_way = f", {regions} regions written in another way" if regions else ""
+        relaid = counts_of["weights_relaid"]
+        turned = f", {relaid} in another layout" if relaid else ""
         return (
             f"models differ: nodes: {len(nodes.changed.items)} changed, {len(nodes.added.items)} added, "
-            f"{len(nodes.removed.items)} removed; weights: {changed} changed{worst}, {len(weights.only_b)} added, "
-            f"{len(weights.only_a)} removed{aside}"
+            f"{len(nodes.removed.items)} removed{other_way}; weights: {counts_of['weights_changed']} changed{worst}"
+            f"{turned}, {len(weights.only_b)} added, {len(weights.only_a)} removed{aside}"
         )
 
 

@@ -1,112 +1,40 @@
 """Nodes of two graphs that were matched: which of them changed, and how; bodies of control flow included."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 from layerwise._tool.backends.model.records import Node
 from layerwise._tool.backends.model.structure import TensorRecord
-from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
+from layerwise._tool.debugtools.align.alignment import AlignedPair
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
-from layerwise._tool.debugtools.compare.observing.canary import same_bits
-from layerwise._tool.debugtools.diff.matching import GraphSide, Matching
+from layerwise._tool.debugtools.diff.graph_side import GraphSide
+from layerwise._tool.debugtools.diff.matching import Matching
 from layerwise._tool.debugtools.diff.outcome import Section
+from layerwise._tool.debugtools.diff.regions import Region, pair_weights, parameter_text, region_lines, regions
+from layerwise._tool.debugtools.diff.weights import Weights, distance, match_weights, same
 from layerwise._tool.surgery.inspect.text import attribute_text
 from layerwise._tool.surgery.inspect.view import GraphView
 
 _LISTED = 8
-
-
-@dataclass
-class Weights:
-    """Initializers matched: by name where their values are the same, by content under another name, by name again."""
-
-    same: dict[str, str] = field(default_factory=dict)
-    renamed: dict[str, str] = field(default_factory=dict)
-    changed: list[str] = field(default_factory=list)
-    only_a: list[str] = field(default_factory=list)
-    only_b: list[str] = field(default_factory=list)
-
-    @property
-    def tensors(self) -> dict[str, str]:
-        """Name in the first -> name in the second, changed ones too."""
-        return {**self.same, **self.renamed, **{name: name for name in self.changed}}
-
-
-def match_weights(a: GraphSide, b: GraphSide) -> Weights:
-    """Match the initializers; values that may have been renamed are hashed, no others."""
-    found = Weights()
-    for name, tensor in a.weights.items():
-        if name in b.weights and _same(a.view, tensor, b.view, b.weights[name]):
-            found.same[name] = name
-    by_content: dict[bytes, list[str]] = {}
-    for name, tensor in b.weights.items():
-        digest = b.digest(tensor) if name not in found.same else None
-        if digest is not None:
-            by_content.setdefault(digest, []).append(name)
-    taken = set(found.same)
-    for name, tensor in a.weights.items():
-        if name in found.same or not by_content:
-            continue
-        others = by_content.get(a.digest(tensor) or b"")
-        if others:
-            found.renamed[name] = others.pop(0)
-            taken.add(found.renamed[name])
-    _leftovers(a, b, found, taken)
-    return found
-
-
-def _leftovers(a: GraphSide, b: GraphSide, found: Weights, taken: set[str]) -> None:
-    for name in a.weights:
-        if name not in found.same and name not in found.renamed:
-            (found.changed if name in b.weights and name not in taken else found.only_a).append(name)
-    known = taken | set(found.changed)
-    found.only_b = [name for name in b.weights if name not in known]
-
-
-def add_changed(section: Section, a: GraphSide, b: GraphSide, name: str, rule: Rule) -> Comparison | None:
-    """Note how far a weight of both sides is apart; nothing where it is within `rule`. Return what was measured."""
-    x, y = a.weights[name], b.weights[name]
-    result = compare_arrays(a.view.array(x), b.view.array(y), rule)
-    if result.passed:
-        return None
-    text, fields = distance(result)
-    section.add(f"{shown(name, 200)} {types(x, y)}: {text}", name=name, a=described(x), b=described(y), **fields)
-    return result
-
-
-def distance(result: Comparison) -> tuple[str, dict[str, Any]]:
-    """How far two arrays are apart, as text and as fields."""
-    totals = result.totals
-    if totals is None:
-        return shown(result.note or f"{result.over} elements differ", 200), {"note": result.note}
-    fields = {
-        "max_abs": worst(totals.abs), "max_rel": worst(totals.rel), "rel_l2": result.rel_l2, "over": result.over,
-        "size": totals.abs.count,
-    }  # fmt: skip
-    rel = "-" if result.rel_l2 is None else f"{result.rel_l2:.4g}"
-    text = f"max abs {fields['max_abs']:.4g}, rel L2 {rel}, {result.over} of {fields['size']} elements differ"
-    return text, fields
-
-
-def described(tensor: TensorRecord) -> dict[str, Any]:
-    """Type and shape, for machines."""
-    return {"dtype": dtype_name(tensor.dtype), "shape": list(tensor.dims)}
-
-
-def types(x: TensorRecord, y: TensorRecord) -> str:
-    """Type and shape, of both where they differ."""
-    first, second = (f"{dtype_name(t.dtype)} {shown(str(list(t.dims)), 80)}" for t in (x, y))
-    return first if first == second else f"{first} → {second}"
+_FIRST, _SECOND = attrgetter("first"), attrgetter("second")
+_COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min", "Sum", "Mean", "And", "Or", "Xor", "Equal"})
+Align = Callable[[Matching], object]
 
 
 class NodeChanges:
     """Collects the differences of nodes over the main graph, its bodies and functions."""
 
-    def __init__(self) -> None:
+    def __init__(self, align: Align | None = None, given: Sequence[AlignedPair] = ()) -> None:
+        """align: pairs what structure leaves alone. given: pairs of tensors of the main graphs that are known."""
+        self._align, self._given = align, given
+        self.opsets: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
+        self._apart = {pair.tensor: pair.distance for pair in given if pair.distance is not None}
         self.changed = Section("nodes changed", "nodes_changed")
+        self.regions = Section("regions written in another way", "regions")
         self.removed = Section("nodes only in the first", "nodes_only_a")
         self.added = Section("nodes only in the second", "nodes_only_b")
         self.renamed = Section("nodes renamed", "nodes_renamed", cosmetic=True)
@@ -114,22 +42,53 @@ class NodeChanges:
     @property
     def sections(self) -> list[Section]:
         """All sections, in the order to show them."""
-        return [self.changed, self.removed, self.added, self.renamed]
+        return [self.changed, self.regions, self.removed, self.added, self.renamed]
 
-    def compare(self, a: GraphSide, b: GraphSide, tensors: Mapping[str, str], prefix: str = "") -> None:
-        """Match two graphs whose inputs and weights correspond by `tensors`, and note what differs."""
-        matching = Matching(a, b, tensors)
-        matching.run()
+    def compare(
+        self,
+        a: GraphSide,
+        b: GraphSide,
+        tensors: Mapping[str, str],
+        weights: Weights,
+        prefix: str = "",
+        equal: Mapping[str, str] | None = None,
+    ) -> Matching:
+        """Match two graphs whose inputs correspond by `tensors`, and note what differs. equal: of what lies around."""
+        matching = Matching(a, b, {**tensors, **weights.tensors}, {**(equal or {}), **weights.equal})
+        if not prefix:
+            matching.take((pair.tensor, pair.other) for pair in self._given)
+        matching.run(self._align)
+        found = regions(matching) if self._align or self._given else {}
+        for region in found.values():
+            pair_weights(matching, region)
+        inside = [{i for region in found.values() for i in nodes(region)} for nodes in (_FIRST, _SECOND)]
+        parameters = [_read_within(side, inner) for side, inner in ((a, inside[0]), (b, inside[1]))]
         for i, node in enumerate(a.nodes):
             j = matching.forth.get(i)
-            if j is None:
-                self.removed.add(prefix + node_text(a, i), node=prefix + a.labels[i], op=node.op)
-            else:
+            if i in found:
+                self._region(matching, found[i], prefix)
+            elif j is not None:
                 self._pair(matching, i, j, prefix)
+            elif i not in inside[0] and not _is_there(a, i, {*matching.tensors, *parameters[0]}):
+                self.removed.add(prefix + node_text(a, i), node=prefix + a.labels[i], op=node.op)
+        known = {name for name, first in matching.equal.items() if first in matching.tensors.values()}
         for j, node in enumerate(b.nodes):
-            if j not in matching.back:
+            if j not in matching.back and j not in inside[1] and not _is_there(b, j, known | parameters[1]):
                 self.added.add(prefix + node_text(b, j), node=prefix + b.labels[j], op=node.op)
         self._outputs(matching, prefix)
+        return matching
+
+    def _region(self, matching: Matching, region: Region, prefix: str) -> None:
+        a, b = matching.a, matching.b
+        label, other = a.labels[region.first[-1]], b.labels[region.second[-1]]
+        ops = [[operator(side.nodes[i]) for i in part] for side, part in ((a, region.first), (b, region.second))]
+        lines = list(region_lines(matching, region))
+        ends = [] if prefix else [name for name in a.nodes[region.first[-1]].outputs if name in self._apart]
+        lines += [f"values in the map: {self._apart[name]:.3g} apart" for name in ends]
+        head = f"{shown(label, 200)} → {shown(other, 200)}: {_listed(ops[0])} → {_listed(ops[1])}"
+        text = "\n".join([prefix + head, *(f"    {line}" for line in lines)])
+        names = [[prefix + side.labels[i] for i in part] for side, part in ((a, region.first), (b, region.second))]
+        self.regions.add(text, node=prefix + label, other=prefix + other, a=ops[0], b=ops[1], nodes=names, lines=lines)
 
     def _pair(self, matching: Matching, i: int, j: int, prefix: str) -> None:
         a, b = matching.a, matching.b
@@ -158,23 +117,54 @@ class NodeChanges:
                 inner, other = graph_side(x), graph_side(y)
                 tensors = {**matching.tensors, **dict(zip(inner.inputs, other.inputs, strict=False))}
                 weights = match_weights(inner, other)
-                self.compare(inner, other, {**tensors, **weights.tensors}, f"{prefix}{shown(a.labels[i], 80)}/{name}/")
+                place = f"{prefix}{shown(a.labels[i], 80)}/{name}/"
+                self.compare(inner, other, tensors, weights, place, matching.equal)
                 lines += [f"{shown(name, 80)}: weight {shown(w, 100)} changed" for w in weights.changed]
-            elif not _same(a.view, x, b.view, y):
+            elif not same(a.view, x, b.view, y) and not self._by_default(a.nodes[i], b.nodes[j], name, x, y):
                 lines.append(f"{shown(name, 80)}: {_text(x)} → {_text(y)}{_apart(a.view, x, b.view, y)}")
         return lines
+
+    def _by_default(self, one: Node, other: Node, name: str, x: Any, y: Any) -> bool:
+        """Whether one of two nodes leaves out an attribute that the other gives its default value."""
+        if (x is None) == (y is None) or one.op != other.op:
+            return False
+        node, place, value = (other, 0, y) if x is None else (one, 1, x)
+        return bool(default_of(node, name, self.opsets[place].get(node.domain, 0)) == value)
 
     def _outputs(self, matching: Matching, prefix: str) -> None:
         """Graph outputs that another node makes than the one that corresponds."""
         a, b = matching.a, matching.b
         for x, y in zip(a.outputs, b.outputs, strict=False):
             before, after = a.maker.get(x), b.maker.get(y)
-            if before and after and before[0] in matching.forth and matching.tensors.get(x) != y:
+            if before and after and before[0] in matching.forth and not matching.same(x, y):
                 labels = a.labels[before[0]], b.labels[after[0]]
                 text = (
                     f"{prefix}output {shown(y, 200)}: made by {shown(labels[0], 200)}, now by {shown(labels[1], 200)}"
                 )
                 self.changed.add(text, node=prefix + labels[0], other=prefix + labels[1], op="", changes=[text])
+
+
+def default_of(node: Node, name: str, opset: int) -> Any:
+    """The value that an operator of ONNX takes an attribute for where it is left out, None if there is none."""
+    import onnx.defs
+
+    with suppress(onnx.defs.SchemaError):
+        schema = onnx.defs.get_schema(node.op, opset or onnx.defs.onnx_opset_version(), node.domain)
+        attribute = schema.attributes.get(name)
+        if attribute is not None and attribute.default_value.name:
+            value = onnx.helper.get_attribute_value(attribute.default_value)
+            return value.decode() if isinstance(value, bytes) else value
+    return None
+
+
+def _read_within(side: GraphSide, inside: Container[int]) -> set[str]:
+    """The parameters that nodes within regions alone read: the regions tell their values."""
+    return {name for name in side.parameters if all(i in inside for i in side.read_by.get(name, ()))}
+
+
+def _is_there(side: GraphSide, number: int, known: Container[str]) -> bool:
+    """Whether a node only holds, or hands on, a parameter that the other graph has too."""
+    return side.is_parameter(number) and all(name in known for name in side.nodes[number].outputs)
 
 
 def graph_side(view: GraphView) -> GraphSide:
@@ -204,20 +194,33 @@ def _operators(x: Node, y: Node) -> list[str]:
     return [] if before == after else [f"operator: {shown(before, 80)} → {shown(after, 80)}"]
 
 
+def same_inputs(matching: Matching, i: int, j: int) -> bool:
+    """Whether two nodes read the same tensors, in an order that makes no difference."""
+    return not _inputs(matching, matching.a.nodes[i], matching.b.nodes[j])
+
+
 def _inputs(matching: Matching, x: Node, y: Node) -> list[str]:
     lines = []
+    if x.op in _COMMUTATIVE and _as_sets(matching, x, y):
+        return []
     if len(x.inputs) != len(y.inputs):
         lines.append(f"inputs: {len(x.inputs)} → {len(y.inputs)}")
     for slot, (name, other) in enumerate(zip(x.inputs, y.inputs, strict=False)):
-        if matching.tensors.get(name) != other:
-            lines.append(f"input {slot}: {shown(name, 100) or 'none'} → {shown(other, 100) or 'none'}")
+        if not matching.same(name, other):
+            lines.append(f"input {slot}: {_input(matching.a, name)} → {_input(matching.b, other)}")
     return lines
 
 
-def _same(a: GraphView, x: Any, b: GraphView, y: Any) -> bool:
-    if isinstance(x, TensorRecord) and isinstance(y, TensorRecord):
-        return x.dtype == y.dtype and list(x.dims) == list(y.dims) and same_bits(a.array(x), b.array(y))
-    return type(x) is type(y) and bool(x == y)
+def _as_sets(matching: Matching, x: Node, y: Node) -> bool:
+    """Whether two nodes read the same, in whatever order."""
+    mapped = sorted(matching.tensors.get(name, "\0") for name in x.inputs)
+    return mapped == sorted(matching.equal.get(name, name) for name in y.inputs)
+
+
+def _input(side: GraphSide, name: str) -> str:
+    """A tensor that a node reads, with its value if that is short."""
+    value = parameter_text(side, name)
+    return f"{shown(name, 100)} ({value})" if value else shown(name, 100) or "none"
 
 
 def _text(value: Any) -> str:

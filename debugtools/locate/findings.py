@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from functools import cached_property
 
+from msgspec.structs import replace
+
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import is_floating
 from layerwise._tool.backends.text import shown
@@ -11,6 +13,7 @@ from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.truth.verdict import TruthOutcome
 from layerwise._tool.debugtools.engines.node_map.layers import Mapped
+from layerwise._tool.debugtools.locate.conclusion import conclusion
 from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
@@ -113,12 +116,18 @@ class Findings:
 
     def result(self, rows: list[SuspectRow], seconds: float, runners: list[str]) -> LocateResult:
         """The job's result."""
-        return LocateResult(
-            passed=bool(rows), suspects=rows, n_suspects=len(self._chosen()), tensors=self._tensors,
+        result = LocateResult(
+            passed=bool(rows) or self._agree, suspects=rows, n_suspects=len(self._chosen()), tensors=self._tensors,
             stopped=self._stopped, outputs_differ=not all(self._outputs.values()), summary=self._summary(rows),
             level=self._noise_floor.level, peak_memory=peak(), seconds=seconds, runners=runners,
             truth=self._truth.result(),
         )  # fmt: skip
+        return replace(result, conclusion=conclusion(result, reducible=self._suspect.spec.kind != "torch"))
+
+    @property
+    def _agree(self) -> bool:
+        """Whether there is nothing to find: the outputs were compared, and do not differ."""
+        return bool(self._outputs) and all(self._outputs.values()) and not self._stopped
 
     def _chosen(self) -> list[tuple[Suspect, list[str]]]:
         return self._noise_floor.standing_out(self._worth_telling())
@@ -136,7 +145,7 @@ class Findings:
             first = rows[0]
             return f"{first.diagnosis} at #{first.i} {first.op} {first.node}: {first.evidence}{usual}"
         if level:
-            return f"no node stands out{usual}, and the errors add up (see `layerwise debug precision`)"
+            return f"no node stands out{usual}, and the errors add up"
         if self._stopped:
             return f"the suspect fails, but every node runs on the reference's tensors: {self._stopped}"
         if not self._tensors:

@@ -15,7 +15,6 @@ from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, is_floating, to_onnx
 from layerwise._tool.debugtools.compare.arithmetic.sentinels import HUGE
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool, observing
 from layerwise._tool.debugtools.compare.table.places import Place
@@ -165,15 +164,3 @@ def fit(array: Array, dtype: DType | None) -> Array:
 
 def _largest(dtype: DType) -> float:
     return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
-
-
-def nudged(array: Array) -> Array:
-    """Return a floating tensor with every element moved by about one rounding, up or down; any other as it is."""
-    unit = unit_roundoff([dtype_name(array)])
-    if not unit:
-        return array
-    work = array.astype(np.float64 if array.dtype.itemsize == 8 else np.float32)
-    signs = np.random.default_rng(0).integers(0, 2, array.shape) * 2 - 1
-    with np.errstate(all="ignore"):
-        moved = (work * (1 + 2 * unit * signs).astype(work.dtype)).astype(array.dtype)
-    return np.where(np.isfinite(moved), moved, array)  # the largest value of a type stays one

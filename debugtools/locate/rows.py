@@ -31,7 +31,8 @@ class SuspectRow(Struct, frozen=True, kw_only=True):
     """A row of table `suspects`: a node that is suspected, worst first.
 
     outputs: its tensors that speak against it, tensor the worst of them. Relative L2 errors: local, of the node alone
-    on the reference's inputs (None: it failed), and accumulated, of the whole run; local_abs: the largest |a - b|.
+    on the reference's inputs (None: it failed), and accumulated, of the whole run; local_abs: the largest |a - b|;
+    times: local over what rounding explains (None: rounding explains nothing of it, or there is no number).
     amplification: error out over error in. region: the nodes that make the tensor from tensors that both sides have.
     truth: of the tensor, where it was asked for. module, source: where the node comes from, as in a LayerRow.
     """
@@ -44,6 +45,7 @@ class SuspectRow(Struct, frozen=True, kw_only=True):
     iteration: int = 0
     local: float | None = None
     local_abs: int | float | None = None
+    times: float | None = None
     accumulated: float | None = None
     amplification: float | None = None
     diagnosis: str = ""
@@ -56,10 +58,12 @@ class SuspectRow(Struct, frozen=True, kw_only=True):
 
 
 class LocateResult(Struct, frozen=True, kw_only=True):
-    """The result of a locate job. passed: something was found; level: how far most nodes are off, 0 if few are.
+    """The result of a locate job. passed: something was found, or all agrees; level: how far most nodes are off, 0 if
+    few are.
 
     n_suspects: all, of which `suspects` are the worst. tensors: how many were looked at. stopped: where the suspect's
     own run ended. outputs_differ: whether any output fails. peak_memory: bytes. seconds: it took.
+    conclusion: what was found, in a sentence.
     """
 
     passed: bool = False
@@ -69,6 +73,7 @@ class LocateResult(Struct, frozen=True, kw_only=True):
     stopped: str = ""
     outputs_differ: bool = False
     summary: str = ""
+    conclusion: str = ""
     level: float = 0.0
     peak_memory: int = 0
     seconds: float = 0.0

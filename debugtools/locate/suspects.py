@@ -113,6 +113,7 @@ def suspect_row(suspect: Suspect, outputs: list[str], cut: "GraphCut", evidence:
     return SuspectRow(
         i=place.i, node=label, op=place.op, outputs=outputs, tensor=suspect.tensor, iteration=suspect.iteration,
         local=local.rel if local else None, local_abs=local.abs if local else None,
+        times=local.times if local else None,
         accumulated=accumulated.rel if accumulated else None, amplification=suspect.amplification,
         diagnosis=suspect.word, evidence="; ".join(evidence), inside=suspect.inside or UNSET, truth=suspect.truth,
         region=[NodeRow(i, node_label(cut.nodes[i]), cut.nodes[i].op_type) for i in suspect.region],
@@ -155,9 +156,8 @@ def _local(suspect: Suspect) -> str:
 def _in_bounds(local: Error) -> str:
     if not local.bound:
         return "and its values are exact ones"
-    times = local.rel / local.bound
-    if times > 1:
-        return f"{_number(times)} times what rounding explains"
+    if local.times is not None and local.times > 1:
+        return f"{_number(local.times)} times what rounding explains"
     return "no more than rounding explains, but not the same bits"
 
 

@@ -44,6 +44,11 @@ class Error:
         return min(self.rel, 1.0) / (max(self.coarse, self.condition) or _FLOAT_BOUND)
 
     @property
+    def times(self) -> float | None:
+        """How many times what rounding in the tensor's type explains; None where that is nothing, or no number."""
+        return self.rel / self.bound if self.bound and math.isfinite(self.rel) else None
+
+    @property
     def beyond(self) -> bool:
         """Whether rounding in the tensor's type does not explain it."""
         return bool(self.onset) or self.rel > self.bound

@@ -14,11 +14,12 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.model.reads import MissingTensor
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.nudge import nudged
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import Blocked
-from layerwise._tool.debugtools.locate.part import LocalRuns, Result, fit, fits, nudged
+from layerwise._tool.debugtools.locate.part import LocalRuns, Result, fit, fits
 from layerwise._tool.debugtools.locate.tensor_error import relative_l2
 from layerwise._tool.surgery.cut.explode import Regions
 from layerwise._tool.surgery.cut.randomness import Randomness

@@ -225,6 +225,7 @@ class KeptNodes(FoundRow):
 class SearchResult(Struct, kw_only=True):
     """What all searches come to. search: its word; original: verdict on the whole model; verified: what was found was
     checked again; checks, cached: candidates judged, and known without; replay: file; seconds: of this attempt.
+    summary: what was found; conclusion: with how sure that is and what to do next.
     """
 
     passed: bool = False
@@ -235,6 +236,7 @@ class SearchResult(Struct, kw_only=True):
     cached: int = 0
     replay: str | None = None
     summary: str = ""
+    conclusion: str = ""
     seconds: float = 0.0
 
 

@@ -36,9 +36,11 @@ class TriageReport(Struct, frozen=True):
 
 
 class TriageResult(Struct, frozen=True, kw_only=True):
-    """The result of a triage. passed: it ends with a bundle. way: the steps taken and their answers; end: the last one.
+    """The result of a triage. passed: it ends with a bundle, or nothing differs.
 
-    files: the reports and the bundle, by kind. seconds: it took. suspects: worst first.
+    way: the steps taken and their answers; end: the last one.
+    files: the reports and the bundle, by kind. seconds: it took. suspects: worst first. conclusion: what was found, in
+    a sentence.
     """
 
     passed: bool = False
@@ -48,3 +50,4 @@ class TriageResult(Struct, frozen=True, kw_only=True):
     files: dict[str, str] = {}
     seconds: float = 0.0
     suspects: list[SuspectRow] = []
+    conclusion: str = ""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from layerwise._tool.surgery.feeds.graph import FeedGraph, Table, Use, Value, attribute
+from layerwise._tool.surgery.feeds.graph import FeedGraph, Table, Use, Walk, attribute
 
 _KEEP = frozenset({
     "Identity", "Cast", "CastLike", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Expand", "Tile",
@@ -61,26 +61,18 @@ class Traced(NamedTuple):
 def traced(graph: FeedGraph, name: str) -> Traced:
     """Follow an input of the main graph."""
     found = Traced([], [])
-    waiting: list[tuple[Value, int, int]] = [(Value(0, name), 0, 0)]
-    seen: set[Value] = set()
-    while waiting and len(seen) < _MOST:
-        value, least, most = waiting.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        waiting += ((other, least, most) for other in graph.same.get(value, ()))
-        for use in graph.readers.get(value, ()):
-            index = _index(graph, use, least, most)
-            if index is not None:
-                found.indices.append(index)
-                continue
-            shift = _shift(graph, use)
-            if shift is not None:
-                waiting += ((made, least + shift[0], most + shift[1]) for made in graph.outputs(use))
-            elif _keeps(use):
-                waiting += ((made, least, most) for made in graph.outputs(use))
-            else:
-                found.uses.append(use)
+    walk = Walk(graph, name, (0, 0), _MOST)
+    for _, use, (least, most) in walk:
+        index = _index(graph, use, least, most)
+        shift = _shift(graph, use) if index is None else None
+        if index is not None:
+            found.indices.append(index)
+        elif shift is not None:
+            walk.beyond(use, (least + shift[0], most + shift[1]))
+        elif _keeps(use):
+            walk.beyond(use, (least, most))
+        else:
+            found.uses.append(use)
     return found
 
 

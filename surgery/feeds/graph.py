@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import onnx
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from layerwise._tool.backends.model.protos import dims_of
 from layerwise._tool.backends.tensors import Dim, TensorInfo, dtype_name
 
+State = TypeVar("State")
 _SMALL = 4096  # elements; larger constants are never looked at
 _WEIGHT_KEEPS = {"Identity", "Cast", "DequantizeLinear", "QuantizeLinear"}
 
@@ -147,6 +148,33 @@ class FeedGraph:
         """The dimensions of a tensor, as far as known."""
         table = self.table(value)
         return None if table is None else table.dims
+
+
+class Walk(Generic[State]):
+    """Follows the values of an input of the main graph to who reads them, each once, as far as the caller goes on.
+
+    state: what the caller knows of the tensor that a reader reads.
+    """
+
+    def __init__(self, graph: FeedGraph, name: str, state: State, most: int) -> None:
+        """most: tensors that are looked at."""
+        self._graph, self._most = graph, most
+        self._waiting: list[tuple[Value, State]] = [(Value(0, name), state)]
+
+    def __iter__(self) -> Iterator[tuple[Value, Use, State]]:
+        seen: set[Value] = set()
+        while self._waiting and len(seen) < self._most:
+            value, state = self._waiting.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            self._waiting += ((other, state) for other in self._graph.same.get(value, ()))
+            for use in self._graph.readers.get(value, ()):
+                yield value, use, state
+
+    def beyond(self, use: Use, state: State) -> None:
+        """Go on with what a reader makes."""
+        self._waiting += ((made, state) for made in self._graph.outputs(use))
 
 
 def attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from layerwise._tool.backends.model.reads import subgraphs
-from layerwise._tool.surgery.feeds.graph import FeedGraph, Use, Value
+from layerwise._tool.surgery.feeds.graph import FeedGraph, Use, Value, Walk
 
 _MOST = 5_000
 _PASS = frozenset({
@@ -28,41 +28,28 @@ class Seen(NamedTuple):
 
 def mask_by_use(graph: FeedGraph, name: str) -> Seen | None:
     """The values of a mask, if this input is one: 0s and 1s that decide what a Softmax leaves out."""
-    waiting: list[tuple[Value, float, float]] = [(Value(0, name), 0.0, 1.0)]
-    seen: set[Value] = set()
-    while waiting and len(seen) < _MOST:
-        value, low, high = waiting.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        waiting += ((other, low, high) for other in graph.same.get(value, ()))
-        for use in graph.readers.get(value, ()):
-            if (use.node.op_type, use.slot) in _OWN:
-                return Seen(1.0, 0.0, use.node.op_type)
-            if use.node.op_type in ("Softmax", "LogSoftmax") and abs(low - high) >= _FAR:
-                return Seen(1.0, 0.0, use.node.op_type) if high > low else Seen(0.0, 1.0, use.node.op_type)
-            found = _after(graph, use, low, high)
-            if found is not None:
-                waiting += ((made, *found) for made in graph.outputs(use))
+    walk = Walk(graph, name, (0.0, 1.0), _MOST)
+    for _, use, (low, high) in walk:
+        if (use.node.op_type, use.slot) in _OWN:
+            return Seen(1.0, 0.0, use.node.op_type)
+        if use.node.op_type in ("Softmax", "LogSoftmax") and abs(low - high) >= _FAR:
+            return Seen(1.0, 0.0, use.node.op_type) if high > low else Seen(0.0, 1.0, use.node.op_type)
+        found = _after(graph, use, low, high)
+        if found is not None:
+            walk.beyond(use, found)
     return None
 
 
 def added_to_scores(graph: FeedGraph, name: str) -> bool:
     """Whether an input is added to what a Softmax takes, changed in shape alone."""
-    waiting, seen, added = [Value(0, name)], set[Value](), set[Value]()
-    while waiting and len(seen) < _MOST:
-        value = waiting.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        waiting += graph.same.get(value, ())
-        for use in graph.readers.get(value, ()):
-            if use.node.op_type == "Softmax" and value in added:
-                return True
-            if use.node.op_type == "Add" or (use.node.op_type in _PASS and use.slot == 0):
-                waiting += graph.outputs(use)
-                if use.node.op_type == "Add" or value in added:
-                    added |= set(graph.outputs(use))
+    walk, added = Walk(graph, name, None, _MOST), set[Value]()
+    for value, use, _ in walk:
+        if use.node.op_type == "Softmax" and value in added:
+            return True
+        if use.node.op_type == "Add" or (use.node.op_type in _PASS and use.slot == 0):
+            walk.beyond(use, None)
+            if use.node.op_type == "Add" or value in added:
+                added |= set(graph.outputs(use))
     return False
 
 

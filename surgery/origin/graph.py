@@ -1,11 +1,11 @@
 """The origins of all nodes of a graph, from a model's bytes or from protobuf objects."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from layerwise._tool.backends.model.records import Span, read_node
-from layerwise._tool.backends.model.wire import BYTES, Source, WireError, fields, varint
+from layerwise._tool.backends.model.records import Span, node_fields, read_node
+from layerwise._tool.backends.model.wire import BYTES, Source, fields, varint
 from layerwise._tool.surgery.origin.metadata import KEYS, MARK, MetadataReader
 from layerwise._tool.surgery.origin.names import named_origin
 from layerwise._tool.surgery.origin.neighbours import Ends, NodeWiring, fill
@@ -96,7 +96,9 @@ def _within(owner: Origin | None) -> Origin | None:
 def read_metadata(data: bytes, start: int, end: int) -> dict[str, str]:
     """The metadata of one node that tells where it comes from. WireError if the bytes do not fit the format."""
     found: dict[str, str] = _NONE
-    for begin, stop in _entries(data, start, end):
+    for number, begin, stop in node_fields(data, start, end):
+        if number != _METADATA:
+            continue
         key, value = _pair(data, begin, stop)
         if key in _KEYS:
             found = found or {}
@@ -118,24 +120,3 @@ def _pair(data: bytes, begin: int, stop: int) -> tuple[bytes, bytes]:
         elif wire == BYTES and number == 2:
             value = data[first:last] if last - first <= _LONGEST_VALUE else b""
     return key, value
-
-
-def _entries(data: bytes, start: int, end: int) -> Iterator[Span]:
-    """Spans of a node's entries of metadata. The loop is unrolled for one-byte tags: it runs for every field."""
-    pos = start
-    while pos < end:
-        key = data[pos]
-        if key & 0x87 == BYTES and pos + 1 < end:
-            length, begin = data[pos + 1], pos + 2
-            if length >= 0x80:
-                length, begin = varint(data, pos + 1, end)
-            pos = begin + length
-            if pos > end:
-                raise WireError(f"byte {begin}: a field of a node runs past its end")
-            number = key >> 3
-        else:
-            number, wire, _, begin, pos, _ = next(fields(Source(data), pos, end))
-            if wire != BYTES:
-                continue
-        if number == _METADATA:
-            yield begin, pos

@@ -74,6 +74,7 @@ class Bench:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+        await self.app.keys.done()
 
     async def until(self, check: Callable[[], Any], seconds: float = 20.0) -> None:
         """Wait for a state, not for a time."""

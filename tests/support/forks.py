@@ -31,13 +31,16 @@ def line_zygote(version: int | None) -> Zygote:
 
 
 def forked_line(
-    zygote: Zygote, words: list[str], folder: Path, *, tools: Path | None = None, home: str = "home"
-) -> tuple[int, str]:
-    """Run a command line in `folder`, its workspace `home` beside it; exit code and all that it said."""
+    zygote: Zygote, words: list[str], folder: Path, *, tools: Path | None = None, home: str = "home",
+    path: Path | None = None,
+) -> tuple[int, str]:  # fmt: skip
+    """Run a command line in `folder`, its workspace `home` beside it; exit code and all that it said. path: of modules
+    that are installed besides."""
     tool = None if tools is None else f"Path({str(tools)!r})"
     source = f"""import sys
 from pathlib import Path
 from support.forked import run_line
+sys.path += {[str(path)] if path and path.is_dir() else []!r}
 sys.exit(run_line({words!r}, {tool}))"""
     return forked_script(zygote, source, folder, home)
 

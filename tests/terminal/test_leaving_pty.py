@@ -96,15 +96,17 @@ def test_leaving_gives_the_terminal_back(model: Path) -> None:
         assert b"\x1b[?1049l" in terminal.raw and b"\x1b[?25h" in terminal.raw
 
 
-def test_without_a_model_the_last_one_opens(model: Path) -> None:
+def test_without_a_model_enter_opens_the_last_one_as_it_was(model: Path) -> None:
     with opened(model) as terminal:
         terminal.press("j", "space")
         terminal.wait_for("1 marked")
         terminal.press("q")
         terminal.process.wait(10)
     with app(env={"LAYERWISE_HOME": str(model.parent / "home")}) as terminal:
+        terminal.wait_for("small.onnx  7.83 kB  70 nodes")
+        terminal.press("enter")
         terminal.wait_for("1 marked")
-        assert "small.onnx" in terminal.text
+        assert "[1 Graph]" in terminal.text and "small.onnx" in terminal.text
 
 
 def test_over_ssh_the_mouse_is_left_to_the_terminal(model: Path) -> None:

@@ -101,14 +101,14 @@ def nodes(path: Path) -> list[tuple[str, str]]:
 
 def test_a_change_is_seen_before_it_is_made_and_undone(surgery: Terminal) -> None:
     surgery.press("j" * 3)
-    change(surgery, "d")
+    change(surgery, "ed")
     assert "delete /embeddings/LayerNorm/Sub" in surgery.text
     assert re.search(r"▌ - +3 Sub", surgery.text) and re.search(r"~ +4 Pow", surgery.text)
     assert "2 of 2 outputs" in surgery.text and "accept it" in surgery.text
     surgery.press("escape")
     at_rest(surgery, "as the file")
     assert re.search(r"▌ +3 Sub", surgery.text)
-    change(surgery, "d")
+    change(surgery, "ed")
     apply(surgery, 1)
     assert not re.search(r" 3 Sub", surgery.text) and "1 edit, not written" in surgery.text
     surgery.press("u")
@@ -119,7 +119,7 @@ def test_a_change_is_seen_before_it_is_made_and_undone(surgery: Terminal) -> Non
 
 
 def test_the_mode_is_in_the_title_and_the_footer_and_other_screens_keep_their_keys(terminal: Terminal) -> None:
-    assert "[5 Surgery]" in terminal.text and " d delete  i insert" in terminal.text
+    assert "[5 Surgery]" in terminal.text and " e edit …" in terminal.text
     terminal.press("1")
     terminal.wait_for("[1 Graph]")
     terminal.wait_for(" c consumer")
@@ -135,17 +135,18 @@ def test_every_key_makes_its_edit(encoder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"
     with opened(encoder) as terminal:
         terminal.press("j")
-        change(terminal, "i", "Relu", "enter", seen="insert Relu on /embeddings/Add_output_0")
+        change(terminal, "ei", "Relu", "enter", seen="insert Relu on /embeddings/Add_output_0")
         apply(terminal, 1)
-        change(terminal, "r", "LeakyRelu alpha=0.2", "enter", seen="by LeakyRelu")
+        terminal.press("j")
+        change(terminal, "er", "LeakyRelu alpha=0.2", "enter", seen="by LeakyRelu")
         apply(terminal, 2)
-        change(terminal, "c", "alpha=0.3", "enter", seen="set alpha=0.3")
+        change(terminal, "ea", "alpha=0.3", "enter", seen="set alpha=0.3")
         assert "alpha 0.2 becomes 0.3" in terminal.text
         apply(terminal, 3)
-        terminal.press("R", "\x15", "rename leaky", "enter")
+        terminal.press("en", "\x15", "rename leaky", "enter")
         terminal.wait_for("to leaky")
         apply(terminal, 4)
-        change(terminal, "o", seen="as output")
+        change(terminal, "eo", seen="as output")
         assert "+1" in terminal.text
         apply(terminal, 5)
         terminal.press(":write ", str(out), "enter")
@@ -160,7 +161,7 @@ def test_every_key_makes_its_edit(encoder: Path, tmp_path: Path) -> None:
 
 def test_again_on_other_nodes_and_on_all_marked_ones(terminal: Terminal) -> None:
     terminal.press("j")
-    change(terminal, "i", "Abs", "enter", seen="insert Abs")
+    change(terminal, "ei", "Abs", "enter", seen="insert Abs")
     apply(terminal, 1)
     terminal.press(":goto /embeddings/LayerNorm/Sqrt", "enter")
     terminal.wait_for(lambda text: re.search(r"▌ +7 Sqrt", text) is not None)
@@ -178,17 +179,19 @@ def test_again_on_other_nodes_and_on_all_marked_ones(terminal: Terminal) -> None
 
 def test_undo_with_the_cursor_on_a_new_node(surgery: Terminal) -> None:
     surgery.press("j")
-    change(surgery, "i", "Abs", "enter", seen="insert Abs")
+    change(surgery, "ei", "Abs", "enter", seen="insert Abs")
     apply(surgery, 1)
-    assert re.search(r"▌ \+ +411 Abs", surgery.text)
+    assert re.search(r"▌ +1 Add", surgery.text)
+    surgery.press("j")
+    surgery.wait_for(lambda text: re.search(r"▌ \+ +411 Abs", text) is not None)
     surgery.press("u")
     at_rest(surgery, "as the file")
     assert re.search(r"▌ +2 ReduceMean", surgery.text)
-    change(surgery, "d", seen="delete /embeddings/LayerNorm/ReduceMean")
+    change(surgery, "ed", seen="delete /embeddings/LayerNorm/ReduceMean")
 
 
 def test_any_other_edit_is_picked_and_typed(surgery: Terminal) -> None:
-    surgery.press("e", "bypass", "enter")
+    surgery.press("ee", "bypass", "enter")
     surgery.wait_for(":edit bypass")
     change(surgery, "ops=Tanh", "enter", seen="bypass all Tanh")
     assert "-1  Tanh /pooler/activation/Tanh" in surgery.text
@@ -197,7 +200,7 @@ def test_any_other_edit_is_picked_and_typed(surgery: Terminal) -> None:
 
 def test_what_does_not_fit_is_said_and_nothing_changes(surgery: Terminal) -> None:
     for keys, told in (
-        (("c", "nothing", "enter"), "write NAME=VALUE"),
+        (("ea", "nothing", "enter"), "write NAME=VALUE"),
         ((":delete /no/such", "enter"), "there is no node /no/such"),
         ((":rename /embeddings/Add", "enter"), "has that name already"),
         ((":edit nothing", "enter"), "kinds of edits"),
@@ -219,13 +222,13 @@ def test_an_edit_by_name_is_shown_while_the_filter_leaves_no_row(terminal: Termi
 
 
 def test_a_broken_result_is_said_and_can_be_kept(surgery: Terminal) -> None:
-    change(surgery, "d", seen="delete /embeddings/word/Gather")
+    change(surgery, "ed", seen="delete /embeddings/word/Gather")
     assert "broken:" in surgery.text
     apply(surgery, 1)
 
 
 def test_names_are_completed(surgery: Terminal) -> None:
-    surgery.press("i", "LayerN", "tab")
+    surgery.press("ei", "LayerN", "tab")
     surgery.wait_for(":insert LayerNormalization")
     surgery.press("\x15", "insert Add with classifier", "tab")
     surgery.wait_for(":insert Add with /classifier/MatMul_output_0")
@@ -248,7 +251,7 @@ def test_equal_layers_fold_to_one_row_that_opens(terminal: Terminal) -> None:
     terminal.press("j" * 4, "enter")
     terminal.wait_for(lambda text: re.search(r"158 MatMul", text) is not None)
     terminal.press("j", "j")
-    change(terminal, "d", seen="delete /encoder/layer.3/")
+    change(terminal, "ed", seen="delete /encoder/layer.3/")
     terminal.wait_for(lambda text: re.search(r"▌ - +159 ", text) is not None)
     apply(terminal, 1)
     terminal.press("g")
@@ -258,21 +261,21 @@ def test_equal_layers_fold_to_one_row_that_opens(terminal: Terminal) -> None:
 def test_folding_constants_and_precision_by_the_worker(encoder: Path) -> None:
     with opened(encoder, fresh=True) as terminal:
         terminal.press("j" * 3)
-        change(terminal, "p", "f", seen="in float16")
+        change(terminal, "ep", "f", seen="in float16")
         terminal.wait_for("+3  Cast")
         apply(terminal, 1)
-        change(terminal, "f", seen="fold constants")
+        change(terminal, "ef", seen="fold constants")
         apply(terminal, 2)
         maps = {Path(entry.path).name for entry in psutil.Process(terminal.process.pid).memory_maps()}
         assert not [name for name in maps if "onnxruntime" in name]
-        terminal.press("t")
+        terminal.press("et")
         terminal.wait_for("moved: ", 40)
         assert "computes FP16 in FP32" in terminal.text
 
 
 def test_history_is_walked_and_branched_and_states_stand_side_by_side(terminal: Terminal) -> None:
     terminal.press("j")
-    change(terminal, "d", seen="delete /embeddings/Add")
+    change(terminal, "ed", seen="delete /embeddings/Add")
     apply(terminal, 1)
     terminal.press("H")
     terminal.wait_for("the file as it is")
@@ -281,7 +284,7 @@ def test_history_is_walked_and_branched_and_states_stand_side_by_side(terminal: 
     terminal.press("escape")
     at_rest(terminal, "as the file")
     terminal.press(":goto /pooler/activation/Tanh", "enter")
-    change(terminal, "d", seen="delete /pooler/activation/Tanh")
+    change(terminal, "ed", seen="delete /pooler/activation/Tanh")
     apply(terminal, 1)
     terminal.press("H")
     terminal.wait_for(lambda text: "├─○   1  delete /embeddings/Add" in text and "2  delete /pooler" in text)
@@ -292,13 +295,13 @@ def test_history_is_walked_and_branched_and_states_stand_side_by_side(terminal: 
     assert "1 only right" in terminal.text and "after edit 1" in terminal.text and "after edit 2" in terminal.text
     terminal.press("n")
     terminal.press("escape")
-    terminal.wait_for(" d delete")
+    terminal.wait_for(" e edit …")
     terminal.press("H")
     terminal.wait_for("an edit made there starts a branch")
     terminal.press("k", "enter")
     terminal.wait_for("the model after edit 1")
     terminal.press("escape")
-    terminal.wait_for(lambda text: "1 edit, not written" in text and " d delete" in text)
+    terminal.wait_for(lambda text: "1 edit, not written" in text and " e edit …" in text)
     terminal.press("D")
     terminal.wait_for(lambda text: "as it is on disk" in text and "after edit 1" in text and "1 only left" in text)
 
@@ -320,7 +323,7 @@ def test_writing_refuses_to_replace_a_file_unless_told(surgery: Terminal, encode
     out = tmp_path / "taken.onnx"
     out.write_text("mine")
     surgery.press("j")
-    change(surgery, "d", seen="delete /embeddings/Add")
+    change(surgery, "ed", seen="delete /embeddings/Add")
     apply(surgery, 1)
     surgery.press("W", str(out), "enter")
     surgery.wait_for(":write! to replace it")
@@ -338,7 +341,7 @@ def test_log_script_and_replay(encoder: Path, tmp_path: Path) -> None:
     log, script, out = tmp_path / "log.json", tmp_path / "edits.py", tmp_path / "again.onnx"
     with opened(encoder) as terminal:
         terminal.press("j")
-        change(terminal, "d", seen="delete /embeddings/Add")
+        change(terminal, "ed", seen="delete /embeddings/Add")
         apply(terminal, 1)
         terminal.press(f":log {log}", "enter")
         terminal.wait_for("1 edits;")
@@ -378,20 +381,20 @@ def test_bodies_and_functions_are_edited_by_keys(tmp_path: Path) -> None:
         terminal.press("x")
         terminal.wait_for("as the file")
         terminal.press(":goto then_relu", "enter")
-        change(terminal, "d", seen="delete then_relu in if/then_branch")
+        change(terminal, "ed", seen="delete then_relu in if/then_branch")
         assert re.search(r"▌ - +11 ", terminal.text) and re.search(r"~ +9 If", terminal.text)
         assert "2 of 3 outputs  y, looped" in terminal.text
         apply(terminal, 1)
         terminal.press(":goto twice_add", "enter")
-        change(terminal, "i", "Neg", "enter", seen="insert Neg on d in function/my:Twice")
+        change(terminal, "ei", "Neg", "enter", seen="insert Neg on d in function/my:Twice")
         assert "1 of 3 outputs  z" in terminal.text
         apply(terminal, 2)
-        terminal.press("o")
+        terminal.press("eo")
         terminal.wait_for("only tensors of the main graph")
         terminal.press(":goto then_tanh", "enter")
-        change(terminal, "r", "Sigmoid", "enter", seen="in loop/body/inner/then_branch")
+        change(terminal, "er", "Sigmoid", "enter", seen="in loop/body/inner/then_branch")
         apply(terminal, 3)
-        change(terminal, "c", "alpha=1", "enter", seen="set alpha=1")
+        change(terminal, "ea", "alpha=1", "enter", seen="set alpha=1")
         assert "broken:" in terminal.text
         terminal.press("escape")
         at_rest(terminal, "3 edits")
@@ -416,9 +419,9 @@ def test_bodies_and_functions_are_edited_by_keys(tmp_path: Path) -> None:
 def test_unsaved_edits_survive_a_kill(encoder: Path, columns: int, rows: int) -> None:
     with opened(encoder, columns, rows) as terminal:
         terminal.press("j")
-        change(terminal, "d", seen="delete /embeddings/Add")
+        change(terminal, "ed", seen="delete /embeddings/Add")
         apply(terminal, 1)
-        change(terminal, "i", "Relu", "enter", seen="insert Relu")
+        change(terminal, "ei", "Relu", "enter", seen="insert Relu")
         apply(terminal, 2)
         terminal.press("u")
         terminal.wait_for(" 1 edit,")
@@ -442,7 +445,7 @@ def test_extracting_a_part_that_runs(surgery: Terminal, tmp_path: Path) -> None:
 
     out = tmp_path / "part.onnx"
     surgery.press(":goto /pooler/activation/Tanh", "enter")
-    change(surgery, "x", "f", seen="2 edits: set outputs to logits")
+    change(surgery, "ex", "f", seen="2 edits: set outputs to logits")
     apply(surgery, 2)
     surgery.press(f":write {out}", "enter")
     surgery.wait_for("written to part.onnx")
@@ -457,7 +460,7 @@ def test_a_cursor_move_costs_at_most_500_bytes_and_idle_nothing(tmp_path: Path) 
     with opened(chain_model(tmp_path / "chain.onnx", 20_000)) as terminal:
         terminal.cost("+")
         assert median(terminal.cost("j") for _ in range(12)) <= 500
-        change(terminal, "d")
+        change(terminal, "ed")
         terminal.until_silent()
         assert median(terminal.cost("j") for _ in range(9)) <= 500
         terminal.until_silent(1.0)

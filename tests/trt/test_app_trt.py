@@ -19,7 +19,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 async def set_up(bench: Bench, *preset: str) -> None:
     """Open the Run form and choose a preset by moving down to it."""
-    await bench.press("R", "p")
+    await bench.press("R", "ctrl+t")
     await bench.see("high optimisation")
     await bench.press(*preset, "enter")
 

@@ -20,7 +20,7 @@ def test_a_pair_is_corrected_and_kept_for_later_runs(tmp_path: Path) -> None:
         await bench.compare(spec)
         await bench.press("2")
         await bench.see("done: 11 rows")
-        await bench.press("A")
+        await bench.press("equals_sign")
         await bench.see("12 tensors paired, 2 without counterpart", "normed", "certain", "no counterpart")
         await bench.press(*"soft value", "enter")
         await bench.see("What is soft in the other model?")

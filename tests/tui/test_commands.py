@@ -44,6 +44,32 @@ def test_every_command_has_a_handler_on_an_object_of_its_scope(tmp_path: Path) -
     asyncio.run(owners())
 
 
+LEAVES = {"app.quit", "app.open", "app.back"}
+
+
+def test_no_command_of_any_page_ends_an_app_whose_model_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.onnx").write_bytes(b"\x08\x07not a model")
+
+    async def each() -> None:
+        app = open_workbench(tmp_path / "bad.onnx", tmp_path / "home")
+        async with app.run_test(size=(80, 24)) as pilot:
+            for scope in (*(page.SCOPE for page in PAGES), "global"):
+                for found in in_scopes((scope,)):
+                    await app.show_page(scope if scope != "global" else "graph")
+                    for text in ("", "nonsense")[: 1 + (" " in found.line)]:
+                        if found.id not in LEAVES:
+                            await app.run_anywhere(found, text)
+                    await pilot.pause()
+                    while app.screen.is_modal:
+                        await pilot.press("escape")
+            assert app.is_running
+
+    asyncio.run(each())
+
+
 @pytest.mark.parametrize("scope", [page.SCOPE for page in PAGES])
 def test_no_key_means_two_things_in_one_scope(scope: str) -> None:
     keys = [key for found in in_scopes((scope,)) for key in found.keys.split(",") if key]

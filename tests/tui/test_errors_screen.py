@@ -144,7 +144,7 @@ def test_filter_as_you_type_sort_and_leaps(pair: tuple[Path, Path]) -> None:
         await bench.press("question_mark", *"leap")
         await bench.see("]e", "[e", "leap before this one")
         await bench.press("escape")
-        await bench.press("c")
+        await bench.press("C")
         await bench.see("what the columns mean".capitalize(), "hands it on")
         await bench.press("escape")
         await bench.press(*":sort op", "enter")

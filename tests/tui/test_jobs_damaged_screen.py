@@ -38,7 +38,7 @@ def test_damaged_files_are_named_and_the_rest_goes_on(jobs_home: Workspace) -> N
             if view is not None and how in ("pipe", "loop") and name:
                 assert name in view.damage or view.state == "done"
         for _ in here:
-            await bench.press("l", "j")
+            await bench.press("J", "j")
         await bench.see("damaged")
         job = await bench.app.state.client.submit(JobSpec(action="test_rows", title="a good one", cwd=str(Path.cwd())))
         await bench.app.state.client.wait(job)

@@ -113,11 +113,11 @@ def test_a_bench_starts_from_here_with_the_options_of_the_command_line(pair: tup
         assert perf.spec is not None and len(perf.runs) == 2 and perf.spec.plan.duration == 0
         await bench.see("onnxrt cpu")
         first = perf.runner
-        await bench.press("n")
+        await bench.press("semicolon")
         await bench.see("runner 2 of 2")
         assert perf.runner != first
         job = perf.job
-        await bench.press("b")
+        await bench.press("r")
         await bench.until(lambda: perf.job > job and perf.facts.state == "done", 60)
         assert perf.spec.plan.duration == 0 and len(perf.profiles) == 2
         await bench.press("colon", *"bench --streams none", "enter")

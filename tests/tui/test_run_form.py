@@ -243,7 +243,7 @@ def test_the_screen_edits_shows_what_is_wrong_and_starts(pair: tuple[Path, Path]
         await bench.until(lambda: control.form.source == "files")
         await bench.press("r")
         await bench.see("not yet: files of feed dicts")
-        await bench.press("h", "p")
+        await bench.press("h", "ctrl+t")
         await bench.see("needs TensorRT", "weight streaming")
         await bench.press("j", "j", "j", "j", "enter")
         await bench.until(lambda: control.form.preset == "layerwise")

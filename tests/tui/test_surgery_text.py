@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import onnx
 import pytest
 from rich.cells import cell_len
 from support.big_graph import chain_model, hostile_model
+from support.two_exports import first, second
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.model.file import ModelFile
@@ -38,6 +40,19 @@ def opened(path: Path, root: Path) -> EditedModel:
 @pytest.fixture
 def edited(tmp_path: Path) -> EditedModel:
     return opened(chain_model(tmp_path / "chain.onnx", 70), tmp_path)
+
+
+def test_another_export_stands_beside_its_counterparts(tmp_path: Path) -> None:
+    paths = [tmp_path / "first.onnx", tmp_path / "second.onnx"]
+    for path, model in zip(paths, (first(), second()), strict=True):
+        onnx.save(model, path)
+    with ModelFile(paths[1]) as file:
+        index = build_index(file, tmp_path / "other")
+    sides = opened(paths[0], tmp_path).beside(index, paths[1])
+    left, right = ([node.name or node.output[0] for node in onnx.load(path).graph.node] for path in paths)
+    pairs = {left[pair.left]: right[pair.right] for pair in sides.pairs if pair.left >= 0 and pair.right >= 0}
+    assert {"/fc/Add": "2", "/norm": "12", "/soft": "16", "/residual": "19"}.items() <= pairs.items()
+    assert (sides.count("-"), sides.count("+")) == (2, 10)
 
 
 def node(edited: EditedModel, name: str) -> int:

@@ -4,10 +4,12 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from layerwise._tool import VERSION
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
+from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.log import Log, put
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
@@ -36,15 +38,12 @@ def fill_demo(parser: Parser) -> None:
 
 def run_demo(args: Namespace, log: Log) -> int:
     """Make the pair if it is not there, compare all its tensors, show where accuracy is lost."""
-    suspect, reference, inputs = _pair()
-    line = [suspect, "--onnxrt", "--reference-model", reference, "--load-inputs", inputs, "--mark-all",
-            "--compare", "cosine_similarity"]  # fmt: skip
-    options = run_parser.parser().parse_args(line)
-    job = run_job(to_request(options).spec, options)
     if not args.plain and sys.stdin.isatty() and sys.stdout.isatty():
         from layerwise._tool.tui.app import run_app
 
-        return run_app(suspect, job=submit(job))
+        model, number = start_demo()
+        return run_app(model, job=number, demo=start_demo)
+    suspect, job = _prepared()
     table = Collector()
     code = run_here(job, table.event, log)
     rows = typed(table.tables.get("layers", []), LayerRow)
@@ -54,6 +53,20 @@ def run_demo(args: Namespace, log: Log) -> int:
     for text in (*folded_table(rows), "", *_ending(rows, job.command, suspect)):
         put(text)
     return 0
+
+
+def start_demo() -> tuple[Path, int]:
+    """The demo's model, and the job that compares it, started. Raises LayerwiseError."""
+    suspect, job = _prepared()
+    return Path(suspect), submit(job)
+
+
+def _prepared() -> tuple[str, JobSpec]:
+    suspect, reference, inputs = _pair()
+    line = [suspect, "--onnxrt", "--reference-model", reference, "--load-inputs", inputs, "--mark-all",
+            "--compare", "cosine_similarity"]  # fmt: skip
+    options = run_parser.parser().parse_args(line)
+    return suspect, run_job(to_request(options).spec, options)
 
 
 def _ending(rows: list[LayerRow], command: list[str], suspect: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import INFO, Log
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.cli.submit import Listener, run_detached, run_here
+from layerwise._tool.tui.cli.submit import Listener, concluding, run_detached, run_here
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -144,7 +144,7 @@ def run_as_asked(
 
         def listen(event: Event) -> None:
             if not reports:
-                reports.append(report())
+                reports.append(concluding(report(), log))
             reports[0](event)
 
         return run_shown(spec, log, listen)

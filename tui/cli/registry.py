@@ -150,6 +150,10 @@ COMMANDS: dict[str, Leaf | Branch] = {
         default="list",
     ),
     "attach": Leaf(".jobs.attach", "attach", "follow a job, from its start"),
+    "doctor": Leaf(".doctor.command", "doctor", "what works here, what does not, and what mends it"),
+    "where": Leaf(".doctor.command", "where", "where workspace, settings and caches are"),
+    "completion": Leaf(".completion.command", "completion", "completion of these commands for bash, zsh or fish"),
+    "man": Leaf(".completion.command", "man", "the manual page, for man(1)"),
     "demo": Leaf(".demo", "demo", "compare a small transformer with its FP16 form, layer by layer"),
 }
 
@@ -168,7 +172,7 @@ def overview() -> str:
         "A terminal workbench for debugging neural-network inference: which layer is wrong, and why.",
         "",
         "  layerwise MODEL          open the model in the full-screen app",
-        "  layerwise                open the app on the workspace (on a terminal)",
+        "  layerwise                open the app to choose a model (on a terminal)",
         "",
         "commands:",
     ]

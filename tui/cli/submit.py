@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.filesystem.files import current_folder
-from layerwise._tool.backends.jobs.journal.schema import Event
-from layerwise._tool.backends.log import CRITICAL, FINISH, INFO, LEVELS, Log
+from layerwise._tool.backends.jobs.journal.schema import PRINTED, Event
+from layerwise._tool.backends.log import CRITICAL, ERROR, FINISH, INFO, LEVELS, Log
 from layerwise._tool.backends.shell import TITLE, shell_line
-from layerwise._tool.backends.text import shown_lines
+from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.backends.wording import event_words
 
 if TYPE_CHECKING:
@@ -45,7 +45,13 @@ def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:
     from layerwise._tool.backends.jobs.workspace.store import Workspace
     from layerwise._tool.debugtools import ACTIONS
 
-    view = run_inline(spec, listen, Workspace(), ACTIONS)
+    def heard(event: Event) -> None:
+        if event.get("type") == "log" and event.get("level") == PRINTED and not log.to_stderr:
+            log.continued(str(event.get("text")))
+        else:
+            listen(event)
+
+    view = run_inline(spec, heard, Workspace(), ACTIONS)
     if view.card:
         log.say(CRITICAL, card_text(view.card, view.id))
     elif view.state == "cancelled":
@@ -58,6 +64,23 @@ def say_message(event: Event, log: Log, source: str = "") -> None:
     kind = event.get("type")
     if kind in ("log", "warning"):
         log.say(LEVELS.get(str(event.get("level", kind)).upper(), INFO), shown_lines(event.get("text")), source)
+
+
+def concluding(report: Listener, log: Log) -> Listener:
+    """The report, and below it the last sentence of the result: what was found, how sure that is, what to do next."""
+
+    def listen(event: Event) -> None:
+        report(event)
+        data = event.get("data") if event.get("type") == "result" else None
+        if isinstance(data, dict) and data.get("conclusion"):
+            say_conclusion(str(data["conclusion"]), log, passed=data.get("passed") is not False)
+
+    return listen
+
+
+def say_conclusion(text: str, log: Log, *, passed: bool) -> None:
+    """Print a last sentence."""
+    log.say(INFO if passed else ERROR, f"found        {shown(text, 2000)}")
 
 
 def run_detached(spec: "JobSpec", log: Log) -> int:

@@ -37,7 +37,8 @@ def fill_triage(parser: Parser) -> None:
     parser.epilog = (
         "example: layerwise triage NEW.onnx --onnxrt --reference-model GOOD.onnx -o triage --answer inputs=no\n"
         f"steps:   {', '.join(STEPS)}\n"
-        "Exit code: 0 a failing case was written down, 1 the way ended before that, 2 wrong usage, 130 interrupted."
+        "Exit code: 0 a failing case was written down, or nothing differs, 1 the way ended before that, 2 wrong\n"
+        "usage, 130 interrupted."
     )
     group = parser.add_argument_group("Triage")
     parser.own(group, "-o", "--output", metavar="DIR", help="where report.txt, .json, .html and the bundle go")

@@ -11,20 +11,24 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.files import current_folder, user_path
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.shell import TITLE, shell_line
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
+from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.rows import Node
 from layerwise._tool.debugtools.search.spec import ENGINE, BuildsSpec, DebugSpec, PrecisionSpec
 from layerwise._tool.debugtools.triage.spec import TriageSpec
+from layerwise._tool.tui.cli.check.invariants import invariants_line
 from layerwise._tool.tui.cli.debug.locate import locate_line
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.triage import triage_line
 from layerwise._tool.tui.controllers.following import Follower
+from layerwise._tool.tui.controllers.invariants import invariants_spec
 from layerwise._tool.tui.controllers.run import RunController, wants_gpu
 from layerwise._tool.tui.controllers.yank import Copy
-from layerwise._tool.tui.presenters.compare_text import compare_title, side_names
+from layerwise._tool.tui.presenters.compare_text import compare_title, side_name, side_names
 from layerwise._tool.tui.state.debugging import SEARCHES, DebugState, Shown, StepRow, SuspectRow
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
@@ -73,7 +77,7 @@ class DebugController(Follower):
 
 
 ARTIFACT = "layerwise_debug.onnx"
-SEARCH_WORDS = ("locate", "reduce", "bisect", "repeat", "build", "precision", "triage")
+SEARCH_WORDS = ("locate", "reduce", "bisect", "repeat", "build", "precision", "triage", "invariants")
 _NOTHING_SAVED: dict[str, Any] = {
     "save_inputs": None, "save_input_blob": None, "save_outputs": None, "save_accuracy": None, "save_heatmaps": None,
     "save_error_plots": None, "save_align": None,
@@ -93,12 +97,17 @@ class DebugStarter:
         except UsageError as error:
             return str(error)
 
-    def compare(self) -> CompareSpec:
+    def _asked(self) -> CompareSpec | None:
+        """The comparison on view, or that of the Run form where there is none."""
+        return self._app.errors.spec or RunController(self._app).checked.spec
+
+    def compare(self, search: str = "") -> CompareSpec:
         """The two sides to search between. UsageError where there are none."""
-        spec = self._app.errors.spec or RunController(self._app).checked.spec
+        spec = self._asked()
         if spec is None or len(spec.runners) < 2 or spec.runners[0].kind == "saved":
             raise UsageError("two sides are needed: set them up on the Run screen (R), the suspect first")
-        return replace(spec, marks=MarkSpec(), observe="auto", statistics=False, truth=False, **_NOTHING_SAVED)
+        truth = spec.truth and search == "locate"
+        return replace(spec, marks=MarkSpec(), observe="auto", statistics=False, truth=truth, **_NOTHING_SAVED)
 
     def on_builds(self) -> bool:
         """Whether a search would start on an engine that is built, which may come out another one each time."""
@@ -110,7 +119,9 @@ class DebugStarter:
 
     async def start(self, search: str, *, by_hand: bool = False, target: str | None = None) -> int:
         """Submit a search and put it on view; the job. target: the tensor that goes wrong, None for the outputs."""
-        compare = self.compare()
+        if search == "invariants":
+            return await self._check_invariants()
+        compare = self.compare(search)
         action, spec, line = search_request(search, compare, by_hand, target)
         cpus = 0 if by_hand or search == "triage" else 1  # what waits for a person holds no slot
         gpus = 0 if search == "triage" else await asyncio.to_thread(wants_gpu, compare)  # its steps lease their own
@@ -118,6 +129,19 @@ class DebugStarter:
             action=action, params=msgspec.to_builtins(spec), title=f"{search} {compare_title(compare)}", command=line,
             gpus=gpus, cpus=cpus, cwd=self._folder(), source="tui",
         )  # fmt: skip
+        return await self._submit(job)
+
+    async def _check_invariants(self) -> int:
+        spec = invariants_spec(self._app, self._asked())
+        gpus = await asyncio.to_thread(gpus_for, [spec.runner])
+        title = f"invariants of {Path(spec.model).name} on {side_name(spec.runner)}"
+        job = JobSpec(
+            action="invariants", params=msgspec.to_builtins(spec), title=title, command=invariants_line(spec),
+            gpus=gpus, cwd=self._folder(), source="tui",
+        )  # fmt: skip
+        return await self._submit(job)
+
+    async def _submit(self, job: JobSpec) -> int:
         number = await self._app.client.submit(job)
         self._app.session.set_debug_job(number)
         return number
@@ -248,7 +272,10 @@ def _named(nodes: list[tuple[int, Node]]) -> str:
 
 def node_of(index: "GraphIndex | None", row: Shown | None) -> int:
     """The node of the open model that a row is about, -1 if none."""
-    name = None if row is None or isinstance(row, StepRow) else row.node
+    if isinstance(row, RelationRow):
+        name = (row.where.node or row.where.tensor) if row.where else None
+    else:
+        name = None if row is None or isinstance(row, StepRow) else row.node
     if index is None or not name:
         return -1
     node = index.find_node(name)

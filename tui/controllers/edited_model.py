@@ -12,9 +12,11 @@ import onnx
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.protos import parse_model
+from layerwise._tool.backends.model.structure import TensorRecord
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.diff.matching import GraphSide, Matching
-from layerwise._tool.debugtools.diff.nodes import graph_side
+from layerwise._tool.debugtools.diff.by_alignment import align_rest
+from layerwise._tool.debugtools.diff.matching import Matching
+from layerwise._tool.debugtools.diff.nodes import graph_side, same_inputs
 from layerwise._tool.surgery.edits import Edit
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.delta import affected, delta
@@ -192,19 +194,24 @@ def states_side_by_side(names: tuple[str, str], preview: Preview) -> Sides:
 
 
 def model_side_by_side(names: tuple[str, str], state: Overlay, path: Path, index: GraphIndex, other: Path) -> Sides:
-    """A state of the open model (at `path`) beside another model; nodes are matched by structure, then by name.
+    """A state of the open model (at `path`) beside another model; nodes are matched by structure, alignment and name.
 
     Main graphs only. BadFile if one of the files cannot be read any more.
     """
     with ModelFile(path) as own, ModelFile(other) as file:
         a = graph_side(open_view(own, state.state.proto().SerializeToString())[0])
         b = graph_side(open_view(file, file.structure_bytes())[0])
-    shared = {name: name for name in (*a.weights, *a.inputs) if name in b.weights or name in b.inputs}
+    inputs = {name: name for name in a.inputs if name in b.inputs}
+    shared = inputs | {name: name for name, tensor in a.weights.items() if _alike(tensor, b.weights.get(name))}
     matching = Matching(a, b, shared)
-    matching.run()
+    matching.run(align_rest)
     left = [state.number(node) for node in state.state.nodes]
     right = {index.node_position(int(node)): int(node) for node in index.main_nodes()}
     return Sides(names, state, index, _pairs(matching, left, right))
+
+
+def _alike(one: TensorRecord, other: TensorRecord | None) -> bool:
+    return other is not None and (one.dtype, list(one.dims)) == (other.dtype, list(other.dims))
 
 
 def _pairs(matching: Matching, left: list[int], right: dict[int, int]) -> list[Pair]:
@@ -219,12 +226,9 @@ def _pairs(matching: Matching, left: list[int], right: dict[int, int]) -> list[P
             continue
         while alone and place[alone[0]] < place[i]:
             found.append(Pair(left[alone.pop(0)], -1, "-"))
-        found.append(Pair(left[i], right[j], " " if _same(matching, matching.a, i, matching.b, j) else "~"))
+        found.append(Pair(left[i], right[j], " " if _same(matching, i, j) else "~"))
     return found + [Pair(left[i], -1, "-") for i in alone]
 
 
-def _same(matching: Matching, a: GraphSide, i: int, b: GraphSide, j: int) -> bool:
-    one, other = a.nodes[i], b.nodes[j]
-    if a.signatures[i] != b.signatures[j] or len(one.inputs) != len(other.inputs):
-        return False
-    return all(matching.tensors.get(x) == y for x, y in zip(one.inputs, other.inputs, strict=True))
+def _same(matching: Matching, i: int, j: int) -> bool:
+    return matching.a.signatures[i] == matching.b.signatures[j] and same_inputs(matching, i, j)

@@ -12,9 +12,11 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.jobs.spec import JobSpec, load_spec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.controllers.yank import Copy, block_copy
+from layerwise._tool.tui.presenters.course import svg_lines
 from layerwise._tool.tui.presenters.error_detail import row_text
 from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line, table_columns
 from layerwise._tool.tui.presenters.names import Names
@@ -27,8 +29,11 @@ EXPORT_CELLS = 160
 
 
 def export_rows(errors: ErrorsState, path: Path) -> int:
-    """Write the rows shown, in their order: one JSON array for `.json`, a table otherwise. Raises OSError."""
-    lines = json_lines(errors) if path.suffix.lower() == ".json" else text_lines(errors)
+    """Write the rows shown, in their order: one JSON array for `.json`, a line each for `.csv`, a picture of the
+    error's course for `.svg`, a table otherwise. Raises OSError.
+    """
+    forms = {".json": json_lines, ".csv": csv_lines, ".svg": picture_lines}
+    lines = forms.get(path.suffix.lower(), text_lines)(errors)
     with atomic_writer(path) as stream:
         for line in lines:
             stream.write(line.encode("utf-8", "backslashreplace") + b"\n")
@@ -44,6 +49,30 @@ def text_lines(errors: ErrorsState) -> Iterator[str]:
         yield plain(line).rstrip()
     for place in errors.order:
         yield plain(row_line(table, int(place), shape, names, UNICODE)).rstrip()
+
+
+def csv_lines(errors: ErrorsState) -> Iterator[str]:
+    """A line for the names of the fields and one for each row, as RFC 4180 has it but for the end of a line; lists are
+    in JSON, what is not known is empty.
+    """
+    names = LayerRow.__struct_fields__
+    yield ",".join(names)
+    for place in errors.order:
+        given = to_builtins(errors.table.row(int(place)))
+        yield ",".join(_cell(given.get(name)) for name in names)
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else value if isinstance(value, str) else json.dumps(value)
+    if text[:1] in ("=", "+", "@", "\t", "\r") or (isinstance(value, str) and text[:1] == "-"):
+        text = f"'{text}"  # a spreadsheet would compute it
+    return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text
+
+
+def picture_lines(errors: ErrorsState) -> Iterator[str]:
+    """The course of the error as SVG."""
+    rows = [errors.table.row(int(place)) for place in errors.order]
+    return svg_lines(plain(head_lines(errors, EXPORT_CELLS, UNICODE)[0]).strip(), rows)
 
 
 def json_lines(errors: ErrorsState) -> Iterator[str]:

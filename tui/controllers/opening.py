@@ -23,7 +23,6 @@ async def open_model(state: AppState) -> None:
     """Give the session its index; progress and failure are told through the state."""
     model = state.session.model
     if model is None:
-        state.say("no model: start with `layerwise MODEL.onnx`", "warn")
         return
     try:
         if is_engine(model):

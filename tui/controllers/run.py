@@ -18,7 +18,7 @@ from layerwise._tool.tui.presenters.compare_text import compare_title
 from layerwise._tool.tui.state.mark_cost import Cost, mark_cost
 from layerwise._tool.tui.state.run_check import Checked, check
 from layerwise._tool.tui.state.run_fields import Field, fields, repaired
-from layerwise._tool.tui.state.run_form import RunForm, apply_preset, load_form, preset, save_form
+from layerwise._tool.tui.state.run_form import RunForm, apply_preset, first_form, load_form, preset, save_form
 from layerwise._tool.tui.state.run_inputs import InputLine
 from layerwise._tool.tui.state.shared import AppState
 
@@ -32,7 +32,7 @@ class RunController:
         self.plans: dict[str, InputPlan] = {}
         self.plan_problem = ""
         saved = app.session.forms.get("run")
-        self.form = repaired(load_form(saved)) if saved is not None else RunForm(preset="layerwise")
+        self.form = repaired(load_form(saved)) if saved is not None else first_form(app.settings.tolerance)
         self.checked = Checked(None, {})
         self.cost: Cost | None = None
         self.check()

@@ -124,8 +124,17 @@ class SurgeryController(OpenSurgery):
             first, last = await self.run(self.model.apply, preview)
         if first != last:
             self.groups[last] = first
+        self.state.last = self.state.proposed or self.state.last
         self.show_state(await self.run(self.model.overlay) if self.state.preview is not preview else preview.after)
         self.app.say(f"made, as edit {last}: {preview.edits[-1].describe()}; u takes it back", "good")
+
+    async def head_check(self) -> Check:
+        """What the worker says of the head, compared with the file."""
+        params = {**self.place(), "at": 0, "to": self.model.history.at}
+        try:
+            return Check((await self.warm_worker.ask("edit_check", params))["problems"])
+        except LayerwiseError as error:
+            return Check(failed=shown(str(error), 300))
 
     async def _apply_one_by_one(self, edits: Sequence[Any]) -> tuple[int, int]:
         """What needs an engine is made by the worker, each in its turn; all of them, or none."""

@@ -23,7 +23,9 @@ TABS = (
     ("5", "surgery", "Surgery"),
     ("6", "perf", "Perf"),
     ("R", "run", "Run"),
+    ("0", "home", "Home"),
 )
+_OFFERS = 8
 _OF_SURGERY = ("history", "changes")
 _SCOPES = {"global": "everywhere", "list": "lists", "pane": "texts"}
 _KEYS, _NAME, _SCOPE, _WIDE = 9, 20, 11, 96
@@ -45,7 +47,7 @@ def tab_line(current: str) -> Line:
     line: Line = []
     current = "surgery" if current in _OF_SURGERY else current
     for key, name, title in TABS:
-        word = f"{':run' if name == 'run' and current == 'surgery' else key} {title}"
+        word = f"{key} {title}"
         line.append((f"[{word}]", "tab-on") if name == current else (f" {word} ", "tab"))
     return line
 
@@ -64,12 +66,45 @@ def footer_line(commands: "Sequence[Command]", cells: int) -> Line:
     return line
 
 
+FEW = 2
+
+
+def offers_lines(begun: str, offers: "Sequence[tuple[str, Command]]", cells: int) -> tuple[str, Line]:
+    """What may follow the keys `begun` of a command of several, on two lines: `e then   d delete`, and the rest."""
+    few = len(offers) <= FEW
+    words = [(key, found.title if few or not found.footer else found.footer) for key, found in offers]
+    first, used = begun if few else f"{begun} then", 0
+    for key, word in words:
+        if len(first) + len(key) + len(word) + 4 > cells:
+            break
+        first, used = f"{first}   {key} {word}", used + 1
+    rest: Line = [run for key, word in words[used:] for run in ((f" {key}", "bar-key"), (f" {word} ", "tab"))]
+    return first, [*rest, (" esc", "bar-key"), (" leaves it ", "tab")]
+
+
 def _first_key(found: "Command") -> str:
     return found.key_text.split(" ")[0]
 
 
 def _footer_cells(found: "Command") -> int:
     return len(_first_key(found)) + len(found.footer) + 3
+
+
+def candidates_line(offers: "Sequence[str]") -> Line:
+    """Candidates for the end of a line: the last part of each, as many as may be looked at."""
+    names = (offer.rstrip("/").rpartition("/")[2] + "/" * offer.endswith("/") for offer in offers[:_OFFERS])
+    told = "  ".join(name if "/" in offer else _last_word(offer) for name, offer in zip(names, offers, strict=False))
+    return [(shown(told, 300), "dim"), (f"  {len(offers) - _OFFERS} more" if len(offers) > _OFFERS else "", "dim")]
+
+
+def _last_word(offer: str) -> str:
+    verb, space, argument = offer.partition(" ")
+    return argument if space and argument else verb
+
+
+def usage_line(found: "Command | None") -> Line:
+    """What a command that was typed does."""
+    return [] if found is None else [(f"{found.line}: {shown(found.title, 200)}", "dim")]
 
 
 def command_rows(commands: "Sequence[Command]", cells: int) -> list[list[Line]]:

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.search.rows import BestRow, CandidateRow, FoundRow, Numbers
 from layerwise._tool.tui.presenters.debug_list import field_lines, measured_text
+from layerwise._tool.tui.presenters.invariants import axes_lines
 from layerwise._tool.tui.presenters.jobs import card_lines
 from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, some, wrap_runs
@@ -16,11 +18,12 @@ _STARTS = (
     ("L", "locate", "which nodes are wrong by themselves, from one pass"),
     ("d", "reduce", "the smallest part of the model that still fails"),
     ("b", "bisect", "the first node at which it goes wrong"),
-    ("i", "bisect by hand", "you answer good or bad; the artifact lies on disk"),
-    ("p", "precision", "which nodes must stay FP32"),
+    ("I", "bisect by hand", "you answer good or bad; the artifact lies on disk"),
+    ("F", "precision", "which nodes must stay FP32"),
     ("t", "triage", "the accuracy flowchart, step by step, with a report"),
+    ("Q", "invariants", "what must hold between runs of this model alone"),
 )
-_BUILDS = ("N", "builds", "how often a build fails, and by which tactic")
+_BUILDS = ("V", "builds", "how often a build fails, and by which tactic")
 _LONG_WORDS = {"auto": "let the machine finish"}
 _FOUND, _POINTS = 8, 20
 
@@ -45,6 +48,7 @@ def body_lines(
         lines += _best(debug.best, "pass in FP32" if debug.search == "precision" else "still fail", cells)
     if debug.result is not None:
         lines += _result(debug, debug.result, cells, glyphs)
+    lines += axes_lines(debug.axes, cells)
     if debug.card is not None:
         lines += card_lines(debug.card, cells, glyphs)
     return [*lines, *_notes(debug, question is not None, cells), *_next(debug)]
@@ -104,8 +108,9 @@ def _best(best: BestRow, what: str, cells: int) -> list[Line]:
 
 
 def _result(debug: DebugState, result: Result, cells: int, glyphs: Glyphs) -> list[Line]:
-    role, glyph = ("good", glyphs.good) if result.passed else ("warn", glyphs.bad)
-    lines = wrap_runs([(f"{glyph} ", role), (shown(_summary(debug, result), 600), "strong")], cells, 2)
+    good = result.passed and not (debug.search == "locate" and debug.rows)
+    role, glyph = ("good", glyphs.good) if good else ("warn", glyphs.bad)
+    lines = wrap_runs([(f"{glyph} ", role), (shown(_summary(debug, result), 1000), "strong")], cells, 2)
     for entry in debug.found[:_FOUND]:
         lines += _found(entry, "in FP32" if debug.search == "precision" else "found", cells)
     for number, point in enumerate(result.frontier[:_POINTS]):
@@ -118,7 +123,9 @@ def _result(debug: DebugState, result: Result, cells: int, glyphs: Glyphs) -> li
 
 
 def _summary(debug: DebugState, result: Result) -> str:
-    if debug.search == "locate" and debug.rows:  # its own is the first row's
+    if result.conclusion:
+        return result.conclusion
+    if debug.search == "locate" and debug.rows:  # of an older version: its own is the first row's
         level, count = result.level, result.n_suspects
         usual = f"; most nodes are off by about {level:.2g}: it computes in lower precision" if level else ""
         return f"{len(debug.rows)} of {len(debug.rows) if count is None else count} suspects, worst first{usual}"
@@ -155,9 +162,11 @@ def _next(debug: DebugState) -> list[Line]:
         keys = [("r", "goes on where it stopped: all answers are kept")]
     elif debug.ended and debug.search == "locate" and debug.rows:
         keys = [("d", "reduces"), ("B", "writes a repro bundle"), ("E", "shows the layer table")]
+    elif debug.ended and any(isinstance(row, RelationRow) and row.where for row in debug.rows):
+        keys = [("enter", "on a broken relation shows its layer")]
     elif debug.ended and debug.model_path():
         bundle = [] if debug.search == "precision" else [("B", "writes a repro bundle")]
-        keys = [("o", "opens the model found"), *bundle]
+        keys = [("ctrl+o", "opens the model found"), *bundle]
     line: Line = [("next      ", "dim")]
     for key, text in keys:
         line += [(f"{key} ", "key"), (f"{text}   ", "")]

@@ -1,11 +1,15 @@
 """The Debug screen around its list: which search and how far, the order of nodes as a band, the rows, one in full."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.cells import cell_len
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers, VerdictRow
+from layerwise._tool.tui.presenters.compare_text import BACKENDS
+from layerwise._tool.tui.presenters.invariants import HEADING, relation_line, relation_lines
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import clock_text, sig, span_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, merge, some, width, wrap_runs
@@ -20,7 +24,7 @@ def head_lines(
 ) -> list[Line]:
     """now: unix seconds. tall: there is room for what the band's signs mean."""
     name: Line = [(f"{debug.search}  ", "strong"), (f"job {debug.job}   ", "dim"), *_standing(debug, now)]
-    lines = [name, _sides(sides, cells, glyphs)]
+    lines = [name, _held(debug) if debug.search == "invariants" else _sides(sides, cells, glyphs)]
     if debug.band:
         lines += _band(debug, cells, glyphs)
         lines += [legend(debug.search, glyphs)] if tall else []
@@ -54,6 +58,14 @@ def _progress(debug: DebugState) -> str:
     text = f"   {debug.judged:,}{total} checks"
     left = debug.seconds_left
     return text + (f", about {span_text(left)} left" if left is not None and left >= 1 else "")
+
+
+def _held(debug: DebugState) -> Line:
+    """What is checked."""
+    runner = debug.params.get("runner") or {}
+    kind = BACKENDS.get(str(runner.get("kind")), "onnxruntime")
+    return [(shown(Path(str(debug.params.get("model") or "")).name, 60), "strong"), (f" on {kind}, ", "dim"),
+            ("its runs held against each other", "")]  # fmt: skip
 
 
 def _sides(sides: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
@@ -145,6 +157,7 @@ def legend(search: str, glyphs: Glyphs) -> Line:
 
 _HEADINGS = {
     "triage": f"{'step':<24} {'answer':<8} {'':<8} what was found",
+    "invariants": HEADING,
 }
 _NODE = 24
 _VERDICTS = f"{'n':>4} {'verdict':<8} {'nodes':>7} {'at':>7}  {'by':<11} {'s':>6}  node, measured"
@@ -164,6 +177,8 @@ def row_line(row: Shown | None, cells: int, names: Names, glyphs: Glyphs) -> Lin
         return clip(_suspect(row, cells, names), cells)
     if isinstance(row, StepRow):
         return clip(_step(row, cells, glyphs), cells)
+    if isinstance(row, RelationRow):
+        return clip(relation_line(row, cells, glyphs), cells)
     return clip(_verdict(row, cells, names, glyphs), cells) if row is not None else []
 
 
@@ -224,6 +239,8 @@ def row_detail(row: Shown | None, cells: int) -> list[Line]:
         return _suspect_lines(row, cells)
     if isinstance(row, StepRow):
         return _step_lines(row, cells)
+    if isinstance(row, RelationRow):
+        return relation_lines(row, cells)
     return _verdict_lines(row, cells) if row is not None else []
 
 

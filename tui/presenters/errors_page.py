@@ -1,7 +1,6 @@
 """The layer error table as styled text."""
 
 import math
-import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -9,7 +8,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.origin.origin import dotted
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import sig
-from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, width, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, width, wrap_runs
 from layerwise._tool.tui.presenters.verdicts import BAR_TITLE, DECADES, error_bar, verdict_glyph, word_of
 from layerwise._tool.tui.state.error_table import ErrorTable
 from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, NOTHING, OPEN, WRONG, ErrorsState
@@ -26,7 +25,6 @@ WIDE = 100
 LEAST_NAME, WIDE_NAME = 16, 26
 MODULE_ROOM = 30
 BUILDING = "build steps"
-_SENTENCE_LINES, _LONGEST = 5, 2000
 HEADINGS = {
     "graph": "#", "max_abs": "max-abs", "max_rel": "max-rel", "rel_l2": "rel-L2", "ampl": "ampl",
     "verdict": "verdict", "op": "op", "tensor": "tensor", "local": "local",
@@ -149,22 +147,15 @@ def head_lines(state: ErrorsState, cells: int, glyphs: Glyphs) -> list[Line]:
     lines += _truth(facts, cells, glyphs)
     if facts.card is not None and len(state.table):
         text = f"{glyphs.bad} {facts.card.get('kind', '')}: {facts.card.get('summary', '')}"
-        lines += _sentence(text, "bad", cells, glyphs)
+        lines += sentence_lines(text, "bad", cells, glyphs)
     elif facts.result.nothing_compared:
         text = facts.with_sides(facts.result.nothing_compared[0])
-        lines += _sentence(f"{glyphs.bad} {text}", "bad", cells, glyphs)
+        lines += sentence_lines(f"{glyphs.bad} {text}", "bad", cells, glyphs)
     elif facts.result.conclusion and facts.result.truth is None:
-        lines += _sentence(facts.result.conclusion, "bad" if facts.result.n_failed else "good", cells, glyphs)
+        lines += sentence_lines(facts.result.conclusion, "bad" if facts.result.n_failed else "good", cells, glyphs)
     elif facts.warning:
-        lines += _sentence(f"warning: {facts.warning}", "warn", cells, glyphs)
+        lines += sentence_lines(f"warning: {facts.warning}", "warn", cells, glyphs)
     return lines
-
-
-def _sentence(text: str, role: str, cells: int, glyphs: Glyphs) -> list[Line]:
-    """What was found, over as many lines as it takes; of a very long one the end is in `:messages`."""
-    more = f" {glyphs.ellipsis} (:messages)"
-    parts = textwrap.wrap(shown(text, _LONGEST), max(20, cells), max_lines=_SENTENCE_LINES, placeholder=more)
-    return [[(fit(part, cells, glyphs.ellipsis, keep="start"), role)] for part in parts]
 
 
 def _truth(facts: RunFacts, cells: int, glyphs: Glyphs) -> list[Line]:
@@ -173,7 +164,7 @@ def _truth(facts: RunFacts, cells: int, glyphs: Glyphs) -> list[Line]:
     if found is None:
         return []
     role = "warn" if found.acceptable is None else "good" if found.acceptable else "bad"
-    return _sentence(found.text, role, cells, glyphs)
+    return sentence_lines(found.text, role, cells, glyphs)
 
 
 def _sides(facts: RunFacts, cells: int, glyphs: Glyphs) -> Line:

@@ -131,6 +131,7 @@ def detail_lines(
     if spec is not None and spec.cwd:
         lines.append([("from     ", "dim"), (shown(spec.cwd), "dim")])
     lines.append([("kept in  ", "dim"), (shown(str(view.folder)), "dim")])
+    lines += _found(view, cells)
     lines += _not_compared(view, cells)
     unmatched = (view.result or {}).get("unmatched")
     if isinstance(unmatched, list) and unmatched:
@@ -141,6 +142,13 @@ def detail_lines(
     if view.card is not None:
         lines += card_lines(view.card, cells, glyphs)
     return [line for line in lines if line and any(text for text, _ in line)]
+
+
+def _found(view: "JobView", cells: int) -> list[Line]:
+    """The last sentence of its result."""
+    text = str((view.result or {}).get("conclusion") or "")
+    role = "bad" if view.outcome != view.state else "strong"
+    return wrap_runs([("found    ", "dim"), (shown(text, 1000), role)], cells, indent=9) if text else []
 
 
 def _not_compared(view: "JobView", cells: int) -> list[Line]:

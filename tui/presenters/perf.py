@@ -6,13 +6,14 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import share_bar, sig
-from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, wrap_runs
 from layerwise._tool.tui.state.perf import PerfState
 
 MS_CELLS, SHARE_CELLS, SO_FAR_CELLS = 9, 6, 6
 WIDE = 100
 _HOT = 10.0
-_TITLES = {"time": "ms", "graph": "#", "op": "op", "layer": "layer", "calls": "calls"}
+TITLES = {"time": "ms", "graph": "#", "op": "op", "layer": "layer", "calls": "calls"}
+"""Headings of the columns to sort by."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs) -> Line:
     arrow = ("^" if reverse else "v") if glyphs.ellipsis == "~" else ("▴" if reverse else "▾")
 
     def name(text: str) -> str:
-        return text + arrow if text == _TITLES[sort] else text
+        return text + arrow if text == TITLES[sort] else text
 
     text = f"{name('#'):>{shape.place}} {fit(name('op'), shape.op)} {fit(name('layer'), shape.layer)} "
     text += f"{name('calls'):>{shape.calls}} " if shape.calls else ""
@@ -70,14 +71,15 @@ def ms_text(value: float) -> str:
 def head_lines(state: PerfState, cells: int, glyphs: Glyphs) -> list[Line]:
     """What was timed and how fast it is, how far the bench is, and what went wrong, if anything."""
     if not state.job:
-        return [[("no bench of this model yet", "strong"), ("   b times it, layer by layer", "dim")], []]
+        return [[("no bench of this model yet", "strong"), ("   r times it, layer by layer", "dim")], []]
     lines = [_figures(state, cells, glyphs), _standing(state, cells)]
     if state.facts.card is not None and state.rows:
         text = f"{glyphs.bad} {state.facts.card.get('kind', '')}: {state.facts.card.get('summary', '')}"
         lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
+    elif state.facts.result.conclusion:
+        lines += sentence_lines(state.facts.result.conclusion, "accent", cells, glyphs)
     elif state.comparisons:
-        text = state.comparisons[-1].words
-        lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "accent")])
+        lines += sentence_lines(state.comparisons[-1].words, "accent", cells, glyphs)
     elif state.facts.warning:
         lines.append([(fit(f"warning: {state.facts.warning}", cells, glyphs.ellipsis, keep="start"), "warn")])
     return lines

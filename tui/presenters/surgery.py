@@ -36,6 +36,8 @@ def edited_line(state: SurgeryState, cells: int, in_range: int | None) -> Line:
     left: Line = [(" ", "")]
     if in_range is not None:
         left.append((f"range of {in_range:,}: space marks, v ends", "accent"))
+    elif marks and not state.marks_act:
+        left.append((f"{marks:,} marked before: keys act on the row under the cursor, and ask", "dim"))
     elif marks:
         left.append((f"{marks:,} marked: keys act on all of them, - clears", "mark"))
     else:

@@ -3,6 +3,7 @@
 import codecs
 import locale
 import os
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -111,6 +112,13 @@ def wrap_runs(runs: Line, cells: int, indent: int = 0) -> list[Line]:
             room -= cell_len(piece)
             left = left[len(piece) :]
     return [line for number, line in enumerate(lines) if not number or plain(line).strip()]
+
+
+def sentence_lines(text: str, role: str, cells: int, glyphs: "Glyphs", most: int = 5) -> list[Line]:
+    """What was found, over as many lines as it takes, up to `most`; of a longer one the end is in `:messages`."""
+    more = f" {glyphs.ellipsis} (:messages)"
+    parts = textwrap.wrap(shown(text, 2000), max(20, cells), max_lines=most, placeholder=more)
+    return [[(fit(part, cells, glyphs.ellipsis, keep="start"), role)] for part in parts]
 
 
 def _fitting(text: str, cells: int) -> str:

@@ -15,7 +15,7 @@ class Pairing(Commands, scope="errors"):
         self._page = page
 
     @command("errors.alignment", "alignment: which tensors of two models belong together, and why; enter corrects one",
-             keys="A", line="alignment")  # fmt: skip
+             keys="equals_sign", line="alignment")  # fmt: skip
     def show(self) -> None:
         state = self._page.state
         found = alignment_of(state.workspace.folder(state.errors.job)) if state.errors.job else None

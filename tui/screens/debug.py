@@ -32,7 +32,8 @@ DETAIL_WAIT = 0.06
 ASKING = ("debug.open", "debug.yank", "debug.cancel", "debug.pane")
 RUNNING = ("debug.node", "debug.cancel", "debug.open")
 ENDED = ("debug.node", "debug.open", "debug.bundle", "debug.yank", "debug.retry")
-STARTS = ("debug.locate", "debug.reduce", "debug.bisect", "debug.by_hand", "debug.precision", "debug.triage")
+STARTS = ("debug.locate", "debug.reduce", "debug.bisect", "debug.by_hand", "debug.precision", "debug.triage",
+          "debug.invariants")  # fmt: skip
 
 
 def _starts(
@@ -65,10 +66,11 @@ class DebugStarts(Commands, scope="debug"):
         else:
             self._searching.start("bisect")
 
-    by_hand = _starts("bisect", "bisect by hand: you answer good or bad", "i", "by hand", by_hand=True)
-    precision = _starts("precision", "which nodes must stay FP32", "p")
+    by_hand = _starts("bisect", "bisect by hand: you answer good or bad", "I", "by hand", by_hand=True)
+    precision = _starts("precision", "which nodes must stay FP32", "F")
     triage = _starts("triage", "triage: the accuracy flowchart, step by step", "t")
-    builds = _starts("build", "builds: how often a build of the engine fails, and by which tactic", "N", "builds")
+    invariants = _starts("invariants", "invariants: relations between runs of this model; no reference is needed", "Q")
+    builds = _starts("build", "builds: how often a build of the engine fails, and by which tactic", "V", "builds")
 
     @command("debug.start", "start a search by its name", line="search NAME", complete="searches")
     def start(self, name: str = "") -> None:
@@ -104,7 +106,7 @@ class DebugScreen(Page, scope="debug"):
         self.main_list = VirtualList(rows, glyphs=state.glyphs, id="debug-rows", names=self._names)
         self._shown: tuple[object, ...] = ()
         self._offers: tuple[str, ...] = ()
-        self._body_soon = Coalesce(self._show_body, DETAIL_WAIT)
+        self._body_soon = Coalesce(self._show_body, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield LinesView(id="debug-head")
@@ -183,7 +185,7 @@ class DebugScreen(Page, scope="debug"):
         share = self.size.height * 45 // 100
         if needed:
             share = rest - needed
-        elif self.debug.search == "locate":
+        elif self.debug.search in ("locate", "invariants"):
             share = min(share, len(self.debug.rows))
         self.main_list.styles.height = max(LEAST_ROWS, share)
 
@@ -222,7 +224,7 @@ class DebugScreen(Page, scope="debug"):
 
     # ── the search on view ──
 
-    @command("debug.answer", "answer the question", keys="a", line="answer TEXT", complete="answers")
+    @command("debug.answer", "answer the question", keys="A", line="answer TEXT", complete="answers")
     def answer(self, text: str = "") -> None:
         self._answering.answer(text)
 
@@ -233,7 +235,7 @@ class DebugScreen(Page, scope="debug"):
     def cancel(self) -> None:
         self._answering.offer_cancel()
 
-    @command("debug.retry", "go on with a search that has ended", keys="r", footer="go on", line="retry")
+    @command("debug.retry", "go on with a search that has ended", keys="r", means="start", footer="go on", line="retry")
     def retry(self) -> None:
         self._answering.retry_in_view()
 

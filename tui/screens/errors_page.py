@@ -12,7 +12,7 @@ from layerwise._tool.tui.controllers.error_rows import TensorController, export_
 from layerwise._tool.tui.controllers.errors_page import node_of_row
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.error_detail import brief_lines, detail_lines, help_lines
-from layerwise._tool.tui.presenters.errors_page import head_lines, heading, row_line, table_columns
+from layerwise._tool.tui.presenters.errors_page import HEADINGS, head_lines, heading, row_line, table_columns
 from layerwise._tool.tui.presenters.module_rows import tree_heading, tree_row
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.presenters.verdicts import word_of
@@ -24,7 +24,7 @@ from layerwise._tool.tui.screens.searching import Searching
 from layerwise._tool.tui.screens.source import TITLE, offer
 from layerwise._tool.tui.screens.tensor_panel import TensorPanel
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.following import run_work
+from layerwise._tool.tui.widgets.following import JOB, run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
@@ -86,7 +86,7 @@ class ErrorSearches(Commands, scope="errors"):
     def bundle(self, folder: str = "") -> None:
         row = self._row_in_view()
         if row and row.i >= 0:
-            run_work(self._page, "debug-start", lambda: self._bundle(row, folder))
+            run_work(self._page, "debug-start", lambda: self._bundle(row, folder), JOB)
         else:
             self._page.state.say("this row has no node")
 
@@ -103,6 +103,7 @@ class ErrorRows(JobTable, scope="errors"):
     """The layer error table."""
 
     FILTERS = "words, or err>1e-3 and op==MatMul and failed"
+    TITLES = HEADINGS
 
     def __init__(self, state: AppState) -> None:
         super().__init__(state, state.errors, Minimap(state.errors, state.glyphs))
@@ -219,7 +220,7 @@ class ErrorsScreen(Page, scope="errors"):
     def paint(self) -> None:
         self.table.changed()
 
-    @command("errors.clear", "leave the tensor view, or show all rows again", keys="escape")
+    @command("errors.clear", "leave the tensor view, or show all rows again", keys="escape", means="back")
     def clear_filter(self) -> None:
         if self.has_class("on-tensor"):
             self._leave_tensor()
@@ -228,8 +229,7 @@ class ErrorsScreen(Page, scope="errors"):
 
     @on(LineInput.Cancelled)
     def _filter_left(self) -> None:
-        self.clear_filter()
-        self.table.list.focus()
+        self.table.leave_filter()
 
     # ── jumps ──
 
@@ -293,19 +293,29 @@ class ErrorsScreen(Page, scope="errors"):
         self.remove_class("on-tensor")
         self.table.list.focus()
 
-    @command("errors.columns", "what the columns mean", keys="c", footer="columns")
+    @command("errors.columns", "what the columns mean", keys="C", footer="columns")
     def explain_columns(self) -> None:
         choices = [Choice(line, None) for line in help_lines()]
         self.choose("What the columns mean (esc closes)", choices)
 
     # ── taking it elsewhere ──
 
+    def in_hand(self) -> tuple[str, str]:
+        place = self.table.place
+        if place < 0:
+            return super().in_hand()
+        row = self.errors.table.row(place)
+        return row.node or "", row.tensor
+
     @command("errors.yank", "copy the row, its tensor's name or the command line", keys="y", footer="yank")
     def yank(self) -> None:
         place = self.table.place
         self.offer_copies(yank_targets(self.errors, place))
 
-    @command("errors.export", "write the rows shown to a file (.json or text)", keys="w", line="export FILE")
+    @command(
+        "errors.export", "write the rows shown to a file: .csv .json .svg .txt", keys="W", means="write",
+        line="export FILE",
+    )  # fmt: skip
     def export(self, name: str = "") -> None:
         path = user_path(name or f"layers-{self.errors.job or 'none'}.txt")
         try:

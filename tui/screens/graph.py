@@ -40,16 +40,12 @@ class Filter(NodeGroup, scope="graph"):
             field.set_value(text)
             self._view.apply_filter()
         else:
-            if not self._view.rows.narrowed:
-                field.set_value("")
-            field.focus()
+            self._view.write_filter()
 
-    @command("graph.escape", "end the range, show all rows, clear the filter", keys="escape")
+    @command("graph.escape", "end the range, show all rows, clear the filter", keys="escape", means="back")
     def escape(self) -> None:
         view = self._view
-        if view.has_class("on-detail"):
-            view.toggle_detail()
-        elif view.range_from is not None:
+        if view.range_from is not None:
             view.range_from = None
             view.update_status()
         elif view.rows.narrowed:
@@ -94,12 +90,12 @@ class Jumps(NodeGroup, scope="graph"):
     def names(self, prefix: str) -> list[str]:
         return self._control.names_like(prefix)
 
-    @command("graph.producer", "jump to a producer (parent)", keys="p", footer="producer")
+    @command("graph.producer", "jump to a producer (parent)", keys="p,less_than_sign", footer="producer")
     def producer(self) -> None:
         index = self._session.index
         self._choose_node("Producers", index.parents(self._session.node) if index else [])
 
-    @command("graph.consumer", "jump to a consumer (child)", keys="c", footer="consumer")
+    @command("graph.consumer", "jump to a consumer (child)", keys="c,greater_than_sign", footer="consumer")
     def consumer(self) -> None:
         index = self._session.index
         self._choose_node("Consumers", index.children(self._session.node) if index else [])
@@ -247,6 +243,9 @@ class GraphScreen(Page, scope="graph"):
     def shown_again(self) -> None:
         self.view.node_changed()
         self.view.update_status()
+
+    def leave_pane(self) -> bool:
+        return self.view.leave_pane()
 
     def paint(self) -> None:
         self.view.show_detail()

@@ -16,7 +16,7 @@ from layerwise._tool.tui.screens.page import Page, turns_pane
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.state.surgery import Gap, Pair, SideRows
-from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
+from layerwise._tool.tui.widgets.following import OPENING, follow, run_latest, run_work
 from layerwise._tool.tui.widgets.lines import DetailPane, LinesView, OneLine
 from layerwise._tool.tui.widgets.virtual_list import LiveRows, VirtualList
 
@@ -37,7 +37,7 @@ class HistoryScreen(Page, scope="history"):
         self.main_list = VirtualList(
             LiveRows(lambda: len(self._branches), self._line), glyphs=state.glyphs, id="history-rows"
         )
-        self._detail_soon = Coalesce(self._ask_detail, DETAIL_WAIT)
+        self._detail_soon = Coalesce(self._ask_detail, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield OneLine(id="history-head")
@@ -49,7 +49,7 @@ class HistoryScreen(Page, scope="history"):
 
     def on_mount(self) -> None:
         follow(self, self.state.surgery.on_change, self.paint)
-        run_work(self, "surgery-open", self._surgeon.open)
+        run_work(self, "surgery-open", self._surgeon.open, OPENING)
         self.paint()
 
     def shown_again(self) -> None:
@@ -115,7 +115,7 @@ class HistoryScreen(Page, scope="history"):
     async def redo(self) -> None:
         await self._did(self._surgeon.redo())
 
-    @command("history.back", "back to the graph", keys="escape,H", footer="graph", line="graph-of-edits")
+    @command("history.back", "back to the graph", keys="escape", means="back", footer="graph", line="graph-of-edits")
     def leave(self) -> None:
         self.open("surgery")
 
@@ -145,7 +145,7 @@ class ChangesScreen(Page, scope="changes"):
         rows = LiveRows(lambda: len(self._rows.rows) if self._rows else 0, self._line)
         self._names = Names(state.glyphs)
         self.main_list = VirtualList(rows, glyphs=state.glyphs, id="changes-rows", names=self._names)
-        self._detail_soon = Coalesce(self._show_detail, DETAIL_WAIT)
+        self._detail_soon = Coalesce(self._show_detail, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield LinesView(id="changes-head")
@@ -215,7 +215,7 @@ class ChangesScreen(Page, scope="changes"):
         else:
             self.main_list.move_to(row)
 
-    @command("changes.back", "back to the graph", keys="escape,D", footer="graph", line="graph-of-edits")
+    @command("changes.back", "back to the graph", keys="escape", means="back", footer="graph", line="graph-of-edits")
     def leave(self) -> None:
         self.open("surgery")
 

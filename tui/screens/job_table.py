@@ -1,5 +1,6 @@
 """The rows of one job as a table, with a filter, a sort and a detail of one row: for the screens that follow a job."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Glyphs, Line
 from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.job_rows import JobRows
+from layerwise._tool.tui.state.kept_place import KeptPlace
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.following import follow
@@ -27,8 +29,8 @@ BESIDE = 160
 """Columns from which on the row under the cursor stands beside the list."""
 FILTER_WAIT = 0.05
 DETAIL_WAIT = 0.06
-COLUMNS = {"accum": "rel_l2"}
-"""Headings of columns -> what they sort by."""
+COLUMNS = {"accum": "rel_l2", "err": "max_abs", "share": "time", "so far": "time"}
+"""Other words of the heading -> what they sort by."""
 
 
 class Minimap(LinesView):
@@ -64,6 +66,8 @@ class JobTable(Commands, Container):
     _page: ClassVar[str]
     FILTERS: ClassVar[str]
     """How a filter is written."""
+    TITLES: ClassVar[Mapping[str, str]] = {}
+    """The heading of a column by what it sorts by."""
 
     def __init_subclass__(cls, scope: str, **kwargs: Any) -> None:
         cls._page = scope
@@ -77,10 +81,13 @@ class JobTable(Commands, Container):
         self._rows = LiveRows(table.lines, self.row_line)
         self.names = Names(state.glyphs)
         self.list = VirtualList(self._rows, glyphs=state.glyphs, id=f"{self._page}-list", names=self.names)
+        self.list.moved = self._note_row
         self._told: list[Line] | None = None
         self._at: object = -1
-        self._detail_soon = Coalesce(self._detail_now, DETAIL_WAIT)
-        self._filter_soon = Coalesce(self._filter_now, FILTER_WAIT)
+        self._kept = KeptPlace(state.session, self._page, table)
+        self._before: tuple[str, object] = ("", -1)
+        self._detail_soon = Coalesce(self._detail_now, DETAIL_WAIT, state.owed)
+        self._filter_soon = Coalesce(self._filter_now, FILTER_WAIT, state.owed)
 
     def row_line(self, i: int, cells: int) -> Line:
         """The row at a line of the list."""
@@ -124,6 +131,7 @@ class JobTable(Commands, Container):
         text = self._state.session.filters.get(self._page, "")
         self._input.set_value(text)
         self._table.set_filter(text)
+        self._kept.restore()
         self.changed()
 
     @property
@@ -142,7 +150,8 @@ class JobTable(Commands, Container):
         if not self.size.width:
             return
         self._show_card()
-        line = self._table.line_of(self._at)
+        place = self._kept.come_back()
+        line = self._table.line_of(self._at if place is None else place)
         if line >= 0:
             self.list.move_to(line)
         self.list.sync()
@@ -192,9 +201,13 @@ class JobTable(Commands, Container):
 
     def _cursor_moved(self) -> None:
         """The cursor is on another row."""
-        self._at = self._table.anchor(self.list.cursor)
+        self._kept.keep(self.place)
         self._detail_soon.touch()
         self._show_map()
+
+    def _note_row(self, told: bool) -> None:
+        """The cursor goes where this row goes."""
+        self._at = self._table.anchor(self.list.cursor)
 
     @property
     def place(self) -> int:
@@ -210,7 +223,18 @@ class JobTable(Commands, Container):
     @command(".filter", "filter the rows", keys="slash", footer="filter")
     def focus_filter(self) -> None:
         """Write on the filter."""
+        self._before = (self._input.value, self._at)
         self._input.focus()
+
+    def leave_filter(self) -> None:
+        """All is as it was before the filter was written on."""
+        text, at = self._before
+        self._filter_soon.cancel()
+        self.list.focus()
+        if text != self._table.filter_text or text != self._input.value:
+            self._input.set_value(text)
+            self._at = at
+            self._filter_now()
 
     @command(".filter_line", "filter by an expression", line="filter EXPRESSION")
     def filter_line(self, text: str = "") -> None:
@@ -250,16 +274,24 @@ class JobTable(Commands, Container):
     @command(".sort_by", "sort by a column", line="sort COLUMN", complete="columns")
     def sort_by(self, name: str = "") -> None:
         """Sort by a column that is named."""
-        name = COLUMNS.get(name, name)
-        if name not in self._table.SORTS:
-            self._state.say(f"columns to sort by: {', '.join(self._table.SORTS)}", "bad")
+        column = self._sort_of(name)
+        if column is None:
+            self._state.say(f"columns to sort by: {', '.join(self.columns(''))}", "bad")
             return
-        self._table.sort_by(name)
+        self._table.sort_by(column)
         self.reordered()
+
+    def _sort_of(self, name: str) -> str | None:
+        """What a column sorts by, named as the heading names it or as the settings do; None for no column."""
+        named = {title.lower(): sort for sort, title in self.TITLES.items()}
+        named |= {word: sort for word, sort in COLUMNS.items() if sort in self._table.SORTS}
+        named |= {sort: sort for sort in self._table.SORTS}
+        return named.get(name.strip().lower())
 
     def columns(self, prefix: str) -> list[str]:
         """Completions of a column's name."""
-        return [name for name in self._table.SORTS if name.startswith(prefix)]
+        names = [self.TITLES.get(sort, sort) for sort in self._table.SORTS]
+        return [name for name in names if name.lower().startswith(prefix.lower())]
 
     @command(".reverse", "reverse the order", keys="S")
     def reverse(self) -> None:
@@ -271,6 +303,7 @@ class JobTable(Commands, Container):
         """The list starts again at its top: what is worst stands there."""
         self.to_top()
         self.changed()
+        self._kept.keep(self.place)
 
     def to_top(self) -> None:
         """Put the cursor on the first row."""

@@ -20,7 +20,7 @@ from layerwise._tool.tui.screens.page import Choice, Page, turns_pane
 from layerwise._tool.tui.screens.searching import Answering
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
-from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
+from layerwise._tool.tui.widgets.following import DEED, follow, run_latest, run_work
 from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
 
@@ -44,11 +44,13 @@ class JobsScreen(Page, scope="jobs"):
         self.main_list = VirtualList(
             LiveRows(lambda: len(state.jobs.views), self._line), glyphs=state.glyphs, id="jobs-list"
         )
+        self.main_list.moved = self._note_job
         self._actions = JobActions(state)
-        self._at = 0
+        kept = state.session.forms.get("jobs")
+        self._at = kept if isinstance(kept, int) else 0
         self._raw = False
         self._shown = 0
-        self._detail_soon = Coalesce(self._read_detail, DETAIL_WAIT)
+        self._detail_soon = Coalesce(self._read_detail, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield OneLine(id="jobs-heading")
@@ -90,10 +92,13 @@ class JobsScreen(Page, scope="jobs"):
 
     @on(VirtualList.Highlighted, "#jobs-list")
     def _cursor_moved(self) -> None:
-        view = self._in_view()
-        self._at = view.id if view else 0
+        self.session.remember("jobs", form=self._at)
         self._answering.changed()
         self._detail_soon.touch()
+
+    def _note_job(self, told: bool) -> None:
+        view = self._in_view()
+        self._at = view.id if view else 0
 
     def _read_detail(self) -> None:
         if self.display and self.is_mounted:
@@ -111,7 +116,7 @@ class JobsScreen(Page, scope="jobs"):
         cells = max(20, self.size.width - 2)
         lines = detail_lines(view, spec, self._answering.asked(), cells, self.state.glyphs)
         said = log_lines(text) if self._raw else event_lines(events)
-        what = "raw output (l: journal)" if self._raw else "journal (l: raw output)"
+        what = "raw output (J: journal)" if self._raw else "journal (J: raw output)"
         self.query_one("#jobs-title", OneLine).set_line([(f" job {view.id}: {what}", "head")])
         self._put(pane, view.id, [[(" ", ""), *line] for line in [*lines, [], *said]])
 
@@ -139,7 +144,7 @@ class JobsScreen(Page, scope="jobs"):
     def cancel(self) -> None:
         self._answering.offer_cancel()
 
-    @command("jobs.retry", "start it again; finished rows are kept", keys="r", footer="retry")
+    @command("jobs.retry", "start it again; finished rows are kept", keys="r", means="start", footer="retry")
     def retry(self) -> None:
         self._answering.retry_in_view()
 
@@ -165,7 +170,7 @@ class JobsScreen(Page, scope="jobs"):
             self.choose("Which engine?", choices, self._engine_picked)
 
     def _engine_picked(self, picked: tuple[JobView, str]) -> None:
-        run_latest(self, "job-action", lambda: self._inspect(picked))
+        run_latest(self, "job-action", lambda: self._inspect(picked), DEED)
 
     async def _inspect(self, picked: tuple[JobView, str]) -> None:
         """The description comes as the journal of a job of its own, which comes into view."""
@@ -187,7 +192,7 @@ class JobsScreen(Page, scope="jobs"):
         if jobs:
             run_work(self, "job-action", lambda: self._actions.prune(jobs))
 
-    @command("jobs.log", "journal or raw output", keys="l", footer="log")
+    @command("jobs.log", "journal or raw output", keys="J", footer="log")
     def toggle_log(self) -> None:
         self._raw = not self._raw
         self._shown = 0

@@ -6,15 +6,16 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical
 from textual.events import Resize
-from textual.timer import Timer
 
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.graph import GraphController
+from layerwise._tool.tui.lifetime import stays
 from layerwise._tool.tui.presenters.around import around_lines
 from layerwise._tool.tui.presenters.graph_rows import count_line, header, problem_lines
 from layerwise._tool.tui.presenters.node_detail import NodeDetail
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.node_model import NodeModel
+from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.following import follow
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import DetailPane, LineWidget, LiveLine, Separator
@@ -54,9 +55,12 @@ class NodeView(Commands, Container, scope="graph"):
         self.model, self.session, self.rows = model, model.session, model.rows
         self.list = kind(model, glyphs=model.state.glyphs, id="nodes", names=model.names)
         self.range_from: int | None = None
-        self._control = control
-        self._filter_timer: Timer | None = None
-        self._detail_timer: Timer | None = None
+        self.list.moved = self._note_node
+        self._control, self._seen = control, -1
+        self._before: tuple[str, str, bool, int] = ("", "", False, 0)
+        owed = model.state.owed
+        self._filter_soon = Coalesce(self.apply_filter, FILTER_WAIT, owed, afresh=True)
+        self._detail_soon = Coalesce(self.show_detail, DETAIL_WAIT, owed, afresh=True)
         self._detail_node = -1
 
     def compose(self) -> ComposeResult:
@@ -92,13 +96,18 @@ class NodeView(Commands, Container, scope="graph"):
     # ── where one is ──
 
     def node(self) -> int:
-        """The node of the row under the cursor; the list must not be empty."""
-        return self.rows.node_at(self.list.cursor)
+        """The node of the row under the cursor, of several the one that was selected; the list must not be empty."""
+        row, node = self.list.cursor, self.session.node
+        return node if self.rows.stands_for(row, node) else self.rows.node_at(row)
 
-    def settle(self) -> None:
-        """Select the node under the cursor: a move just made is told by a message that may still be on its way."""
-        if len(self.rows):
-            self.session.select_node(self.node())
+    def _note_node(self, told: bool) -> None:
+        """The cursor is on another row: that one's node is selected, unless the row has come to the node."""
+        row = self.list.cursor
+        if self.session.index is None or row >= len(self.rows):
+            return
+        if told or not self.rows.stands_for(row, self.session.node):
+            self._seen = self.rows.node_at(row)
+            self.session.select_node(self._seen)
 
     def show_rows(self, row: int) -> None:
         """Show rows that are others than before, with the cursor on `row`."""
@@ -139,6 +148,9 @@ class NodeView(Commands, Container, scope="graph"):
 
     def show_detail(self) -> None:
         """Show the selected node in full."""
+        self._detail_soon.cancel()
+        if not stays(self):
+            return
         pane, index, node = self.query_one("#detail", DetailPane), self.session.index, self.session.node
         if index is None or not index.n_nodes or not pane.size.width:
             return
@@ -160,14 +172,16 @@ class NodeView(Commands, Container, scope="graph"):
 
     # ── going from pane to pane ──
 
-    @command("graph.detail", "to the detail pane, or back to the list", keys="tab", footer="detail")
+    @command("graph.detail", "to the detail pane, or back to the list", keys="tab", means="pane", footer="detail")
     def toggle_detail(self) -> None:
         panes: list[LineWidget] = [self.list, self.query_one("#detail", DetailPane)]
         if self.has_class("wide"):
             panes.append(self.query_one("#around", DetailPane))
+        if self.has_class("zoomed"):
+            self.model.state.say("the detail pane is hidden: + shows it")
+            return
         at = next((place for place, pane in enumerate(panes) if pane is self.screen.focused), 0)
         to = (at + 1) % len(panes)
-        self.remove_class("zoomed")
         self.set_class(to > 0 and self.has_class("narrow"), "on-detail")
         panes[to].focus()
         self.call_after_refresh(self.show_detail)
@@ -179,17 +193,34 @@ class NodeView(Commands, Container, scope="graph"):
             self.list.focus()
             self.call_after_refresh(self._after_resize)
 
+    def leave_pane(self) -> bool:
+        """Go back from a pane to the list; false where one is there."""
+        pane = self.screen.focused
+        if not isinstance(pane, DetailPane) or self not in pane.ancestors:
+            return False
+        self.remove_class("on-detail")
+        self.list.focus()
+        self.call_after_refresh(self.show_detail)
+        return True
+
     # ── the filter ──
+
+    def write_filter(self) -> None:
+        """Write on the filter; one that shows no rows of its own begins anew."""
+        rows = self.rows
+        self._before = (self.filter.value, rows.query, rows.narrowed, self.session.node)
+        if not rows.narrowed:
+            self.filter.set_value("")
+        self.filter.focus()
 
     @on(LineInput.Changed, "#filter")
     def _filter_typed(self, event: LineInput.Changed) -> None:
-        if self._filter_timer is not None:
-            self._filter_timer.stop()
-        self._filter_timer = self.set_timer(FILTER_WAIT, self.apply_filter)
+        self._filter_soon.touch()
 
     def apply_filter(self) -> None:
         """Show the nodes that the filter, as it is typed, lets through."""
-        if self.session.index is None:
+        self._filter_soon.cancel()
+        if self.session.index is None or not self.is_mounted:
             return
         self.range_from = None
         self.rows.search(self.filter.value)
@@ -204,9 +235,18 @@ class NodeView(Commands, Container, scope="graph"):
 
     @on(LineInput.Cancelled, "#filter")
     def _filter_cancelled(self, event: LineInput.Cancelled) -> None:
+        """All is as it was before the filter was written on: its rows, and the node under the cursor."""
         event.stop()
         self.list.focus()
-        self.clear_filter()
+        text, query, narrowed, node = self._before
+        self.filter.set_value(query)
+        self.apply_filter()
+        self.filter.set_value(text)
+        self.rows.narrowed = narrowed and self.rows.matches is not None
+        self._seen = node
+        self.session.select_node(node)
+        self.show_rows(self.rows.row_of(node))
+        self.update_head()
 
     def clear_filter(self) -> None:
         self.filter.set_value("")
@@ -218,7 +258,11 @@ class NodeView(Commands, Container, scope="graph"):
         session, rows = self.session, self.rows
         if session.index is None:
             return
+        heir = rows.heir(session.node, session.index)
         rows.take(session.index)
+        if heir != session.node:
+            self._seen = heir
+            session.select_node(heir)
         query = session.filters.get("graph", "")
         if query != rows.query:
             rows.search(query)
@@ -261,8 +305,11 @@ class NodeView(Commands, Container, scope="graph"):
 
     def node_changed(self) -> None:
         """Another screen chose a node."""
-        node = self.session.node
-        if self.session.index is None or not len(self.rows) or self.node() == node:
+        node, seen = self.session.node, self._seen
+        self._seen = node
+        if self.session.index is None or not len(self.rows):
+            return
+        if self.rows.stands_for(self.list.cursor, node) and (node == seen or self.rows.holds(node)):
             return
         if not self.rows.holds(node):
             self.rows.widen()
@@ -276,12 +323,9 @@ class NodeView(Commands, Container, scope="graph"):
     def _cursor_moved(self) -> None:
         if self.session.index is None or not len(self.rows):
             return
-        self.session.select_node(self.node())
         if self.range_from is not None:
             self.update_status()
-        if self._detail_timer is not None:
-            self._detail_timer.stop()
-        self._detail_timer = self.set_timer(DETAIL_WAIT, self.show_detail)
+        self._detail_soon.touch()
 
     @on(VirtualList.Selected, "#nodes")
     def _opened(self) -> None:

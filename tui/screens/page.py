@@ -47,7 +47,7 @@ def chooser_cells(columns: int) -> int:
     return max(20, min(WIDEST, columns) - 2 - GUTTER)
 
 
-class PickScreen(ModalScreen[object]):
+class PickScreen(ModalScreen[object], inherit_bindings=False):
     """Shows choices; returns the value of the picked one, or None.
 
     With `filterable` the text typed narrows the rows (every word must occur), and arrows move.
@@ -163,6 +163,20 @@ def yank_choices(targets: Sequence[Copy]) -> list[Choice]:
     ]
 
 
+def _first_keys(found: Command) -> set[str]:
+    """The first key of each way to press a command."""
+    return {key.split()[0] for key in found.keys.split(",") if key}
+
+
+def node_and_tensor(session: Session) -> tuple[str, str]:
+    """Names of a session's selected node and of its first output; "" where there is none."""
+    index = session.index
+    if index is None or not 0 <= session.node < index.n_nodes:
+        return "", ""
+    made = [tensor for tensor in index.node_outputs(session.node) if tensor >= 0]
+    return index.node_name(session.node), index.tensor_name(made[0]) if made else ""
+
+
 Then = Callable[[Any], object]
 
 
@@ -177,6 +191,8 @@ class Page(Container):
     main_list: VirtualList
     SCOPES: ClassVar[tuple[str, ...]]
     groups: Sequence[Commands] = ()
+    came_from = ""
+    """The page that was in front before."""
     DEFAULT_CSS = "Page { width: 1fr; height: 1fr; layout: vertical; }"
 
     @dataclass
@@ -187,9 +203,13 @@ class Page(Container):
 
     @dataclass
     class OpenModel(Message):
-        """Leave this model for the one at `path`."""
+        """Leave this model for the one at `path`; job: what is on view there, 0 for what was."""
 
         path: Path
+        job: int = 0
+
+    class Demo(Message):
+        """Leave this model for the demo."""
 
     @dataclass
     class Yank(Message):
@@ -225,9 +245,20 @@ class Page(Container):
     def session(self) -> Session:
         return self.state.session
 
+    def in_hand(self) -> tuple[str, str]:
+        """Names of the node and of the tensor that the page is about now, "" for none: the selected node's."""
+        return node_and_tensor(self.session)
+
     def main_widget(self) -> Widget:
         """The widget that has the focus when the page is shown."""
         return self.main_list
+
+    def leave_pane(self) -> bool:
+        """Go back from a pane that is read to what the page is about; false where one is there."""
+        reads = isinstance(self.screen.focused, DetailPane) and self.screen.focused is not self.main_widget()
+        if reads:
+            self.main_widget().focus()
+        return reads
 
     async def take_key(self, event: Key) -> bool:
         """Handle a key before the bindings see it; false leaves it to them."""
@@ -244,7 +275,8 @@ class Page(Container):
         """The page's commands in the order in which the footer shows them; those without a word are left out."""
         now = self.footer_keys()
         taken = {found.keys for found in now}
-        return [*now, *(found for found in in_scopes((self.SCOPE,)) if not taken.intersection(found.keys.split(",")))]
+        own = (found for found in in_scopes((self.SCOPE,)) if not taken.intersection(_first_keys(found)))
+        return [*now, *own]
 
     def choose(
         self, title: str, choices: Sequence[Choice], then: Then | None = None, *, filterable: bool = False

@@ -9,7 +9,7 @@ from layerwise._tool.tui.controllers.jobs import JobActions
 from layerwise._tool.tui.controllers.perf import BenchStarter, line_of_node, node_of_layer, yank_targets
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.numbers import sig
-from layerwise._tool.tui.presenters.perf import detail_lines, head_lines, heading, row_line
+from layerwise._tool.tui.presenters.perf import TITLES, detail_lines, head_lines, heading, row_line
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.presenters.verdicts import error_word
 from layerwise._tool.tui.screens.job_table import JobTable
@@ -27,6 +27,7 @@ class LayerRows(JobTable, scope="perf"):
     """The layers of a bench."""
 
     FILTERS = "words, or op:MatMul share>1 ms>0.1"
+    TITLES = TITLES
 
     def __init__(self, state: AppState) -> None:
         super().__init__(state, state.perf)
@@ -70,7 +71,7 @@ class PerfScreen(Page, scope="perf"):
         self.groups = (self.table,)
         self._starter = BenchStarter(state)
         self._actions = JobActions(state)
-        self._select_soon = Coalesce(self._select, SELECT_WAIT)
+        self._select_soon = Coalesce(self._select, SELECT_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield self.table
@@ -104,23 +105,22 @@ class PerfScreen(Page, scope="perf"):
         if self.display and node >= 0:
             self.session.select_node(node)
 
-    @command("perf.clear", "show all layers again", keys="escape")
+    @command("perf.clear", "show all layers again", keys="escape", means="back")
     def clear_filter(self) -> None:
         self.table.clear_filter()
 
     @on(LineInput.Cancelled)
     def _filter_left(self) -> None:
-        self.clear_filter()
-        self.table.list.focus()
+        self.table.leave_filter()
 
-    @command("perf.runner", "layers of the next runner", keys="n", line="runner")
+    @command("perf.runner", "layers of the next runner", keys="semicolon", line="runner")
     def next_runner(self) -> None:
         self.perf.next_runner()
         self.table.reordered()
 
     # ── benches, and the way to the node ──
 
-    @command("perf.bench", "time the model again, layer by layer", keys="b", footer="bench")
+    @command("perf.bench", "time the model again, layer by layer", keys="r", means="start", footer="bench")
     def start(self) -> None:
         run_work(self, "bench-start", lambda: self._start(""))
 

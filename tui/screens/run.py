@@ -13,6 +13,7 @@ from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.run import RunController
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
+from layerwise._tool.tui.presenters.bars import candidates_line
 from layerwise._tool.tui.presenters.run_form import (
     command_lines,
     cost_line,
@@ -23,11 +24,12 @@ from layerwise._tool.tui.presenters.run_form import (
 )
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.page import Choice, Page
+from layerwise._tool.tui.state.files import complete_path
 from layerwise._tool.tui.state.run_fields import Field
 from layerwise._tool.tui.state.run_form import PRESETS, RunForm, add_side, drop_side, put
 from layerwise._tool.tui.state.run_inputs import PREFIX
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.following import follow, run_latest
+from layerwise._tool.tui.widgets.following import DEED, follow, run_latest
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView
 from layerwise._tool.tui.widgets.virtual_list import LiveRows, VirtualList
@@ -136,6 +138,7 @@ class RunScreen(Page, scope="run"):
             self._before = self._control.form
             edit = self.query_one("#run-edit", LineInput)
             edit.prompt = f" {field.label}: "
+            edit.complete = complete_path if field.is_path else None
             edit.set_value(field.text(self._control.form))
             self._show_hint(edit)
             self.add_class("editing")
@@ -143,7 +146,11 @@ class RunScreen(Page, scope="run"):
 
     def _show_hint(self, edit: LineInput) -> None:
         problem = self._control.checked.problems.get(self._field.key, "")
-        edit.set_tail([(problem, "bad")] if problem else [(self._field.hint, "dim")])
+        offers = complete_path(edit.value) if self._field.is_path and edit.value else []
+        if offers and offers != [edit.value]:
+            edit.set_tail(candidates_line(offers))
+        else:
+            edit.set_tail([(problem, "bad")] if problem else [(self._field.hint, "dim")])
 
     def _chosen(self, option: str) -> None:
         self._take(put(self._control.form, self._field.key, option))
@@ -186,13 +193,13 @@ class RunScreen(Page, scope="run"):
 
     # ── commands ──
 
-    @command("run.start", "start the comparison", keys="r,ctrl+r", footer="start", line="start")
+    @command("run.start", "start the comparison", keys="r", footer="start", line="start")
     def start(self) -> None:
         spec = self._control.checked.spec
         if spec is None:
             self.state.say("not yet: " + next(iter(self._control.checked.problems.values())), "bad")
             return
-        run_latest(self, "start", partial(self._start, spec))
+        run_latest(self, "start", partial(self._start, spec), DEED)
 
     async def _start(self, spec: CompareSpec) -> None:
         with self.state.telling():
@@ -200,7 +207,7 @@ class RunScreen(Page, scope="run"):
             self.state.say(f"job {job} started; it goes on if you leave", job=job)
             self.open("errors")
 
-    @command("run.presets", "ten ready comparisons", keys="p", footer="presets", line="presets")
+    @command("run.presets", "ten ready comparisons", keys="ctrl+t", footer="presets", line="presets")
     def choose_preset(self) -> None:
         pairs = zip(preset_lines(), PRESETS, strict=True)
         choices = [Choice(line, found.name) for line, found in pairs]
@@ -214,7 +221,7 @@ class RunScreen(Page, scope="run"):
     def add_side(self) -> None:
         self._take(add_side(self._control.form))
 
-    @command("run.drop", "remove the side under the cursor", keys="D", footer="drop side")
+    @command("run.drop", "remove the side under the cursor", keys="X", footer="drop side")
     def drop_side(self) -> None:
         key = self._field.key
         if key.startswith("side."):
@@ -230,7 +237,7 @@ class RunScreen(Page, scope="run"):
         else:
             self.state.say("there is no command line yet: the form is not complete", "warn")
 
-    @command("run.script", "write an equivalent Python script", keys="W", line="script FILE")
+    @command("run.script", "write an equivalent Python script", keys="W", means="write", line="script FILE")
     def write_script(self, name: str = "") -> None:
         from layerwise._tool.tui.cli.script.generate import script, write_script
 

@@ -14,7 +14,7 @@ from layerwise._tool.tui.controllers.jobs import JobActions
 from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.state.debugging import Shown, StepRow, SuspectRow
 from layerwise._tool.tui.state.questions import Question, read_question
-from layerwise._tool.tui.widgets.following import run_work
+from layerwise._tool.tui.widgets.following import JOB, run_work
 
 
 class Searching:
@@ -149,7 +149,7 @@ class DebugFound(Commands, scope="debug"):
         self._searching, self._answering, self._row = searching, answering, row
         self._results = DebugResults(page.state)
 
-    @command("debug.node", "the row's node in the Graph screen, or the job of a step", keys="enter", footer="show",
+    @command("debug.node", "the row's node in the Graph screen, or the job of a step", keys="enter,o", footer="show",
              line="node")  # fmt: skip
     def show_node(self) -> None:
         if self._debug.search == "triage":
@@ -181,7 +181,7 @@ class DebugFound(Commands, scope="debug"):
         self._page.session.set_compare_job(str(self._debug.job))
         self._page.open("errors")
 
-    @command("debug.open", "open the candidate, or the model that was found", keys="o", footer="open model",
+    @command("debug.open", "open the candidate, or the model that was found", keys="ctrl+o", footer="open model",
              line="open-found")  # fmt: skip
     def open_found(self) -> None:
         path = self.model_in_view()
@@ -210,7 +210,7 @@ class DebugFound(Commands, scope="debug"):
         return suspect_sets(self._debug, self._row())
 
     def _bundle_picked(self, picked: tuple[list[int], str]) -> None:
-        run_work(self._page, "debug-start", lambda: self._bundle(*picked))
+        run_work(self._page, "debug-start", lambda: self._bundle(*picked), JOB)
 
     async def _bundle(self, nodes: list[int], folder: str) -> None:
         row = self._row()

@@ -8,13 +8,13 @@ from layerwise._tool.tui.presenters.preview import changes, preview_lines
 from layerwise._tool.tui.presenters.surgery import SIGN, edited_line, signed_row
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.editing import Editing
-from layerwise._tool.tui.screens.graph import Jumps, graph_groups
+from layerwise._tool.tui.screens.graph import graph_groups
 from layerwise._tool.tui.screens.node_model import NodeModel
 from layerwise._tool.tui.screens.nodes import NodeView
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.surgery_edits import Change, EditCommands, EditFiles, EditHistory
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
+from layerwise._tool.tui.widgets.following import JOB, OPENING, follow, run_latest, run_work
 from layerwise._tool.tui.widgets.virtual_list import FootedList
 
 
@@ -47,11 +47,10 @@ class SurgeryScreen(Page, scope="surgery", also=("graph",)):
         control = GraphController(state.surgery.session, controllers.warm)
         self.view = NodeView(EditedNodes(state, state.surgery.session), control, FootedList)
         self.main_list = self.view.list
-        editing = Editing(self, self.view, self._surgeon)
+        editing = self._editing = Editing(self, self.view, self._surgeon)
         of_graph = graph_groups(self, self.view, control)
-        jumps = next(group for group in of_graph if isinstance(group, Jumps))
         self.groups = (
-            Change(editing), EditCommands(editing), EditHistory(editing, jumps), EditFiles(editing), *of_graph,
+            Change(editing), EditCommands(editing), EditHistory(editing), EditFiles(editing), *of_graph,
         )  # fmt: skip
         self._previewing = False
 
@@ -67,13 +66,18 @@ class SurgeryScreen(Page, scope="surgery", also=("graph",)):
         self._surgeon.close()
 
     def shown_again(self) -> None:
+        self._editing.visit(self.came_from not in ("surgery", "history", "changes"))
         self.view.node_changed()
         self.view.update_status()
         self._open_soon()
 
+    def leave_pane(self) -> bool:
+        return self.view.leave_pane()
+
     def _open_soon(self) -> None:
         if not self.state.surgery.opened:
-            run_work(self, "surgery-open", self._surgeon.warm)
+            run_work(self, "surgery-open", self._surgeon.open, OPENING)
+            run_work(self, "surgery-warm", self._surgeon.warm, JOB)
 
     def paint(self) -> None:
         if not self.is_mounted or not self.size.width:

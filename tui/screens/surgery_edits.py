@@ -9,11 +9,12 @@ from textual.events import Key
 
 from layerwise._tool.backends.filesystem.files import absolute_path, user_path
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.commands import REGISTRY, Command, command
-from layerwise._tool.tui.screens.editing import EditGroup, Editing
-from layerwise._tool.tui.screens.graph import Jumps
+from layerwise._tool.tui.commands import REGISTRY, Command, command, in_scopes
+from layerwise._tool.tui.presenters.text import wrap_runs
+from layerwise._tool.tui.screens.editing import EditGroup
 from layerwise._tool.tui.screens.page import Choice
-from layerwise._tool.tui.widgets.following import run_latest
+from layerwise._tool.tui.state.surgery import Check
+from layerwise._tool.tui.widgets.following import DEED, JOB, run_latest
 
 HINTS = {
     "insert": "OP [name=value] [with TENSOR|NUMBER] [before | on TENSOR]   tab completes",
@@ -66,31 +67,41 @@ LEAVE = replace(REGISTRY["surgery.leave"], keys="escape", footer="leave it", lin
 class EditCommands(EditGroup, scope="surgery"):
     """Every key of an edit is a line of the `:` prompt too; nothing is changed before enter on what it would do."""
 
-    @command("surgery.delete", "delete, and reconnect around it", keys="d", footer="delete", line="delete [NODE…]")
+    def footer_keys(self) -> list[Command]:
+        """One key for all of them: what follows it is shown once it is pressed."""
+        return [EDITS]
+
+    @command("surgery.edits", "the edits: a list to choose from", line="edits")
+    def show_edits(self) -> None:
+        edits = [found for found in in_scopes(("surgery",)) if found.keys.startswith("e ")]
+        rows = [Choice([(f"{found.keys[2:]}  ", "key"), (found.title, "")], found, found.keys[2:]) for found in edits]
+        self._page.choose("Which edit?", rows, lambda found: getattr(self, found.method)())
+
+    @command("surgery.delete", "delete, and reconnect around it", keys="e d", footer="delete", line="delete [NODE…]")
     async def delete(self, text: str = "") -> None:
         await self._editing.edit("delete", text)
 
-    @command("surgery.insert", "insert a node after it, before it or on a tensor", keys="i", footer="insert",
+    @command("surgery.insert", "insert a node after it, before it or on a tensor", keys="e i", footer="insert",
              line="insert OP …")  # fmt: skip
     async def insert(self, text: str = "") -> None:
         await self._typed("insert", text)
 
-    @command("surgery.replace", "replace it by another node", keys="r", footer="replace", line="replace OP …")
+    @command("surgery.replace", "replace it by another node", keys="e r", footer="replace", line="replace OP …")
     async def replace_node(self, text: str = "") -> None:
         await self._typed("replace", text)
 
-    @command("surgery.attribute", "change an attribute", keys="c", footer="attribute", line="attr NAME=VALUE")
+    @command("surgery.attribute", "change an attribute", keys="e a", footer="attribute", line="attr NAME=VALUE")
     async def attribute(self, text: str = "") -> None:
         await self._typed("attr", text)
 
-    @command("surgery.extract", "extract a part as the model", keys="x", footer="extract", line="extract PART")
+    @command("surgery.extract", "extract a part as the model", keys="e x", footer="extract", line="extract PART")
     async def extract(self, text: str = "") -> None:
         if text:
             await self._editing.edit("extract", text)
         else:
             self._pick("Extract which part?", "extract", PARTS)
 
-    @command("surgery.rename", "rename the node", keys="R", footer="rename", line="rename NAME")
+    @command("surgery.rename", "rename the node", keys="e n", footer="rename", line="rename NAME")
     async def rename(self, text: str = "") -> None:
         await self._typed("rename", text, self._editing.name())
 
@@ -99,17 +110,17 @@ class EditCommands(EditGroup, scope="surgery"):
     async def rename_tensor(self, text: str = "") -> None:
         await self._typed("rename-tensor", text)
 
-    @command("surgery.output", "make what it makes graph outputs, or end that", keys="o", footer="output",
+    @command("surgery.output", "make what it makes graph outputs, or end that", keys="e o", footer="output",
              line="output [TENSOR…]")  # fmt: skip
     async def output(self, text: str = "") -> None:
         await self._editing.edit("output", text)
 
-    @command("surgery.fold", "fold all constants", keys="f", footer="fold", line="fold [BYTES]")
+    @command("surgery.fold", "fold all constants", keys="e f", footer="fold", line="fold [BYTES]")
     async def fold(self, text: str = "") -> None:
         await self._editing.edit("fold", text)
 
-    @command("surgery.precision", "compute it in FP16 or bfloat16, with casts around it", keys="p", footer="precision",
-             line="precision TYPE")  # fmt: skip
+    @command("surgery.precision", "compute it in FP16 or bfloat16, with casts around it", keys="e p",
+             footer="precision", line="precision TYPE")  # fmt: skip
     async def precision(self, text: str = "") -> None:
         if text:
             await self._editing.edit("precision", text)
@@ -120,7 +131,7 @@ class EditCommands(EditGroup, scope="surgery"):
     async def change_op(self, text: str = "") -> None:
         await self._typed("op", text)
 
-    @command("surgery.any", "any other edit: shapes, opset, weights, patterns, clean up …", keys="e", footer="more",
+    @command("surgery.any", "any other edit: shapes, opset, weights, patterns, clean up …", keys="e e", footer="more",
              line="edit KIND …")  # fmt: skip
     async def any_edit(self, text: str = "") -> None:
         if text:
@@ -157,12 +168,11 @@ class EditCommands(EditGroup, scope="surgery"):
             self._editing.prompt(f"{verb} {start}", HINTS.get(verb, "tab completes"))
 
 
-class EditHistory(EditGroup, scope="surgery"):
-    """Back and forth in the history of edits, and along the edges with other keys than in the Graph screen."""
+EDITS = replace(REGISTRY["surgery.edits"], keys="e", footer="edit …", line="")
 
-    def __init__(self, editing: Editing, jumps: Jumps) -> None:
-        super().__init__(editing)
-        self._jumps = jumps
+
+class EditHistory(EditGroup, scope="surgery"):
+    """Back and forth in the history of edits."""
 
     @command("surgery.undo", "undo the last edit", keys="u", footer="undo", line="undo")
     async def undo(self) -> None:
@@ -179,19 +189,11 @@ class EditHistory(EditGroup, scope="surgery"):
         if await self._editing.did(self._surgeon.open()):
             self._page.open("history")
 
-    @command("surgery.producer", "jump to a producer (parent)", keys="less_than_sign")
-    def to_producer(self) -> None:
-        self._jumps.producer()
-
-    @command("surgery.consumer", "jump to a consumer (child)", keys="greater_than_sign")
-    def to_consumer(self) -> None:
-        self._jumps.consumer()
-
 
 class EditFiles(EditGroup, scope="surgery"):
     """What goes out of Surgery and comes in, besides the edits."""
 
-    @command("surgery.diff", "side by side: with the file, or another model", keys="D", footer="diff",
+    @command("surgery.diff", "side by side: with the file, or another model", keys="D", means="sides", footer="diff",
              line="diff [FILE]")  # fmt: skip
     async def diff(self, text: str = "") -> None:
         if not text:
@@ -203,7 +205,7 @@ class EditFiles(EditGroup, scope="surgery"):
             self._state.say(f"{shown(str(path))}: no such file", "bad")
             return
         self._state.say(f"comparing with {shown(path.name, 60)} …")
-        run_latest(self._page, "surgery-diff", lambda: self._diff_model(path))
+        run_latest(self._page, "surgery-diff", lambda: self._diff_model(path), DEED)
 
     async def _diff_model(self, path: Path) -> None:
         if await self._editing.did(self._surgeon.compare_model(path)):
@@ -222,7 +224,33 @@ class EditFiles(EditGroup, scope="surgery"):
         if not text:
             self._editing.prompt("write ", HINTS["write"])
             return
+        if not self._editing.is_free():
+            return
         path = absolute_path(user_path(text))
+        check = await self._head_check()
+        if check.failed or check.problems:
+            why = f"it could not be checked: {check.failed}" if check.failed else check.problems[0]
+            self._ask_broken(path, why, lambda: self._save(path, overwrite=overwrite))
+        else:
+            await self._save(path, overwrite=overwrite)
+
+    def _ask_broken(self, path: Path, why: str, save: Callable[[], Awaitable[None]]) -> None:
+        told = wrap_runs([(shown(why, 1000), "warn")], max(20, min(92, self._page.app.size.width - 16)))
+        choices = [
+            Choice([("n  ", "key"), ("do not write it", "")], None, "n"),
+            Choice([("y  ", "key"), (f"write it to {shown(path.name, 60)} as it is", "bad")], True, "y"),
+            Choice([], None),
+            *(Choice(line, None) for line in told),
+        ]
+        self._page.choose("The checkers refuse the edited model: write it?", choices, lambda yes: save())
+
+    async def _head_check(self) -> Check:
+        if not self._state.surgery.edits or not await self._editing.did(self._surgeon.open()):
+            return Check()
+        self._state.say("checking what is to be written …")
+        return await self._surgeon.head_check()
+
+    async def _save(self, path: Path, *, overwrite: bool) -> None:
         self._state.say(f"writing {shown(str(path))} …")
         written = await self._editing.did(self._surgeon.write(path, overwrite))
         if not written and path.exists() and not overwrite:
@@ -252,16 +280,16 @@ class EditFiles(EditGroup, scope="surgery"):
         self._editing.prompt(f"{verb} ", "a file   tab completes")
         return False
 
-    @command("surgery.try", "run the file and the edited model: did the outputs move?", keys="t", footer="try",
+    @command("surgery.try", "run the file and the edited model: did the outputs move?", keys="e t", footer="try",
              line="try")  # fmt: skip
     def try_it(self) -> None:
         if self._state.surgery.preview is not None:
-            self._state.say("enter makes the change first, then t tries it; u takes it back")
+            self._state.say("enter makes the change first, then et tries it; u takes it back")
         elif not self._state.surgery.edits:
             self._state.say("nothing is edited yet")
         else:
             self._state.say("running the file and the edited model on onnxruntime's CPU provider …")
-            run_latest(self._page, "surgery-try", self._try)
+            run_latest(self._page, "surgery-try", self._try, JOB)
 
     async def _try(self) -> None:
         with self._state.telling():

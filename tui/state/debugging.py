@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.debugtools.checks.invariants.spec import AxisRow, RelationRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search import rows as types
 from layerwise._tool.tui.state.signal import Signal
@@ -12,7 +13,7 @@ from layerwise._tool.tui.state.signal import Signal
 SEARCHES = {
     "debug_reduce": "reduce", "debug_bisect": "bisect", "debug_repeat": "repeat", "debug_precision": "precision",
     "debug_build": "build",
-    "locate": "locate", "triage": "triage",
+    "locate": "locate", "triage": "triage", "invariants": "invariants",
 }  # fmt: skip
 """Job action -> what the screen calls it."""
 
@@ -48,6 +49,7 @@ class Result(msgspec.Struct):
 
     passed: bool = False
     summary: str = ""
+    conclusion: str = ""
     advice: str = ""
     found: list[types.FoundRow] = []
     frontier: list[types.Point] = []
@@ -59,16 +61,19 @@ class Result(msgspec.Struct):
     checks: types.Count = 0
 
 
-Shown = types.VerdictRow | SuspectRow | StepRow
+Shown = types.VerdictRow | SuspectRow | StepRow | RelationRow
+_ANEW = ("locate", "invariants")
+"""Searches of which a later attempt tells all rows again."""
 
 
 class DebugState:
     """Plain data with a signal. `take` brings one event of the journal in; msgspec.ValidationError for a row or a
     result that is none.
 
-    rows: verdicts of a search, suspects of a locate job, steps of a triage; a verdict that was undone stays, and says
-    so. done, total: checks of a search; counted: how far a job is that counts something else. question: the open
-    one, {"id", "question"}; asked_at: unix seconds of the last one. said: ("log" or "warning", text) of the last notes.
+    rows: verdicts of a search, suspects of a locate job, steps of a triage, relations of a check of invariants, whose
+    inputs and outputs are `axes`; a verdict that was undone stays, and says so. done, total: checks of a search;
+    counted: how far a job is that counts something else. question: the open one, {"id", "question"}; asked_at: unix
+    seconds of the last one. said: ("log" or "warning", text) of the last notes.
     """
 
     def __init__(self) -> None:
@@ -81,6 +86,7 @@ class DebugState:
         self.compare = compare_of(params)
         self.state = ""
         self.rows: list[Shown] = []
+        self.axes: list[AxisRow] = []
         self.band: list[tuple[str, int]] = []
         self.position: int | None = None
         self.candidate: types.CandidateRow | None = None
@@ -133,7 +139,7 @@ class DebugState:
 
     def place(self, line: int) -> int:
         """The row that a line of the list shows: verdicts stand newest first."""
-        return line if self.search in ("locate", "triage") else len(self.rows) - 1 - line
+        return line if self.search in ("triage", *_ANEW) else len(self.rows) - 1 - line
 
     def model_path(self) -> str | None:
         """The model that the search has made: the smallest that fails."""
@@ -157,7 +163,7 @@ class DebugState:
         if self.state == "queued":
             self.result = self.card = None
             self.counted = ""
-            self.rows = [] if self.search == "locate" else self.rows  # a later attempt tells them again
+            self.rows, self.axes = ([], []) if self.search in _ANEW else (self.rows, self.axes)
 
     def _on_dropped(self, event: Event) -> None:
         if not {"verdicts", "steps"} & set(event.get("kept") or []):
@@ -189,6 +195,10 @@ class DebugState:
             self.rows.append(msgspec.convert(row, SuspectRow))
         elif table == "steps":
             self.rows.append(msgspec.convert(row, StepRow))
+        elif table == "relations":
+            self.rows.append(msgspec.convert(row, RelationRow))
+        elif table == "axes":
+            self.axes.append(msgspec.convert(row, AxisRow))
 
     def _verdict(self, row: types.VerdictRow | types.UndoRow) -> None:
         if isinstance(row, types.VerdictRow):

@@ -159,6 +159,27 @@ class NodeRows:
         row = self.row_of(node)
         return row < len(self) and self.node_at(row) == node and self.head_at(row) is None
 
+    def stands_for(self, row: int, node: int) -> bool:
+        """Whether a row is the node's own, or that of a block or a module that it lies in."""
+        if not 0 <= row < len(self) or not self.knows(node):
+            return False
+        if self.head_at(row) is None:
+            return self.node_at(row) == node
+        return bool((self._shape.places_at(row) == self._place[node]).any())
+
+    def heir(self, node: int, index: "GraphIndex") -> int:
+        """The node itself, or, where another graph lacks it, the next one in these rows' order that is there; else the
+        last before it.
+        """
+        there = np.zeros(max(index.n_nodes, len(self._place), node + 1), bool)
+        there[index.order] = True
+        if there[node] or not self.knows(node):
+            return node
+        place = int(self._place[node])
+        later, earlier = self._order[place:], self._order[:place]
+        later, earlier = later[there[later]], earlier[there[earlier]]
+        return int(later[0]) if later.size else int(earlier[-1]) if earlier.size else node
+
     def next_match(self, node: int, step: int) -> int | None:
         """The match after (step 1) or before (step -1) `node`, going round; None without matches."""
         if self.matches is None or not len(self.matches):

@@ -60,11 +60,11 @@ class JobsState:
 
 COMPARING = ("compare", "locate")
 """Actions whose jobs have rows of layers."""
-_OWN = ("compare", "bench")
+_OWN = ("compare", "bench", "invariants")
 
 
 def comparison_params(spec: "JobSpec") -> dict[str, Any]:
-    """The comparison among a job's parameters (of a bench: all of them); empty where there is none."""
+    """The comparison among a job's parameters (of a bench or a check: all of them); empty where there is none."""
     return spec.params if spec.action in _OWN else compare_params(spec.params)
 
 

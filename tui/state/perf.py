@@ -12,7 +12,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.rows import ROWS, ComparisonRow, ProfileRow, RunRow
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.tui.state.error_filter import SIGNS
-from layerwise._tool.tui.state.job_rows import JobRows, RunFacts
+from layerwise._tool.tui.state.job_rows import JobRows, RunFacts, RunResult
 from layerwise._tool.tui.state.signal import Signal
 
 Test = Callable[[ProfileRow], bool]
@@ -93,6 +93,8 @@ class PerfState(JobRows):
         if event.get("type") == "state" and self.facts.state == "queued":
             self.open(self.job, self.spec)
             self.facts.state = "queued"
+        elif event.get("type") == "result":
+            self.facts.result = msgspec.convert(event.get("data"), RunResult)
         elif event.get("type") == "row" and event.get("table") in ROWS:
             self._take_row(msgspec.convert(event.get("row"), ROWS[event["table"]]))
 

@@ -38,6 +38,11 @@ class Field:
     empty: str = ""
     hint: str = ""
 
+    @property
+    def is_path(self) -> bool:
+        """Whether a file or folder stands in it."""
+        return self.key.rpartition(".")[2] in ("model", "results", "engine", "files", "script")
+
     def text(self, form: RunForm) -> str:
         """What stands in it."""
         return get(form, self.key) or (self.options[0] if self.options else "")

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from layerwise._tool.backends.settings import Tolerance
 from layerwise._tool.backends.shell import shell_word
 from layerwise._tool.backends.specs import OptimizationLevel, RunnerKind
 
@@ -124,6 +125,16 @@ def load_form(saved: Any) -> RunForm:
     except msgspec.ValidationError:
         return RunForm()
     return form if form.sides else RunForm()
+
+
+def first_form(tolerance: Tolerance) -> RunForm:
+    """The form that a model begins with. tolerance: the user's own."""
+    if tolerance.atol is None and tolerance.rtol is None:
+        return RunForm(preset="layerwise")
+    form = RunForm(tolerance="fixed")
+    for name, value in msgspec.structs.asdict(tolerance).items():
+        form = form if value is None else put(form, name, f"{value:g}")
+    return form
 
 
 def save_form(form: RunForm) -> dict[str, Any]:

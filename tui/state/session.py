@@ -35,6 +35,13 @@ class Saved(msgspec.Struct, omit_defaults=True):
     forms: dict[str, Any] = {}
 
 
+class Recent(msgspec.Struct, frozen=True):
+    """A model of an earlier session, and when that was last written (seconds since the epoch)."""
+
+    path: Path
+    when: float
+
+
 class NodeError(msgspec.Struct, frozen=True):
     """The worst result of a comparison for one node, as the graph shows it.
 
@@ -160,19 +167,36 @@ class Session:
         )  # fmt: skip
 
 
+HOME = "home"
+"""The screen of a session without a model."""
+
+_LAST = "last.json"  # of earlier versions
+
+
+def _time(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 class SessionStore:
-    """Sessions of a workspace: one file a model, and the name of the last one."""
+    """Sessions of a workspace: one file a model."""
 
     def __init__(self, root: Path) -> None:
         self.folder = root / "sessions"
 
     def load(self, model: Path | None) -> Session:
-        """The session of `model`, or the last one of the workspace; a broken or absent file gives a fresh one."""
+        """The session of `model`; None, or a broken or absent file, gives a fresh one."""
         if model is None:
-            last = self._read(self.folder / "last.json")
-            model = Path(last.model) if last and last.model and Path(last.model).exists() else None
-        saved = self._read(self._file(model)) if model else None
-        return Session(model, saved)
+            return Session(None, Saved(screen=HOME))
+        return Session(model, self._read(self._file(model)))
+
+    def recent(self, most: int = 50) -> list[Recent]:
+        """The models of the sessions there are, last used first; whether they still exist is not asked."""
+        files = [(_time(path), path) for path in self.folder.glob("*.json") if path.name != _LAST]
+        found = ((when, self._read(path)) for when, path in sorted(files, reverse=True)[:most])
+        return [Recent(Path(saved.model), when) for when, saved in found if saved is not None and saved.model]
 
     def save(self, session: Session) -> None:
         """Write the session whole. Raises OSError."""
@@ -180,7 +204,6 @@ class SessionStore:
             return
         make_folder(self.folder)
         atomic_write(self._file(session.model), msgspec.json.encode(session.saved()))
-        atomic_write(self.folder / "last.json", msgspec.json.encode(Saved(model=str(session.model))))
 
     def _file(self, model: Path) -> Path:
         digest = hashlib.sha256(str(model).encode("utf-8", "surrogateescape")).hexdigest()[:16]

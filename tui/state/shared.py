@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from layerwise._tool.backends.errors import LayerwiseError, refusal
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.settings import Settings
 from layerwise._tool.backends.text import one_line
 from layerwise._tool.tui.presenters.text import UNICODE, Glyphs
 from layerwise._tool.tui.state.debugging import DebugState
@@ -16,7 +17,7 @@ from layerwise._tool.tui.state.jobs import JobsState
 from layerwise._tool.tui.state.messages import Level, Messages
 from layerwise._tool.tui.state.perf import PerfState
 from layerwise._tool.tui.state.session import Session
-from layerwise._tool.tui.state.signal import Signal
+from layerwise._tool.tui.state.signal import Owed, Signal
 from layerwise._tool.tui.state.surgery import SurgeryState, surgery_session
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 class AppState:
     """Shared state: the workspace, the jobs, the session, the comparison on view, and what the bars show.
 
-    surgery: the edited model, with a session of its own.
+    surgery: the edited model, with a session of its own. owed: what the screens put off for a moment.
+    settings: those of the user's files.
     status: right end of the title bar (running jobs); a change shows at the next `set_status`.
     """
 
@@ -35,11 +37,13 @@ class AppState:
     client: JobClient
     session: Session
     glyphs: Glyphs = UNICODE
+    settings: Settings = field(default_factory=Settings)
     errors: ErrorsState = field(default_factory=ErrorsState)
     debug: DebugState = field(default_factory=DebugState)
     jobs: JobsState = field(default_factory=JobsState)
     perf: PerfState = field(default_factory=PerfState)
     surgery: SurgeryState = field(init=False)
+    owed: Owed = field(default_factory=Owed)
     status: "Line" = field(default_factory=list)
     on_status: Signal[[]] = field(default_factory=Signal)
     messages: Messages = field(default_factory=Messages)

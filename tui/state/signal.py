@@ -28,21 +28,53 @@ class Signal(Generic[P]):
             callback(*args, **kwargs)
 
 
-class Coalesce:
-    """Calls `work` soon after `touch`, at most once in `seconds`; costs nothing while nothing changes."""
+class Owed:
+    """What is put off for a moment because it follows the cursor or the text typed, and must be done before a key that
+    acts on it.
+    """
 
-    def __init__(self, work: Callable[[], object], seconds: float = 0.25) -> None:
+    def __init__(self) -> None:
+        self._due: dict[Coalesce, None] = {}
+
+    def add(self, work: "Coalesce") -> None:
+        self._due[work] = None
+
+    def remove(self, work: "Coalesce") -> None:
+        self._due.pop(work, None)
+
+    def flush(self) -> bool:
+        """Do all of it now; whether there was any."""
+        due = list(self._due)
+        for work in due:
+            work.flush()
+        return bool(due)
+
+
+class Coalesce:
+    """Calls `work` soon after `touch`, at most once in `seconds`; costs nothing while nothing changes.
+
+    owed: told while it is due. afresh: each touch puts it off again.
+    """
+
+    def __init__(
+        self, work: Callable[[], object], seconds: float = 0.25, owed: Owed | None = None, *, afresh: bool = False
+    ) -> None:
         self._work = work
+        self._owed, self._afresh = owed, afresh
         self._seconds = seconds
         self._last = 0.0
         self._due: asyncio.TimerHandle | None = None
 
     def touch(self) -> None:
         """Something changed."""
+        if self._afresh:
+            self.cancel()
         if self._due is None:
             loop = asyncio.get_running_loop()
-            wait = max(0.0, self._last + self._seconds - loop.time())
+            wait = self._seconds if self._afresh else max(0.0, self._last + self._seconds - loop.time())
             self._due = loop.call_later(wait, self._run)
+            if self._owed is not None:
+                self._owed.add(self)
 
     def flush(self) -> None:
         """Do now what is due."""
@@ -54,9 +86,14 @@ class Coalesce:
         """Forget what is due."""
         if self._due is not None:
             self._due.cancel()
-            self._due = None
+            self._no_longer_due()
+
+    def _no_longer_due(self) -> None:
+        self._due = None
+        if self._owed is not None:
+            self._owed.remove(self)
 
     def _run(self) -> None:
-        self._due = None
+        self._no_longer_due()
         self._last = asyncio.get_running_loop().time()
         self._work()

@@ -83,7 +83,9 @@ class SurgeryState:
 
     opened: the history and the structure are there. head: the state on view; saved: the one last written, and where to.
     preview: the change that waits for enter or escape; check: what the worker says of it, or of the head, once it does.
-    last: verb and text of the last edit, for `.`. compared: what the Changes screen shows.
+    proposed: verb and text of the change that waits; last: of the last one that was made, for `.`. older_marks: tensors
+    that were marked before the screen was come to, for whose nodes an edit asks first.
+    compared: what the Changes screen shows.
     """
 
     session: Session
@@ -96,7 +98,9 @@ class SurgeryState:
     overlay: "Overlay | None" = None
     preview: Preview | None = None
     check: Check | None = None
+    proposed: tuple[str, str] | None = None
     last: tuple[str, str] | None = None
+    older_marks: frozenset[str] = frozenset()
     compared: "Sides | None" = None
     on_change: Signal[[]] = field(default_factory=Signal)
 
@@ -104,6 +108,11 @@ class SurgeryState:
     def edits(self) -> int:
         """How many edits lie between the file and the head."""
         return len(self.path()) - 1 if self.steps else 0
+
+    @property
+    def marks_act(self) -> bool:
+        """Whether edits are of the marked nodes: some were marked, or agreed to, since the screen was come to."""
+        return not self.session.marks <= self.older_marks
 
     @property
     def unsaved(self) -> bool:

@@ -1,6 +1,6 @@
 """The bars around a page: title, tabs, message and footer. One line each, painted only when their text changes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from textual.events import Resize
 
@@ -9,6 +9,7 @@ from layerwise._tool.tui.presenters.bars import footer_line, title_line
 from layerwise._tool.tui.presenters.messages import bar_line
 from layerwise._tool.tui.presenters.surgery import title_text
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.state.line_history import LineHistory
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import follow
 from layerwise._tool.tui.widgets.line_input import LineInput
@@ -42,6 +43,8 @@ class CommandBar(LineInput):
     def __init__(self, state: AppState) -> None:
         super().__init__(":", id="command")
         self._state = state
+        self.hint: Callable[[str], Line] = lambda value: []
+        self.lines_typed = self.history = LineHistory(state.workspace.root / "lines.json")
 
     def on_mount(self) -> None:
         follow(self, self._state.on_message, self.refresh)
@@ -55,8 +58,15 @@ class CommandBar(LineInput):
     def ask(self, text: str, hint: str = "") -> None:
         """Take the focus with `text` on the line, and `hint` after it."""
         self.set_value(text)
-        self.set_tail([(hint, "dim")] if hint else [])
+        self.lines_typed.rest()
+        self.set_tail([(hint, "dim")] if hint else self.hint(text))
         self.focus()
+
+    def _edit(self, value: str, position: int) -> None:
+        changed = value != self.value
+        super()._edit(value, position)
+        if changed:
+            self.set_tail(self.hint(value))
 
 
 class Footer(OneLine):
@@ -70,5 +80,9 @@ class Footer(OneLine):
         self._commands = commands
         self.set_line(footer_line(commands, self.size.width))
 
-    def on_resize(self, event: Resize) -> None:
+    def show_again(self) -> None:
+        """The keys that were shown before something else was."""
         self.show(self._commands)
+
+    def on_resize(self, event: Resize) -> None:
+        self.show_again()

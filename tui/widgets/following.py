@@ -7,9 +7,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec
 
 from textual.widget import Widget
+from textual.worker import Worker
 
 from layerwise._tool.tui.lifetime import stays, while_it_stays
 from layerwise._tool.tui.state.signal import Signal
+from layerwise._tool.tui.typed.settling import Settling
 
 Work = Callable[[], Coroutine[Any, Any, object]]
 P = ParamSpec("P")
@@ -25,22 +27,31 @@ def follow(widget: Widget, signal: Signal[P], callback: Callable[P, object]) -> 
     signal.subscribe(call)
 
 
-def run_work(widget: Widget, group: str, work: Work) -> None:
-    """Run `work` beside the app and what the group of `widget` does already.
+DEED, OPENING, ANSWER, JOB = 60.0, 10.0, 2.0, 0.0
+"""How many seconds keys that are typed wait for work, at most: for what the screens or the model are after it; for a
+model to be opened; for more of what is on view; not at all for what runs models or waits for a job.
+"""
+
+
+def run_work(widget: Widget, group: str, work: Work, waits: float = DEED) -> None:
+    """Run `work` beside the app and what the group of `widget` does already. waits: seconds that keys wait for it.
 
     Work that finds nothing to paint on, because the widget leaves, ends without a word.
     """
-    _run_beside(widget, group, work, exclusive=False)
+    _run_beside(widget, group, work, waits, exclusive=False)
 
 
-def run_latest(widget: Widget, group: str, work: Work) -> None:
+def run_latest(widget: Widget, group: str, work: Work, waits: float = ANSWER) -> None:
     """Run `work` in place of what the group of `widget` does; it is called when it starts, which it may never do."""
-    _run_beside(widget, group, work, exclusive=True)
+    _run_beside(widget, group, work, waits, exclusive=True)
 
 
-def _run_beside(widget: Widget, group: str, work: Work, *, exclusive: bool) -> None:
+def _run_beside(widget: Widget, group: str, work: Work, waits: float, *, exclusive: bool) -> None:
     async def run() -> None:
         with while_it_stays(widget):
             await work()
 
-    widget.run_worker(run, group=group, exclusive=exclusive)  # type: ignore[arg-type]
+    worker: Worker[None] = widget.run_worker(run, group=group, exclusive=exclusive)
+    settling: Settling | None = getattr(widget.app, "settling", None)
+    if settling is not None and waits:
+        settling.wait_for(worker, waits)

@@ -9,6 +9,7 @@ from textual.message import Message
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.state.line_history import LineHistory
 from layerwise._tool.tui.widgets.lines import LineWidget
 
 
@@ -17,6 +18,7 @@ class LineInput(LineWidget, can_focus=True):
 
     tail: text shown after the field (a count). complete: tab puts its next answer for the text so far.
     submit: called (and awaited) on enter in place of the message, so that keys typed ahead find it done.
+    history: up and down go through it.
     """
 
     DEFAULT_CSS = "LineInput { height: 1; }"
@@ -47,6 +49,7 @@ class LineInput(LineWidget, can_focus=True):
         self.tail: Line = []
         self.complete: Callable[[str], list[str]] | None = None
         self.submit: Callable[[str], Awaitable[None]] | None = None
+        self.history: LineHistory | None = None
         self._offers: list[str] = []
 
     def line(self, y: int) -> Line:
@@ -72,6 +75,10 @@ class LineInput(LineWidget, can_focus=True):
             self.tail = tail
             self.refresh()
 
+    def cancel(self) -> None:
+        """As escape does."""
+        self.post_message(self.Cancelled(self, self.value))
+
     def on_focus(self, event: Focus) -> None:
         self.refresh()
 
@@ -89,11 +96,17 @@ class LineInput(LineWidget, can_focus=True):
             await self.submit(self.value)
         elif edit is not None:
             edit(self)
+        elif event.key in ("up", "down") and self.history is not None:
+            self._recall(self.history.older(self.value) if event.key == "up" else self.history.newer())
         elif event.is_printable and event.character:
             self._insert(event.character)
         else:
             return False
         return True
+
+    def _recall(self, line: str | None) -> None:
+        if line is not None:
+            self._edit(line, len(line))
 
     def _insert(self, text: str) -> None:
         here = self.position
@@ -140,5 +153,5 @@ class LineInput(LineWidget, can_focus=True):
         "end": lambda self: self._edit(self.value, len(self.value)),
         "tab": _complete,
         "enter": lambda self: self.post_message(self.Submitted(self, self.value)),
-        "escape": lambda self: self.post_message(self.Cancelled(self, self.value)),
+        "escape": lambda self: self.cancel(),
     }

@@ -170,13 +170,21 @@ class DetailPane(Commanded, LinesView, scope="pane", can_focus=True):
     def scroll_one_up(self) -> None:
         self.scroll_lines(-1)
 
-    @command("pane.page_down", "page down", keys="ctrl+d,pagedown")
+    @command("pane.half_down", "half a page down", keys="ctrl+d")
     def scroll_half_down(self) -> None:
         self.scroll_lines(max(1, self.size.height // 2))
 
-    @command("pane.page_up", "page up", keys="ctrl+u,pageup")
+    @command("pane.half_up", "half a page up", keys="ctrl+u")
     def scroll_half_up(self) -> None:
         self.scroll_lines(-max(1, self.size.height // 2))
+
+    @command("pane.page_down", "page down", keys="pagedown,ctrl+f")
+    def scroll_whole_down(self) -> None:
+        self.scroll_lines(max(1, self.size.height - 1))
+
+    @command("pane.page_up", "page up", keys="pageup")
+    def scroll_whole_up(self) -> None:
+        self.scroll_lines(-max(1, self.size.height - 1))
 
     @command("pane.top", "first line", keys="g,home")
     def scroll_top(self) -> None:

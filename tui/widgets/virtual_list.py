@@ -64,8 +64,9 @@ class LiveRows:
 class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
     """Shows a RowModel with a gutter cursor.
 
-    Posts `Highlighted` when the cursor row changed and `Selected` on enter. names: what the model draws names with; how
-    they are shortened follows from all rows on screen.
+    Posts `Highlighted` when the cursor row changed and `Selected` on enter. moved: called at once when the cursor is on
+    another row, or on one of other rows, before anything else can come between; with whether the list was told to move.
+    names: what the model draws names with; how they are shortened follows from all rows on screen.
     """
 
     DEFAULT_CSS = "VirtualList { height: 1fr; }"
@@ -105,6 +106,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         self.glyphs = glyphs
         self.cursor = 0
         self.top = 0
+        self.moved: Callable[[bool], object] = lambda by_user: None
         self._instead: tuple[Line, ...] = ()
 
     @property
@@ -151,7 +153,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         self.cursor = max(0, min(cursor, len(model) - 1))
         self._reveal()
         self.refresh()
-        self.post_message(self.Highlighted(self, self.cursor))
+        self._say_moved(told=False)
 
     # ── moving ──
 
@@ -189,13 +191,17 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         else:
             self._refresh_gutter(old)
             self._refresh_gutter(index)
-        self.post_message(self.Highlighted(self, index))
+        self._say_moved(told=True)
+
+    def _say_moved(self, *, told: bool) -> None:
+        self.moved(told)
+        self.post_message(self.Highlighted(self, self.cursor))
 
     def _clamp(self) -> None:
         last = max(0, len(self.model) - 1)
         if self.cursor > last:
             self.cursor = last
-            self.post_message(self.Highlighted(self, last))
+            self._say_moved(told=False)
         self._show_from(self.top)
 
     def _refresh_gutter(self, index: int) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeGuard
 
 VERSION = 1
+PRINTED = "printed"
+"""The level of a log event that is a line which Python code of a user has printed."""
 TOLD = frozenset({"queued", "running", "waiting", "done", "failed", "cancelled", "lost"})
 FINAL = frozenset({"done", "failed", "cancelled", "lost", "damaged"})  # the last is seen, never written
 _MOST = 1 << 53

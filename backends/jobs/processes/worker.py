@@ -25,6 +25,7 @@ from layerwise._tool.backends.jobs.actions import find_action
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.folder import TEMPORARY, release_reserve
 from layerwise._tool.backends.jobs.processes.cards import DISK_ERRORS, DISK_FULL_EXIT, is_out_of_memory, make_card
+from layerwise._tool.backends.jobs.processes.printed import told
 
 _PR_SET_PDEATHSIG = 1
 _CANCELLED = 128 + signal.SIGTERM
@@ -133,7 +134,9 @@ def _run(context: JobContext, actions: str) -> int:
         )
         _enter(context.raw)
         OF_PROCESS.progress = lambda done, total, text: context.progress(done, total, "build steps", text)
-        result = find_action(str(context.raw.get("action")), actions)(context)
+        action = find_action(str(context.raw.get("action")), actions)
+        with told(context):
+            result = action(context)
         context.writer.write("result", data=result or {})
         return 0
     except Cancelled:

@@ -9,7 +9,7 @@ from layerwise._tool.backends.text import shown
 
 _OTHERS = 0o077
 _WRITE = 0o022
-_NAMES = frozenset({"jobs", "cache", "sessions", "edits", "leases", "keymap.json", "yank.txt"})
+_NAMES = frozenset({"jobs", "cache", "sessions", "edits", "leases", "keymap.json", "lines.json", "yank.txt"})
 HOME = "LAYERWISE_HOME"
 
 

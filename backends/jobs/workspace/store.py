@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.filesystem.permissions import given_umask, keep_private
+from layerwise._tool.backends.filesystem.places import config_file
 from layerwise._tool.backends.filesystem.regular import Damaged, read_regular
 from layerwise._tool.backends.jobs.folder import (
     JOURNAL,
@@ -42,8 +43,11 @@ _ENDING_WAIT = 5.0  # a supervisor holds the lock for a moment after the last wo
 
 
 def default_root() -> Path:
-    """$LAYERWISE_HOME, else the user's state folder for layerwise. Raises LayerwiseError where there is neither."""
-    home = os.environ.get("LAYERWISE_HOME")
+    """$LAYERWISE_HOME, else what the user's settings say, else the user's state folder for layerwise.
+
+    Raises LayerwiseError where there is none of them.
+    """
+    home = os.environ.get("LAYERWISE_HOME") or _home_of_settings()
     if home:
         return user_path(home)
     from platformdirs import user_state_dir
@@ -52,6 +56,14 @@ def default_root() -> Path:
         return Path(user_state_dir("layerwise"))
     except RuntimeError as error:
         raise LayerwiseError("this user has no home folder: set LAYERWISE_HOME to a folder of yours") from error
+
+
+def _home_of_settings() -> str:
+    if not os.path.lexists(config_file()):
+        return ""
+    from layerwise._tool.backends.settings import own_workspace
+
+    return own_workspace()
 
 
 class Workspace:

@@ -12,6 +12,7 @@ from layerwise._tool.backends.trt.inspect.support import Refusal, Support
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.backends.trt.options import trt_options
+from layerwise._tool.debugtools.checks.compatibility.conclusion import conclusion
 from layerwise._tool.debugtools.checks.compatibility.probe import (
     Code,
     OperatorRow,
@@ -46,7 +47,7 @@ def compatibility(context: "JobContext") -> CompatibilityResult:
         subject = ProbedModel(file.structure_bytes(), file.folder, operators, feed)
         for number, runner in enumerate(spec.runners):
             rows.append(_backend(number, runner, subject, context))
-    return CompatibilityResult(bool(rows) and all(row.takes for row in rows), rows)
+    return CompatibilityResult(bool(rows) and all(row.takes for row in rows), rows, conclusion(rows))
 
 
 def _backend(number: int, spec: RunnerSpec, subject: ProbedModel, context: "JobContext") -> BackendRow:

@@ -47,7 +47,8 @@ class BackendRow(Struct):
 
 
 class CompatibilityResult(Struct):
-    """passed: all backends support the model."""
+    """passed: all backends support the model. conclusion: what was found, in a sentence."""
 
     passed: bool
     backends: list[BackendRow]
+    conclusion: str = ""

@@ -15,6 +15,8 @@ from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.tensors import TensorInfo, is_integral
 from layerwise._tool.debugtools.checks.invariants.axes import BATCH, SEQUENCE, Batch, dim_key
 from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.feeds.follow import traced
+from layerwise._tool.surgery.feeds.graph import FeedGraph
 
 Feed = Mapping[str, Array]
 ROWS, FEWER = 5, 3
@@ -140,17 +142,16 @@ def _kept(mask: Array) -> Array:
 
 
 def indices_in_range(cut: GraphCut, inputs: Sequence[TensorInfo]) -> dict[str, tuple[float, float]]:
-    """The values that inputs may have that are rows of a table (a Gather of a weight takes them)."""
-    integers = {info.name for info in inputs if is_integral(info.dtype)}
+    """The values that inputs may have that are rows of a table."""
+    graph = FeedGraph(cut.model)
     found: dict[str, tuple[float, float]] = {}
-    for node in cut.nodes:
-        if node.op_type == "Gather" and len(node.input) == 2 and node.input[0] in cut.initializers:
-            source = origin(cut, node.input[1])
-            axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
-            dims = cut.initializers[node.input[0]].dims
-            if source in integers and -len(dims) <= axis < len(dims):
-                high = dims[axis] - 1
-                found[source] = (0.0, float(min(high, found.get(source, (0.0, high))[1])))
+    for info in inputs:
+        if not is_integral(info.dtype):
+            continue
+        tables = [index for index in traced(graph, info.name).indices if index.weight]
+        low, high = max((each.low for each in tables), default=0), min((each.high for each in tables), default=-1)
+        if low <= high:
+            found[info.name] = (float(low), float(high))
     return found
 
 

@@ -17,10 +17,11 @@ from layerwise._tool.backends.runner import Loadable, Runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, is_floating, to_onnx
 from layerwise._tool.debugtools.checks.invariants.feeds import Feed, copied
-from layerwise._tool.debugtools.checks.invariants.notes import note, nudged, shape_tensors
+from layerwise._tool.debugtools.checks.invariants.notes import note, shape_tensors
 from layerwise._tool.debugtools.checks.invariants.sameness import Sameness
 from layerwise._tool.debugtools.checks.invariants.spec import Located
 from layerwise._tool.debugtools.checks.invariants.views import Difference, whole_difference
+from layerwise._tool.debugtools.compare.arithmetic.nudge import nudged
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound, unit_roundoff
 from layerwise._tool.debugtools.compare.memory import SEGMENT
 from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool, observing

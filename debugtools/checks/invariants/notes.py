@@ -7,8 +7,6 @@ import onnx
 from onnx import numpy_helper
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.tensors import dtype_name
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.surgery.cut.segments import GraphCut
 
 _LAST, _ALL = ("Softmax", "LogSoftmax", "Hardmax"), "Reduce"
@@ -26,17 +24,6 @@ def shape_tensors(cut: GraphCut) -> frozenset[str]:
         elif reads and not varying:
             constant.update(node.output)
     return frozenset(found)
-
-
-def nudged(array: Array) -> Array:
-    """The tensor with each element moved by about one rounding; as it is where nothing is rounded."""
-    unit = unit_roundoff([dtype_name(array)])
-    if not unit:
-        return array
-    work = array.astype(np.float64 if array.dtype.itemsize == 8 else np.float32)
-    signs = np.random.default_rng(0).integers(0, 2, array.shape) * 2 - 1
-    with np.errstate(all="ignore"):
-        return np.asarray((work * (1 + 2 * unit * signs).astype(work.dtype)).astype(array.dtype))
 
 
 def note(node: onnx.NodeProto, cut: GraphCut, axes: Mapping[str, int], ranks: Mapping[str, int]) -> str:

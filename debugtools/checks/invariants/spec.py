@@ -68,11 +68,11 @@ class RelationRow(Struct, frozen=True):
 
 
 class InvariantsResult(Struct, frozen=True):
-    """passed: something was checked, and nothing is broken. sentence: what it comes to."""
+    """passed: something was checked, and nothing is broken. conclusion: what it comes to, in a sentence."""
 
     passed: bool
     obeyed: int
     broken: int
     not_checked: int
-    sentence: str
+    conclusion: str
     seconds: float = 0.0

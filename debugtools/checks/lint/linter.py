@@ -18,6 +18,7 @@ from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.checks.lint.conclusion import conclusion
 from layerwise._tool.debugtools.checks.lint.isolate import Isolation, Progress
 from layerwise._tool.debugtools.checks.lint.report import Level, LintResult, Origin, Report
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
@@ -176,6 +177,8 @@ def lint(context: "JobContext") -> LintResult:
             atomic_write(target, json.dumps(report.to_json(), indent=4))
     passing, failing = report.passing, report.failing
     unjudged, seconds = len(linter.names.difference(passing, failing)), time.perf_counter() - started
-    return LintResult(
+    result = LintResult(
         report.passed, len(passing), len(failing), unjudged, len(report.entries), report=str(path), seconds=seconds
     )
+    result.conclusion = conclusion(result, report.entries)
+    return result

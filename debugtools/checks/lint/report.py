@@ -43,7 +43,9 @@ class Entry(Struct, frozen=True):
 
 
 class LintResult(Struct):
-    """The result of a lint. passing, failing, unjudged, entries: numbers of nodes and findings; report: path."""
+    """The result of a lint. passing, failing, unjudged, entries: numbers of nodes and findings; report: path.
+    conclusion: what was found, in a sentence.
+    """
 
     passed: bool = False
     passing: int = 0
@@ -52,6 +54,7 @@ class LintResult(Struct):
     entries: int = 0
     report: str = ""
     seconds: float = 0.0
+    conclusion: str = ""
 
 
 class Report:

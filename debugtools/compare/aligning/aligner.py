@@ -1,7 +1,6 @@
 """Finds out, with the first inputs, which tensors of two models belong together, and has the sides know it."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -12,13 +11,15 @@ from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
-from layerwise._tool.debugtools.align.file import fitting_map, load_map, save_map
+from layerwise._tool.debugtools.align.file import save_map
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.match import align
 from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
 from layerwise._tool.debugtools.align.side_data import SideData, collect
-from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, load_by_hand
-from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest, structure
+from layerwise._tool.debugtools.compare.aligning.by_hand import corrected
+from layerwise._tool.debugtools.compare.aligning.files import FileAligner
+from layerwise._tool.debugtools.compare.aligning.given import given_for
+from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest, structure, whole_numbers
 from layerwise._tool.debugtools.compare.aligning.lacking import what_names_do
 from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out, meet
 from layerwise._tool.debugtools.compare.aligning.rows import AlignmentRow
@@ -27,6 +28,7 @@ from layerwise._tool.debugtools.compare.aligning.streamed import streamed
 from layerwise._tool.debugtools.compare.aligning.told import missing_texts, rows_of, summary
 from layerwise._tool.debugtools.compare.memory import Limits, limits, resident
 from layerwise._tool.debugtools.compare.sides.naming import Naming
+from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 
@@ -53,14 +55,16 @@ class Aligner:
         self._given: dict[int, list[AlignedPair]] = {}
         self._alone: dict[int, list[str]] = {}
         self._whole: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
+        self._files = FileAligner(context, self._spec, self._data, self._met_file)
 
     def begin(self, feed: Feed) -> None:
         """Take in a feed before anything is run on it. The first one tells which tensors belong together; one of other
         shapes in which layouts. UsageError for a map that does not fit.
         """
         base, others = self._sides()
+        files = [side for side in self._setup.sides if isinstance(side, SavedSide)]
         shapes = {name: array.shape for name, array in feed.items()}
-        if base is None or not others or shapes == self._shapes:
+        if base is None or not (others or files) or shapes == self._shapes:
             return
         first, self._shapes = self._shapes is None, shapes
         for side in others:
@@ -68,6 +72,10 @@ class Aligner:
                 self._align(base, side, feed)
             elif side.index in self._found:
                 self._apply(base, side, feed, _as_they_are(self._found[side.index]))
+        for file in files if first else ():
+            given = self._files.align(base, file, feed)
+            if given is not None:
+                self._found[file.index] = given
         if first:
             self._tell()
 
@@ -79,44 +87,34 @@ class Aligner:
         return base, [side for side in sides if side.model is not model]
 
     def _align(self, base: ModelSide, side: ModelSide, feed: Feed) -> None:
-        given = [AlignedPair(name, own, "certain", ("hand",)) for name, own in side.naming.rename.items()]
-        given = [pair for pair in given if pair.tensor in base.model.cut.maker]
-        alone: list[str] = []
-        if self._spec.align != "auto":
-            found = self._read(user_path(self._spec.align), base, side)
-        elif not (wrong := what_names_do(base.model.cut, side)):
+        renamed = {name: own for name, own in side.naming.rename.items() if name in base.model.cut.maker}
+        graphs = align_graph(base), align_graph(side)
+        paths = str(base.model.path), str(side.model.path)
+        given = given_for(self._context, self._spec.align, renamed, _models(base, side), paths, graphs)
+        wrong = what_names_do(base.model.cut, side)
+        if given.map is None and not wrong and not (given.alone or len(given.pairs) > len(renamed)):
             return
+        if given.map is not None or not wrong:
+            found = _named(given.map or Alignment([]), base, side)
         else:
-            by_hand = load_by_hand(self._context.folder.parent.parent, _models(base, side))
-            given = [*by_hand.pairs, *given]
-            alone = [one.tensor for one in by_hand.unpaired]
             self._context.log(
                 f"{shown(side.name, 80)} runs another model, whose names {wrong}: finding out which belong together "
                 "(--align names does not)"
             )
-            found = self._measured(base, side, feed, given)
-        self._given[side.index], self._alone[side.index] = given, alone
-        self._apply(base, side, feed, _with_outputs(corrected(found, given, alone), base, side))
-
-    def _read(self, path: Path, base: ModelSide, side: ModelSide) -> Alignment:
-        """The map, with equal names where it says nothing."""
-        found = fitting_map(path, load_map(path), (align_graph(base), align_graph(side)), _models(base, side))
-        mine, theirs = base.model.cut.maker, side.model.cut.maker
-        told = {pair.tensor for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 0}
-        taken = {pair.other for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 1}
-        alike = [name for name in mine if name in theirs and name not in told and name not in taken]
-        return replace(found, pairs=[*found.pairs, *(AlignedPair(n, n, "certain", ("name",)) for n in alike)])
+            found = self._measured(base, side, feed, given.pairs)
+        self._given[side.index], self._alone[side.index] = given.pairs, given.alone
+        self._apply(base, side, feed, _with_outputs(corrected(found, given.pairs, given.alone), base, side))
 
     def _measured(self, base: ModelSide, side: ModelSide, feed: Feed, given: list[AlignedPair]) -> Alignment:
         data = self._data(base, feed), self._data(side, feed)
-        self._whole[side.index] = _whole_numbers(data[0]), _whole_numbers(data[1])
+        self._whole[side.index] = whole_numbers(data[0]), whole_numbers(data[1])
         self._seen[side.index] = data
         return _aligned(data, given)
 
     def unsure(self) -> bool:
         """Whether tensors were paired though their values differ, by what lies around them or by notes of exporters."""
         known = {"hand", "name", "value"}
-        return any(
+        return self._files.unsure() or any(
             known.isdisjoint(pair.reasons)
             for index, found in self._found.items()
             if index in self._seen
@@ -141,9 +139,14 @@ class Aligner:
             found = corrected(found, given, self._alone[side.index])
             self._apply(base, side, feed, _with_outputs(found, base, side))
             changed |= self._pairs(side) != before
+        for file in self._setup.sides:
+            if isinstance(file, SavedSide) and file.index in self._found:
+                before = self._pairs(file)
+                self._found[file.index] = self._files.again(base, file, feed, local)
+                changed |= self._pairs(file) != before
         return changed
 
-    def _pairs(self, side: ModelSide) -> set[tuple[str, str]]:
+    def _pairs(self, side: ModelSide | SavedSide) -> set[tuple[str, str]]:
         return {(pair.tensor, pair.other) for pair in self._found[side.index].pairs}
 
     def _data(self, side: ModelSide, feed: Feed) -> SideData:
@@ -188,6 +191,10 @@ class Aligner:
             side.naming.idle = self._whole.get(side.index, (frozenset(),))[0]
         self._found[side.index] = found
 
+    def _met_file(self, base: ModelSide, feed: Feed, pairs: list[AlignedPair], file: Iterator[Feed]) -> dict[str, Met]:
+        mine = self._streamed(base, self._fed(base, feed), {pair.tensor for pair in pairs})
+        return meet(pairs, (mine, file), self._limits(), self._context.artifacts / "aligning")
+
     def _met(self, base: ModelSide, side: ModelSide, feed: Feed, pairs: list[AlignedPair]) -> dict[str, Met]:
         mine = self._streamed(base, self._fed(base, feed), {pair.tensor for pair in pairs})
         theirs = self._streamed(side, self._fed(side, feed), {pair.other for pair in pairs})
@@ -218,7 +225,10 @@ class Aligner:
         """The alignment of what nodes compute: there is no row for weights, nor for constants that are alone."""
         side = self._setup.sides[index]
         base, _ = self._sides()
-        assert isinstance(side, ModelSide) and base is not None
+        assert base is not None
+        if not isinstance(side, ModelSide):
+            pairs = [pair for pair in found.pairs if pair.tensor in base.model.cut.maker]
+            return replace(found, pairs=pairs, unpaired=[one for one in found.unpaired if one.side == 1])
         made = [each.model.cut.maker for each in (base, side)]
         idle = self._whole.get(index, (frozenset(), frozenset()))
         return replace(
@@ -232,24 +242,22 @@ class Aligner:
     def _save(self, index: int, found: Alignment, *, first: bool) -> None:
         """Write the map where it was asked for (of a further model beside it), and for who looks at the job."""
         self._context.artifacts.mkdir(parents=True, exist_ok=True)
+        found = self._with_given(index, found)
         save_map(self._context.artifacts / map_name(index), found)
         if self._spec.save_align is not None:
             path = user_path(self._spec.save_align)
             save_map(path if first else path.with_stem(f"{path.stem}-{index}"), found)
 
+    def _with_given(self, index: int, found: Alignment) -> Alignment:
+        """The alignment with all that a person gave, used or not: weights too, and what does not fit its shape."""
+        there = {pair.tensor for pair in found.pairs}
+        left = {pair.tensor: pair for pair in self._given.get(index, ()) if pair.tensor not in there}
+        unpaired = [one for one in found.unpaired if one.side or one.tensor not in left]
+        return replace(found, pairs=[*found.pairs, *left.values()], unpaired=unpaired)
+
     def _base_index(self) -> int:
         base, _ = self._sides()
         return base.index if base is not None else 0
-
-
-def _whole_numbers(data: SideData) -> frozenset[str]:
-    """Constants and whole numbers among what nodes make: each exporter computes shapes its own way."""
-    return frozenset(
-        name
-        for node in data.graph.nodes
-        for name in node.outputs
-        if node.op == "Constant" or (name in data.prints and data.prints[name].kind != "float")
-    )
 
 
 def _aligned(data: tuple[SideData, SideData], given: list[AlignedPair]) -> Alignment:
@@ -257,6 +265,15 @@ def _aligned(data: tuple[SideData, SideData], given: list[AlignedPair]) -> Align
     found = align(*data, given)
     more = list(module_pairs(found, *data))
     return align(*data, [*given, *more]) if more else found
+
+
+def _named(found: Alignment, base: ModelSide, side: ModelSide) -> Alignment:
+    """A map, with equal names where it says nothing."""
+    mine, theirs = base.model.cut.maker, side.model.cut.maker
+    told = {pair.tensor for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 0}
+    taken = {pair.other for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 1}
+    alike = [name for name in mine if name in theirs and name not in told and name not in taken]
+    return replace(found, pairs=[*found.pairs, *(AlignedPair(n, n, "certain", ("name",)) for n in alike)])
 
 
 def _models(base: ModelSide, side: ModelSide) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """What is said of an alignment: its rows, a sentence, and what there is to say of tensors without counterpart."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.alignment import Alignment, Unpaired
@@ -10,6 +10,7 @@ from layerwise._tool.debugtools.compare.rows import Pair
 from layerwise._tool.debugtools.compare.sides.side import Side
 
 _REASONS = ("hand", "name", "metadata", "value", "structure")
+_NAMED = 5
 
 
 def rows_of(found: Alignment, pair: Pair) -> Iterator[AlignmentRow]:
@@ -42,3 +43,12 @@ def _missing(one: Unpaired, side: Side) -> str:
     near = f"the nearest is {shown(one.nearest, 120)}"
     apart = "" if one.distance is None else f", {one.distance:.3g} apart"
     return f"{shown(side.name, 80)} does not give it: {near}{apart}"
+
+
+def dropped_text(source: str, kept: int, dropped: Sequence[str], *, anew: bool = False) -> str:
+    """What is said of corrections by hand that were made for other models. source: where they come from."""
+    told = f"{source} is of other models: {kept} corrections by hand are kept"
+    if dropped:
+        names = ", ".join(dropped[:_NAMED]) + (f" and {len(dropped) - _NAMED} more" if len(dropped) > _NAMED else "")
+        told += f", {len(dropped)} dropped whose tensors are not there any more ({names})"
+    return told + (", the rest is found anew" if anew else "")

@@ -4,10 +4,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+
+
+def strange_files(setup: Setup) -> bool:
+    """Whether a file of more tensors than the model has outputs holds none of these by name: they are looked for."""
+    if setup.model is None or not setup.model.has_graph or setup.spec.strict_names:
+        return False
+    outputs = setup.model.cut.outputs
+    names = [side.names(0) for side in setup.sides if isinstance(side, SavedSide)]
+    return any(len(held) > len(outputs) and set(outputs).isdisjoint(held) for held in names)
 
 
 def align_sides(context: "JobContext", setup: Setup, feed: Mapping[str, Array]) -> None:
@@ -16,7 +26,8 @@ def align_sides(context: "JobContext", setup: Setup, feed: Mapping[str, Array]) 
     """
     if setup.aligner is None:
         models = [side.model for side in setup.model_sides if side.model.has_graph]
-        if setup.spec.align == "names" or all(model is setup.model for model in models):
+        files = any(side.spec.kind == "saved" for side in setup.sides)
+        if setup.spec.align == "names" or (all(model is setup.model for model in models) and not files):
             return
         from layerwise._tool.debugtools.compare.aligning.aligner import Aligner  # not for those that need none
 

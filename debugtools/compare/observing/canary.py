@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import structs
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
@@ -27,22 +28,32 @@ class Canary:
         self._worst = ""
         self._flips: list[str] = []
 
-    def check(self, name: str, runner: str, plain: Array, observed: Array, depth: int) -> bool:
-        """Take in one output of one runner. Returns whether it is bit-equal to the plain run's."""
+    def check(
+        self, name: str, runner: str, plain: Array, observed: Array, depth: int, types: Sequence[str] = ()
+    ) -> bool:
+        """Take in one output of one runner. Returns whether it is bit-equal to the plain run's.
+
+        depth, types: rounded steps behind it, and what they rounded to.
+        """
         self.checked += 1
         if same_bits(plain, observed):
             return True
         result = compare_arrays(observed, plain, Rule(), metrics=())
         by = math.inf if result.totals is None else float(result.totals.abs.high)
-        within = result.rel_l2 is not None and result.rel_l2 <= rounding_bound(result.dtypes, depth)
+        within = result.rel_l2 is not None and result.rel_l2 <= rounding_bound((*result.dtypes, *types), depth)
         self._within = self._within and within
         if not by <= self.moved:
             self.moved, self._worst = by, f"{name} of {runner}"
         return False
 
-    def verdicts(self, name: str, plain: bool | None, observed: tuple[Array, Array], rule: Rule) -> None:
-        """Note whether the observed pair would have got another verdict than the plain one."""
-        if compare_arrays(*observed, rule, metrics=self._metrics).passed != plain:
+    def verdicts(self, name: str, plain: tuple[Array, Array], observed: tuple[Array, Array], rule: Rule) -> None:
+        """Note whether the observed pair would have got another verdict than the plain one.
+
+        rule: by which one of them was judged, with what rounding explains if that decided.
+        """
+        settled = structs.replace(rule, auto=False)
+        first, second = (compare_arrays(*pair, settled, metrics=self._metrics).passed for pair in (plain, observed))
+        if first != second:
             self._flips.append(name)
 
     @property

@@ -4,7 +4,7 @@ The elements of a sequence come as `name[0]`, `name[1]`, …, so that what one s
 an output should have, or an output that only the other side knows.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -119,13 +119,19 @@ def _owner(name: str, there: Collection[str], known: Collection[str]) -> str:
 
 
 class RenamedOutputs(Mapping[str, Array]):
-    """Outputs of a file under other names, still read only when asked for."""
+    """Outputs of a file under other names, still read only when asked for. laid: brings each into its layout."""
 
-    def __init__(self, outputs: Mapping[str, Array], own: Mapping[str, str]) -> None:
-        self._outputs, self._own = outputs, own
+    def __init__(
+        self,
+        outputs: Mapping[str, Array],
+        own: Mapping[str, str],
+        laid: Callable[[str, Array], Array] | None = None,
+    ) -> None:
+        self._outputs, self._own, self._laid = outputs, own, laid
 
     def __getitem__(self, name: str) -> Array:
-        return self._outputs[self._own[name]]
+        array = self._outputs[self._own[name]]
+        return array if self._laid is None else self._laid(name, array)
 
     def described(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         """Name, dtype and shape of each, without reading any."""

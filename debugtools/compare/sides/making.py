@@ -75,6 +75,7 @@ def _saved_side(index: int, runner: RunnerSpec, rename: dict[str, str], like: Mo
         known = set(like.names(0) if isinstance(like, SavedSide) else like.tensors())
         found = written_otherwise(known - taken, [name for name in saved.outputs if name not in taken])
     side = SavedSide(index, runner, runner.name or saved.name, rename | found, saved)
+    side.asked = rename
     if found:
         name, own = next(iter(found.items()))
         told = f"{shown(own, 120)} for {shown(name, 120)}"

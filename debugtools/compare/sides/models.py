@@ -106,10 +106,8 @@ class Model:
         return found
 
 
-class OpaqueModel(Model):
-    """An engine, a PyTorch module, or a script that makes a network: something to run, with no ONNX graph."""
-
-    has_graph = False
+class UnreadModel(Model):
+    """A model without an ONNX file that could be read."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -123,18 +121,24 @@ class OpaqueModel(Model):
     def operators(self) -> frozenset[str]:
         return frozenset()
 
-    def layers(self) -> Set[str]:
+    def tensors(self) -> Set[str]:
         return frozenset()
 
-    def tensors(self) -> Set[str]:
+    def whole(self) -> Loadable:
+        return Loadable(path=Path(self.path))
+
+
+class OpaqueModel(UnreadModel):
+    """An engine, a PyTorch module, or a script that makes a network: something to run, with no ONNX graph."""
+
+    has_graph = False
+
+    def layers(self) -> Set[str]:
         return frozenset()
 
     @property
     def cut(self) -> "GraphCut":
         raise UsageError(f"{shown(self.path)} has no ONNX graph: its layers cannot be observed, only its outputs")
-
-    def whole(self) -> Loadable:
-        return Loadable(path=Path(self.path))
 
 
 def make_model(path: str, options: ModelOptions, kind: str = "") -> Model:

@@ -39,6 +39,10 @@ class Naming:
         names = self._back.get(own)
         return names[0] if names else own
 
+    def commons(self, own: str) -> list[str]:
+        """All the comparison's names of one of this side's tensors."""
+        return list(self._back.get(own) or [own])
+
     def named(self, own: str, array: Array) -> Iterator[tuple[str, Array]]:
         """One of this side's tensors by each of the comparison's names of it, in that one's layout."""
         for name in self._back.get(own) or [own]:

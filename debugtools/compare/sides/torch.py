@@ -1,6 +1,6 @@
 """A PyTorch module as a side of a comparison: its operators are the nodes of a graph like that of an ONNX model."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -12,11 +12,10 @@ from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.feeds.fit import fit_feed
 from layerwise._tool.backends.feeds.pairing import paired_inputs
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.sides.models import Model
+from layerwise._tool.debugtools.compare.sides.models import Model, UnreadModel
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.torch.runner import TorchRunner
     from layerwise._tool.backends.torch.traced import Traced
     from layerwise._tool.surgery.cut.segments import GraphCut
-    from layerwise._tool.surgery.wire.makers import Maker
 
 Feed = Mapping[str, Array]
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
@@ -124,25 +122,13 @@ class Operators:
         self._traced.clear()
 
 
-class TorchModel(Model):
+class TorchModel(UnreadModel):
     """A module as a model. Its graph is known once it is loaded and inputs are."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        super().__init__(path)
         self.traced = Operators(path)
         self.file = ModuleFile(path, self.traced)
-
-    def prepare(self, *, whole_graph: bool) -> None:
-        """There is nothing to read before the module is loaded and fed."""
-
-    def maker(self, name: str) -> "Maker | None":
-        return None
-
-    def operators(self) -> frozenset[str]:
-        return frozenset()
-
-    def layers(self) -> Set[str]:
-        return self.cut.maker.keys() - set(self.cut.outputs)
 
     @property
     def inputs(self) -> list[TensorInfo]:
@@ -156,9 +142,6 @@ class TorchModel(Model):
         from layerwise._tool.surgery.cut.segments import GraphCut
 
         return GraphCut(self.file.structure())
-
-    def whole(self) -> Loadable:
-        return Loadable(path=Path(self.path))
 
 
 class TorchSide(ModelSide):

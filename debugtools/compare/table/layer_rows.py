@@ -88,18 +88,18 @@ class ObservedRows:
         mode = shared.layer_mode(pair) if marked else shared.plain_mode(pair)
         result = self._comparer.row(number, pair, name, mode, *chosen)
         if moved and not self._comparer.postprocess:
-            self.canary.verdicts(name, result.passed, other, result.rule)
+            self.canary.verdicts(name, chosen, other, result.rule)
 
     def _moved(self, pair: Pair, name: str, plain: tuple[Array, Array], observed: tuple[Array, Array]) -> bool:
         """True if observing moved the output on a side of the pair; random numbers move in any case."""
         moved = False
         if self._comparer.places.random(name):
             return False
-        depth = self._comparer.places.place(name).depth
+        place = self._comparer.places.place(name)
         for index, before, now in zip(pair, plain, observed, strict=True):
             side = self._shared.sides[index]
             if isinstance(side, ModelSide):
-                moved |= not self.canary.check(name, side.name, before, now, depth)
+                moved |= not self.canary.check(name, side.name, before, now, place.depth, place.types)
         return moved
 
     def _rest(self, number: int, outputs: Sequence[Mapping[str, Array]], told: set[tuple[Pair, str]]) -> None:

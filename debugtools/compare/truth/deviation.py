@@ -13,7 +13,8 @@ N elements rounding explains
 
     common = sqrt(r) u + scatter / sqrt(N)
 
-The larger of both quotients counts. Where a tensor is so small that its type has fewer digits left, half the spacing of
+(`debugtools.compare.table.step` asks another question: how far two sides may differ whose inputs differ already.) The
+larger of both quotients counts. Where a tensor is so small that its type has fewer digits left, half the spacing of
 the type's smallest numbers is added to each element.
 """
 

@@ -22,6 +22,7 @@ from layerwise._tool.debugtools.convert.engine import EngineSpec, loadable
 from layerwise._tool.debugtools.search.builds.judging import BuildJudge
 from layerwise._tool.debugtools.search.builds.maker import Build
 from layerwise._tool.debugtools.search.builds.run import lent
+from layerwise._tool.debugtools.search.conclusion import concluded
 from layerwise._tool.debugtools.search.driver.files import Files
 from layerwise._tool.debugtools.search.driver.history import Replay, VerdictRows, replay_of
 from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchLoop, SearchPlan
@@ -211,4 +212,4 @@ def debug_layers(context: "JobContext") -> "LayersResult":
     Emits rows of the tables verdicts and band.
     """
     spec = read_spec(context.params, LayersSpec, "the search")
-    return context.resumed(lambda: Layers(context, spec).run())
+    return context.resumed(lambda: concluded(Layers(context, spec).run()))

@@ -26,6 +26,7 @@ from layerwise._tool.debugtools.search.builds.narrow import (
     told,
     varied,
 )
+from layerwise._tool.debugtools.search.conclusion import concluded
 from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop, SearchPlan
 from layerwise._tool.debugtools.search.driver.repeat import until_of
@@ -191,4 +192,4 @@ def debug_build(context: "JobContext") -> "BuildsResult":
     """
 
     spec = read_spec(context.params, BuildsSpec, "the builds")
-    return context.resumed(lambda: Builds(context, spec).run())
+    return context.resumed(lambda: concluded(Builds(context, spec).run()))

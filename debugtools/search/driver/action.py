@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.specs import read_spec
+from layerwise._tool.debugtools.search.conclusion import concluded
 from layerwise._tool.debugtools.search.rows import NodeSearchResult, RepeatedResult
 from layerwise._tool.debugtools.search.spec import DebugSpec
 
@@ -17,19 +18,19 @@ def debug_reduce(context: "JobContext") -> NodeSearchResult:
     Emits rows of the tables verdicts, band and best; returns what was found, verified. LayerwiseError for what the user
     can mend.
     """
-    return context.resumed(lambda: _search(context, "reduce"))
+    return context.resumed(lambda: concluded(_search(context, "reduce")))
 
 
 def debug_bisect(context: "JobContext") -> NodeSearchResult:
     """Find the first node, in topological order, from which on the model fails. Rows and result as `debug_reduce`."""
-    return context.resumed(lambda: _search(context, "bisect"))
+    return context.resumed(lambda: concluded(_search(context, "bisect")))
 
 
 def debug_repeat(context: "JobContext") -> RepeatedResult:
     """Do the same thing again and again and count how often it fails. Rows of the tables verdicts and band."""
     from layerwise._tool.debugtools.search.driver.repeat import Repeat
 
-    return context.resumed(lambda: Repeat(context, _spec(context)).run())
+    return context.resumed(lambda: concluded(Repeat(context, _spec(context)).run()))
 
 
 def _search(context: "JobContext", what: str) -> NodeSearchResult:

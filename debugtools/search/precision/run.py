@@ -15,6 +15,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.run import run_comparison
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import MarkSpec
+from layerwise._tool.debugtools.search.conclusion import concluded
 from layerwise._tool.debugtools.search.driver.files import Files
 from layerwise._tool.debugtools.search.driver.history import Replay, VerdictRows, replay_of
 from layerwise._tool.debugtools.search.driver.loop import MakePlan, SearchLoop, SearchPlan
@@ -268,6 +269,6 @@ def debug_precision(context: "JobContext") -> "PrecisionSearchResult":
     from layerwise._tool.backends.trt.store import forget_candidates
 
     try:
-        return context.resumed(lambda: PrecisionRun(context, spec).run())
+        return context.resumed(lambda: concluded(PrecisionRun(context, spec).run()))
     finally:
         forget_candidates()

@@ -135,3 +135,34 @@ def test_an_allocation_that_fails_starts_no_second_heap() -> None:
     ended = subprocess.run([sys.executable, "-c", EXHAUST], check=True, capture_output=True, text=True)
     before, after = ended.stderr.split("Total (incl. mmap)")[:2]
     assert after.count("Arena ") == before.count("Arena ")
+
+
+FRAGMENT = """
+import ctypes, os
+from layerwise._tool.backends.limits.memory import own_memory, room
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+free = lambda block: libc.free(ctypes.c_void_p(block))
+blocks = []
+before = own_memory(os.getpid())
+try:
+    with room(1 << 30):
+        while len(blocks) < 2000:
+            blocks.append(libc.malloc(ctypes.c_size_t(100_000)))
+            ctypes.memset(blocks[-1], 1, 100_000)
+        kept = blocks.pop()  # above all others: the end of the heap cannot sink
+        held = own_memory(os.getpid()) - before
+        for block in blocks:
+            free(block)
+        raise MemoryError
+except MemoryError:
+    print(held, own_memory(os.getpid()) - before)
+"""
+
+
+def test_what_failed_for_memory_gives_back_what_it_freed() -> None:
+    ended = subprocess.run([sys.executable, "-c", FRAGMENT], check=True, capture_output=True, text=True)
+    held, after = map(int, ended.stdout.split())
+    assert held > 190_000_000
+    assert after < 40_000_000

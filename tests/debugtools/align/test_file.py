@@ -8,7 +8,7 @@ import pytest
 
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Layout, Unpaired
-from layerwise._tool.debugtools.align.file import by_hand, fitting_map, load_map, save_map
+from layerwise._tool.debugtools.align.file import Fitted, by_hand, fitting_map, load_map, save_map
 from layerwise._tool.debugtools.align.graph import AlignGraph, AlignNode
 
 PAIRS = [
@@ -78,11 +78,21 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_map_holds_for_the_models_it_was_made_for() -> None:
     path = Path("map.json")
-    assert fitting_map(path, SAVED, GRAPHS, ("one", "two")) == SAVED
-    with pytest.raises(UsageError, match="other models"):
-        fitting_map(path, SAVED, GRAPHS, ("one", "another"))
-    hand = Alignment(PAIRS[1:], SAVED.unpaired, SAVED.models)
-    assert fitting_map(path, hand, GRAPHS, ("one", "another")) == Alignment(PAIRS[1:], [], ("one", "another"))
-    gone = Alignment([AlignedPair("b", "z", "certain", ("hand",))], [], SAVED.models)
+    assert fitting_map(path, SAVED, GRAPHS, ("one", "two")) == Fitted(SAVED)
+    gone = AlignedPair("b", "z", "certain", ("hand",))
     with pytest.raises(UsageError, match="no tensor 'z'"):
-        fitting_map(path, gone, GRAPHS, ("one", "another"))
+        fitting_map(path, Alignment([gone], [], SAVED.models), GRAPHS, ("one", "two"))
+
+
+def test_of_other_models_corrections_are_kept_and_what_is_gone_is_told() -> None:
+    path, models, gone = Path("map.json"), ("one", "another"), AlignedPair("b", "z", "certain", ("hand",))
+    automatic = [pair for pair in PAIRS if not {"hand", "name"} & set(pair.reasons)]
+    with pytest.raises(UsageError, match="other models"):
+        fitting_map(path, Alignment(automatic, [], SAVED.models), GRAPHS, models)
+    hand = Alignment(PAIRS[1:], SAVED.unpaired, SAVED.models)
+    assert fitting_map(path, hand, GRAPHS, models) == Fitted(Alignment(PAIRS[1:], [], models))
+    found = fitting_map(path, Alignment([*PAIRS, gone], SAVED.unpaired, SAVED.models), GRAPHS, models)
+    assert found.anew and found.dropped == ["b = z"]
+    assert found.alignment.pairs == [pair for pair in PAIRS if "hand" in pair.reasons]
+    with pytest.raises(UsageError, match="none of its tensors"):
+        fitting_map(path, Alignment([gone], [], SAVED.models), GRAPHS, models)

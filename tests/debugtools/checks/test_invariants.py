@@ -41,7 +41,7 @@ def test_a_leak_between_rows_is_found_at_its_node(name: str, tmp_path: Path) -> 
     broken = [row for row in rows.values() if row.status == "broken"]
     assert not result.passed and broken
     assert {row.where.node for row in broken if row.where} == {"bad"}
-    assert "'bad'" in result.sentence
+    assert "'bad'" in result.conclusion
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -56,14 +56,14 @@ def test_nothing_is_claimed_of_a_model_that_keeps_rows_apart(name: str, tmp_path
 def test_the_sentence_names_the_row_the_node_and_the_axis(tmp_path: Path) -> None:
     result, rows = checked(model(LEAKS["softmax over the batch"]), tmp_path)
     told = "Row 3 of the batch changes when other rows change: it first breaks at Softmax 'bad', whose axis 0 is"
-    assert result.sentence == f"{told} the batch."
+    assert result.conclusion == f"{told} the batch."
     assert rows["repeated runs"].status == rows["threads"].status == "obeyed"
 
 
 def test_rows_of_what_is_not_known_to_be_the_batch_are_not_judged_unless_it_is_stated(tmp_path: Path) -> None:
     made = model(PLAIN["unnamed"])
     result, rows = checked(made, tmp_path)
-    assert "--batch-axis x:0" in rows["other rows"].text and "--batch-axis x:0" in result.sentence
+    assert "--batch-axis x:0" in rows["other rows"].text and "--batch-axis x:0" in result.conclusion
     assert checked(made, tmp_path, batch_axes={"x": 0})[1]["other rows"].status == "broken"
     assert checked(made, tmp_path, batch_axes={"x": 1})[1]["other rows"].status == "obeyed"
     assert checked(made, tmp_path, batch_axes={"x": None})[1]["other rows"].status == "not checked"
@@ -97,7 +97,7 @@ def test_a_mask_that_lets_masked_positions_through_is_found(wrong: dict[str, str
     where = rows["padding"].where
     assert rows["padding"].status == "broken" and where is not None and where.node == "weights"
     assert [row.relation for row in rows.values() if row.status == "broken"] == ["padding"]
-    assert result.sentence.startswith("What stands at masked positions changes the results at the others")
+    assert result.conclusion.startswith("What stands at masked positions changes the results at the others")
 
 
 def test_masks_are_tried_where_there_is_one_row(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_what_is_kept_between_runs_is_found_at_the_first_tensor_that_changes(tmp
     result, rows = checked(made, tmp_path, open_session=counting)
     where = rows["repeated runs"].where
     assert rows["repeated runs"].status == "broken" and where is not None and where.node == "bad"
-    assert result.broken == 1 and "other results when they are run again" in result.sentence
+    assert result.broken == 1 and "other results when they are run again" in result.conclusion
 
 
 def test_inputs_that_are_given_are_the_rows(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from support.comparing import OFF, ORT, REFERENCE, run_compare
 from support.graphs import SIDE, random_model, run_whole
-from support.layers import chain, overflowing
+from support.layers import overflowing
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.journal.events import EventWriter
@@ -21,17 +21,6 @@ from layerwise._tool.debugtools.compare import memory
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 ALL = MarkSpec(everything=True)
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> str:
-    return chain(tmp_path / "model.onnx")
-
-
-@pytest.fixture
-def faulty(tmp_path: Path) -> RunnerSpec:
-    """A side whose `scale_it` node multiplies by another number."""
-    return RunnerSpec(kind="onnxrt", threads=1, model=chain(tmp_path / "faulty.onnx", scale=2.002))
 
 
 def test_every_tensor_has_a_row_and_outputs_come_from_the_plain_run(model: str) -> None:

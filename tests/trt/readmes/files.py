@@ -91,6 +91,10 @@ def write(page: str, name: str, folder: Path) -> None:
         onnx.save(_model(page, short), path)
     elif short == "hint.json":
         path.write_text(json.dumps(_HINTS))
+    elif short == "destroyer.py":
+        path.write_bytes(Path(__file__).with_name(short).read_bytes())
+    elif short == "entry_points.txt":
+        path.write_text("[polygraphy.run.plugins]\nreshape-destroyer = destroyer:groups\n")
     elif path.suffix == ".pb":
         path.write_bytes(b"\n\x07\n\x01x\x12\x02Id")
     else:

@@ -135,17 +135,30 @@ class Creator(tensorrt.IPluginCreatorV3One):
 tensorrt.get_plugin_registry().register_creator(Creator(), "")
 tensorrt._faults.inject(milliseconds={"ConvReluPlugin*": 1.0, "conv*": 2.0, "relu*": 0.5})
 ''',
-    "gen-data": """
-import argparse
-
+    "gen-data": '''
 import numpy as np
 
+from layerwise.common import TensorMetadata
 from layerwise.json import save_json
+from layerwise.tools import Tool
+from layerwise.tools.args import DataLoaderArgs
 
-parser = argparse.ArgumentParser()
-parser.add_argument("-o", "--output", required=True)
-parser.add_argument("--num-values", type=int, default=1)
-args = parser.parse_args()
-save_json([{"data": np.random.default_rng(0).random(args.num_values, np.float32)}], args.output)
-""",
+
+class Numbers(Tool):
+    """Write random numbers to a file."""
+
+    def get_subscriptions(self):
+        return [DataLoaderArgs()]
+
+    def add_parser_args(self, parser):
+        parser.add_argument("-o", "--output", required=True)
+        parser.add_argument("--num-values", type=int, default=1)
+
+    def run(self, args):
+        wanted = TensorMetadata().add(name="data", dtype=np.float32, shape=(args.num_values,))
+        save_json(list(self.arg_groups[DataLoaderArgs].get_data_loader(wanted)), dest=args.output)
+
+
+Numbers().main()
+''',
 }

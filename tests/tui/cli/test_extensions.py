@@ -14,7 +14,7 @@ from support.models import from_text
 MODEL = from_text("g (float[2,4] x) => (float[2,4] y) { [neg] n = Neg(x) [abs] y = Abs(n) }")
 ARGS = '''
 from PROGRAM import mod
-from PROGRAM.tools.args import ModelArgs, OnnxLoadArgs, TrtConfigArgs
+from PROGRAM.tools.args import ModelArgs, OnnxLoadArgs, OnnxrtSessionArgs, TfLoadArgs
 from PROGRAM.tools.args import util as args_util
 from PROGRAM.tools.args.base import BaseArgs, BaseRunnerArgs
 from PROGRAM.tools.script import inline, make_invocable, safe
@@ -49,17 +49,27 @@ class PlusRunnerArgs(BaseRunnerArgs):
         script.add_import(imports=["PlusRunner"], frm="lw_plus.backend")
         script.add_runner(make_invocable("PlusRunner", self.arg_groups[PlusArgs].add_to_script(script), path))
 
-class EngineArgs(BaseRunnerArgs):
-    """Engine Runner: an engine."""
+class SessionArgs(BaseRunnerArgs):
+    """Session Runner: what onnxruntime has."""
 
     def get_name_opt_impl(self):
-        return "Engine Runner", "plus-engine"
+        return "Session Runner", "plus-session"
 
     def add_to_script_impl(self, script):
-        self.arg_groups[TrtConfigArgs].add_to_script(script)
+        script.add_import(imports=["OnnxrtRunner"], frm="PROGRAM.backend.onnxrt")
+        script.add_runner(make_invocable("OnnxrtRunner", self.arg_groups[OnnxrtSessionArgs].add_to_script(script)))
+
+class TfArgs(BaseRunnerArgs):
+    """TensorFlow Runner: a graph."""
+
+    def get_name_opt_impl(self):
+        return "TensorFlow Runner", "plus-tf"
+
+    def add_to_script_impl(self, script):
+        self.arg_groups[TfLoadArgs].add_to_script(script)
 
 def groups():
-    return [PlusArgs(), PlusRunnerArgs(), EngineArgs()]
+    return [PlusArgs(), PlusRunnerArgs(), SessionArgs(), TfArgs()]
 '''
 BACKEND = """
 import numpy as np
@@ -73,6 +83,7 @@ class Plus(BaseLoader):
 
     def call_impl(self):
         model, _ = util.invoke_if_callable(self._model)
+        print("adding", self._much)
         return model, self._much
 
 class PlusRunner(BaseRunner):
@@ -129,7 +140,8 @@ def test_its_runner_is_compared_with_onnxruntime(folder: Path, program: str) -> 
     done = run(folder, site, "m.onnx", "--plus", "--onnxrt", "--plus-much", "0")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Average inference time: 250 ms" in done.stdout and "Passed: 1/1 iterations" in done.stdout
-    off = run(folder, site, "m.onnx", "--onnxrt", "--plus", "--plus-much=0.5", "--save-outputs", "o.json")
+    assert "\nadding 0.0\n" in done.stdout
+    off = run(folder, site, "m.onnx", "--plus-session", "--plus", "--plus-much=0.5", "--save-outputs", "o.json")
     assert off.returncode == 1 and "[abs=0.5]" in off.stdout and (folder / "o.json").is_file()
 
 
@@ -151,9 +163,9 @@ def test_its_options_are_in_the_help_and_what_is_not_offered_is_told(folder: Pat
     site = installed(folder, "layerwise", "layerwise.run.plugins")
     shown = run(folder, site, "--help").stdout
     assert "--plus-much" in shown and "in 100% of one" in shown and "Plus Runner (lw_plus)" in shown
-    refused = run(folder, site, "m.onnx", "--plus-engine")
-    assert refused.returncode == 2 and "TrtConfigArgs is not offered" in refused.stderr
-    assert "ModelArgs, OnnxLoadArgs" in refused.stderr and "Traceback" not in refused.stderr
+    refused = run(folder, site, "m.onnx", "--plus-tf")
+    assert refused.returncode == 2 and "TfLoadArgs is not offered" in refused.stderr
+    assert "ModelArgs, " in refused.stderr and "Traceback" not in refused.stderr
 
 
 def test_a_module_that_fails_is_told_and_the_rest_runs(folder: Path) -> None:

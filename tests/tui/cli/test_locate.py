@@ -45,7 +45,12 @@ def test_the_table_names_the_node_with_its_evidence_and_what_to_do_next(models: 
     assert row.split() == ["1.", "3", "MatMul", "/fc1/MatMul", "m1", "0.01", "0.01", "-", "kernel"]
     assert "weight w1 is not the reference's" in evidence
     assert "next         layerwise debug reduce suspect.onnx --onnxrt --reference-model good.onnx" in done.stdout
-    assert "PASSED" in done.stdout.splitlines()[-1]
+    found, verdict = done.stdout.splitlines()[-2:]
+    assert (
+        "found        #3 MatMul /fc1/MatMul is wrong by itself, 3.2e+04 times what rounding explains. " in found
+        and "`debug reduce` proves it" in found
+    )
+    assert "PASSED" in verdict
 
 
 def test_json_is_one_document_with_the_suspects_worst_first(models: Path) -> None:
@@ -60,9 +65,11 @@ def test_json_is_one_document_with_the_suspects_worst_first(models: Path) -> Non
     assert {row["tensor"]: row["diagnosis"] for row in document["rows"]}["y"] == "propagated"
 
 
-def test_nothing_found_is_exit_code_1_and_wrong_usage_2(models: Path) -> None:
+def test_sides_that_agree_are_exit_code_0_and_wrong_usage_2(models: Path) -> None:
     done = layerwise("debug", "locate", "good.onnx", "--onnxrt", "--onnx", cwd=models)
-    assert done.returncode == 1 and "no suspect: 12 tensors and all outputs agree" in done.stdout
+    assert done.returncode == 0 and "no suspect among 12 tensors" in done.stdout
+    found, verdict = done.stdout.splitlines()[-2:]
+    assert "found        No suspect: 12 tensors and all outputs agree." in found and "PASSED" in verdict
     for words, message in {
         ("good.onnx", "--onnxrt"): "two sides",
         ("good.onnx",): "Nothing to run",

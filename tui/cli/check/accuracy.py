@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.log import Log
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.compare.table.report_lines import label, name, rule
 from layerwise._tool.tui.cli.json_output import print_json
 from layerwise._tool.tui.cli.options.compare import COMPARE_NAMES, THRESHOLDS, metric_names
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.to_spec import tolerance
+from layerwise._tool.tui.cli.submit import say_conclusion
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.results.accuracy import AccuracyResult, AccuracyResults, Result, SimpleResult
@@ -73,7 +74,8 @@ def run_accuracy(args: Namespace, log: Log) -> int:
         checked.save(args.save_accuracy_results)
     gaps = list(dict.fromkeys(text for result in checked.results for text in result.gaps()))
     if args.json:
-        told = {"nothing_compared": checked.bare(), "not_compared": gaps}
+        told: dict[str, object] = {"nothing_compared": checked.bare(), "not_compared": gaps}
+        told["conclusion"] = conclusion(checked, gaps)
         print_json({"passed": checked.passed, "results": [_as_dict(result) for result in checked.results], **told})
         return 0 if checked.passed else 1
     first = next((result for result in checked.results if not result.passed), None)
@@ -88,7 +90,21 @@ def run_accuracy(args: Namespace, log: Log) -> int:
     ok = checked.passed
     verdict = "passed" if ok else "did not pass"
     log.verdict(ok, f"{'PASSED' if ok else 'FAILED'} | Accuracy results {verdict} the requested thresholds.")
+    say_conclusion(conclusion(checked, gaps), log, passed=ok)
     return 0 if ok else 1
+
+
+def conclusion(checked: "AccuracyResults", gaps: Sequence[str]) -> str:
+    """The last sentence: what was found, how sure that is, and what to do next."""
+    if bare := checked.bare():
+        return f"{bare[0].removesuffix('.')}: run the comparison again."
+    bad = [_metric(result) for result in checked.results if not result.passed]
+    count, left = len(checked.results), f" {len(gaps)} tensors or iterations were not compared." if gaps else ""
+    if not bad:
+        results = f"Within the thresholds: {counted(count, 'saved result')}"
+        return f"{results}. Nothing was run: they are as good as the inputs they were made with.{left}"
+    these = f"Beyond the thresholds: {', '.join(map(label, bad))}, of {counted(count, 'saved result')}."
+    return f"{these} `run --mark-all` shows where it begins.{left}"
 
 
 def _metric(result: "AccuracyResult") -> str:

@@ -1,4 +1,7 @@
-"""`layerwise check install`: what is installed here, what fits together, and which extra brings what is missing."""
+"""`layerwise check install`: what is installed here, what fits together, and which extra brings what is missing.
+
+It starts no process and imports no engine; `layerwise doctor` says the same first, and tries it.
+"""
 
 import platform
 from argparse import Namespace
@@ -12,7 +15,10 @@ from layerwise._tool.tui.cli.parser import Parser
 
 
 def fill_install(parser: Parser) -> None:
-    parser.epilog = "Exit code: 0 all that is installed fits together, 1 something does not. Nothing is required."
+    parser.epilog = (
+        "Exit code: 0 all that is installed fits together, 1 something does not. Nothing is required.\n"
+        "`layerwise doctor` also tries it, and looks at GPUs, terminal, workspace and settings."
+    )
     parser.own(parser, "--json", action="store_true", help="print one JSON document instead of the text")
 
 
@@ -21,18 +27,25 @@ def run_install(args: Namespace, log: Log) -> int:
     from layerwise._tool.backends import installed
 
     engine, driver = installed.onnxruntime(), installed.driver_cuda()
-    wrong = [text for text in (installed.both(), installed.doubled(), _broken(), installed.too_new()) if text]
+    wrong = faults()
     if args.json:
         return _document(args, wrong)
     log.info(f"{installed.distribution()} {VERSION}, Python {platform.python_version()}")
     missing = f"not installed: {installed.install_line('onnxruntime')}"
-    log.info(f"onnxruntime: {_engine(engine.names, engine.cuda) if engine else missing}")
-    log.info(f"NVIDIA driver: {f'supports CUDA up to {_dotted(driver)}' if driver else 'none found'}")
+    log.info(f"onnxruntime: {engine_text(engine.names, engine.cuda) if engine else missing}")
+    log.info(f"NVIDIA driver: {f'supports CUDA up to {dotted(driver)}' if driver else 'none found'}")
     for package in installed.packages():
         log.info(f"{package.name}: {package.version or f'not installed: {package.install}'}")
     for text in wrong:
         log.error(shown(text, 1000))
     return 1 if wrong else 0
+
+
+def faults() -> list[str]:
+    """What does not fit together, each with what mends it."""
+    from layerwise._tool.backends import installed
+
+    return [text for text in (installed.both(), installed.doubled(), _broken(), installed.too_new()) if text]
 
 
 def _broken() -> str:
@@ -44,12 +57,14 @@ def _broken() -> str:
     return f"files of onnxruntime are missing, install it again: {installed.install_line('onnxruntime')}"
 
 
-def _engine(names: tuple[str, ...], cuda: tuple[int, int] | None) -> str:
-    kind = f"for CUDA {_dotted(cuda)}" if cuda else "without CUDA"
+def engine_text(names: tuple[str, ...], cuda: tuple[int, int] | None) -> str:
+    """An onnxruntime: its distributions and the CUDA it is built for."""
+    kind = f"for CUDA {dotted(cuda)}" if cuda else "without CUDA"
     return f"{' and '.join(names) or 'of no distribution'}, {kind}"
 
 
-def _dotted(version: tuple[int, int]) -> str:
+def dotted(version: tuple[int, int]) -> str:
+    """`13.0`."""
     return ".".join(map(str, version))
 
 
@@ -60,8 +75,8 @@ def _document(args: Namespace, wrong: list[str]) -> int:
     found: dict[str, Any] = {
         "command": args.command, "exit_code": 1 if wrong else 0, "distribution": installed.distribution(),
         "version": VERSION, "python": platform.python_version(),
-        "onnxruntime": {"names": engine.names, "cuda": engine.cuda and _dotted(engine.cuda)} if engine else None,
-        "driver_cuda": driver and _dotted(driver),
+        "onnxruntime": {"names": engine.names, "cuda": engine.cuda and dotted(engine.cuda)} if engine else None,
+        "driver_cuda": driver and dotted(driver),
         "packages": {package.name: package.version or None for package in installed.packages()}, "wrong": wrong,
     }  # fmt: skip
     print_json(found)

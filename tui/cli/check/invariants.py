@@ -12,7 +12,8 @@ from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import ERROR, FINISH, WARNING, Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.sentences import line, place
-from layerwise._tool.debugtools.checks.invariants.spec import AxisRow, InvariantsResult, InvariantsSpec, RelationRow
+from layerwise._tool.debugtools.checks.invariants.spec import AxisRow, InvariantsSpec, RelationRow
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.compare.table.report_lines import name, number
 from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX, RUNNERS
@@ -58,10 +59,18 @@ def run_invariants(args: Namespace, log: Log) -> int:
         feeds=request.feeds,
         batch_axes=parse_axes(args.batch_axis),
     )
-    axes = many_words("--batch-axis", args.batch_axis)
-    command = ["layerwise", "check", "invariants", *command_line(request)[2:], *axes]
+    command = invariants_line(spec)
     job = job_spec("invariants", msgspec.to_builtins(spec), command, gpus=gpus_for(request.runners))
     return run_as_asked(job, args, log, lambda: InvariantsReport(log).event, _document)
+
+
+def invariants_line(spec: InvariantsSpec) -> list[str]:
+    """The argv of `layerwise check invariants` that gives `spec` again."""
+    request = CompareSpec(
+        model=spec.model, model_options=spec.model_options, runners=[spec.runner], feeds=spec.feeds, marks=MarkSpec()
+    )
+    axes = [f"{name}:{'none' if axis is None else axis}" for name, axis in spec.batch_axes.items()]
+    return ["layerwise", "check", "invariants", *command_line(request)[2:], *many_words("--batch-axis", axes)]
 
 
 def parse_axes(items: Iterable[str]) -> dict[str, int | None]:
@@ -76,7 +85,7 @@ def parse_axes(items: Iterable[str]) -> dict[str, int | None]:
 
 
 class InvariantsReport:
-    """Prints the axes, a line for each relation as it is found, and what they come to."""
+    """Prints the axes, and a line for each relation as it is found."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -87,9 +96,6 @@ class InvariantsReport:
             self._axis(msgspec.convert(event["row"], AxisRow))
         elif kind == "row" and table == "relations":
             self._relation(msgspec.convert(event["row"], RelationRow))
-        elif kind == "result":
-            result = msgspec.convert(event["data"], InvariantsResult)
-            self.log.verdict(result.passed, shown(result.sentence, 2000))
         else:
             say_message(event, self.log)
 

@@ -11,7 +11,7 @@ from layerwise._tool.tui.cli.asking import Asker, read_input
 from layerwise._tool.tui.cli.debug.report import SearchReport, measured_text
 from layerwise._tool.tui.cli.follow import EventFollower, run_interruptibly
 from layerwise._tool.tui.cli.progress import Bar, NoBar
-from layerwise._tool.tui.cli.submit import card_text, exit_code, submit
+from layerwise._tool.tui.cli.submit import card_text, concluding, exit_code, submit
 from layerwise._tool.tui.state.questions import Question
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def converse(job: "JobSpec", report: SearchReport, log: Log) -> int:
 async def _converse(job: int, report: SearchReport, log: Log) -> bool:
     """Report and ask until the job has ended; False if the answers end before."""
     asker = VerdictAsker(log, NoBar())
-    following = asyncio.create_task(EventFollower(job, report.event, None, asker).run())
+    following = asyncio.create_task(EventFollower(job, concluding(report.event, log), None, asker).run())
     ended = asyncio.create_task(asker.ended.wait())
     await asyncio.wait({following, ended}, return_when=asyncio.FIRST_COMPLETED)
     ended.cancel()

@@ -42,7 +42,8 @@ def fill_locate(parser: Parser) -> None:
         "layerwise debug locate M.onnx --runner onnxrt,providers=cuda --onnxrt --json\n"
         "layerwise debug locate M.onnx --onnxrt --load-inputs inputs.json --load-outputs golden.json\n\n"
         "The first side is the suspect, the second the reference.\n"
-        "Exit code: 0 suspects were found, 1 none, 2 wrong usage, 130 interrupted."
+        "Exit code: 0 suspects were found, or the sides agree, 1 they differ and no node explains it, or no output\n"
+        "was compared, 2 wrong usage, 130 interrupted."
     )
     group = parser.add_argument_group("Locating")
     parser.own(group, "--top", type=int, default=10, metavar="N", help="how many suspects are told; 10")

@@ -38,7 +38,7 @@ class LocateReport:
             self._result(msgspec.convert(event["data"], LocateResult))
 
     def _result(self, result: LocateResult) -> None:
-        self.log.say(ERROR if result.suspects else FINISH, _headline(result))
+        self.log.say(FINISH if result.passed and not result.suspects else ERROR, _headline(result))
         for line in _table(result.suspects):
             self.log.continued(line)
         if result.truth is not None:
@@ -73,7 +73,7 @@ def _table(suspects: list[SuspectRow]) -> Iterator[str]:
 def _headline(result: LocateResult) -> str:
     count, told = result.n_suspects, len(result.suspects)
     if not told:
-        return shown(result.summary, 600)
+        return f"layerwise debug locate: no suspect among {result.tensors} tensors ({result.seconds:.1f} s)"
     these = f"{count} suspect{'s' * (count != 1)}" + (f", the worst {told}" if told < count else "")
     return f"layerwise debug locate: {these} among {result.tensors} tensors ({result.seconds:.1f} s)"
 

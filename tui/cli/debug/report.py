@@ -12,6 +12,7 @@ _PHASES = {
     "outputs": "reducing model outputs", "inputs": "reducing model inputs", "narrow": "mixing tactics",
 }  # fmt: skip
 _SEARCHES = {"bisect": "bisecting the model", "repeat": "repeating", "build": "building", "layers": "marking layers"}
+_COMMANDS = {"layers": "precision"}
 _WORDS = {"good": ("PASSED", FINISH), "bad": ("FAILED", ERROR), "skip": ("SKIPPED", WARNING)}
 
 
@@ -145,7 +146,11 @@ class SearchReport:
 
     def _concluded(self, result: types.SearchResult) -> None:
         counts = f"{result.checks} checks, {result.seconds:.1f} s"
-        self.log.verdict(result.passed, f"{shown(result.summary, 2000)} ({counts})", source="tools")
+        self.log.verdict(
+            result.passed, f"layerwise debug {_COMMANDS.get(self._what, self._what)}: {counts}", source="tools"
+        )
+        if not result.conclusion:  # of an older version
+            self.log.verdict(result.passed, shown(result.summary, 2000), source="tools")
 
     def _nodes(self, found: types.FoundRow, glue: list[types.Node], most: int) -> None:
         """The nodes that were found and those that they need, with what was measured."""

@@ -61,8 +61,9 @@ def _entries(data: bytes) -> dict[str, str]:
 class Extensions:
     """The extension modules of one command. notes: which of them could not be used, and why."""
 
-    def __init__(self, groups: list[Any], notes: list[str]) -> None:
-        self._groups, self.notes = groups, notes
+    def __init__(self, offered: list[Any], groups: list[Any], notes: list[str]) -> None:
+        """offered: those of `run`; groups: those of the modules."""
+        self._groups, self.notes = [*offered, *groups], notes
         self._runners = {group.get_name_opt()[1]: group for group in groups if hasattr(group, "get_name_opt")}
 
     def spec(self, option: str, args: argparse.Namespace) -> RunnerSpec:
@@ -86,7 +87,8 @@ def add_extensions(parser: Parser) -> None:
     names = declared()
     if not names:
         return
-    from layerwise._tool.tui.cli.extensions.groups import ArgGroups, ModelArgs, OnnxLoadArgs
+    from layerwise._tool.tui.cli.extensions.groups import ArgGroups
+    from layerwise._tool.tui.cli.extensions.offered import of_run_groups
 
     groups: list[Any] = []
     notes: list[str] = []
@@ -95,11 +97,12 @@ def add_extensions(parser: Parser) -> None:
             groups += _loaded(value)
         except Exception as error:
             notes.append(f"Failed to load plugin: {shown(name, 60)}.\nNote: Error was:\n{shown(str(error), 500)}")
-    every = [ModelArgs(), OnnxLoadArgs(), *groups]
-    for group in every:
-        group.register(ArgGroups(every))
-    usable = [group for group in every if _added(group, parser, notes)]
-    parser.set_defaults(extensions=Extensions(usable, notes))
+    offered = of_run_groups()
+    known = ArgGroups([*offered, *groups])
+    for group in (*offered, *groups):
+        group.register(known)
+    usable = [group for group in groups if _added(group, parser, notes)]
+    parser.set_defaults(extensions=Extensions(offered, usable, notes))
 
 
 def _loaded(value: str) -> list[Any]:

@@ -1,7 +1,7 @@
-"""Groups of options as extension modules of `run` define them, and those of `run` that they may rest on.
+"""Groups of options as extension modules of `run` define them; those of `run` that they may rest on are in `offered`.
 
-Offered to them are ModelArgs and OnnxLoadArgs. Of Polygraphy's other groups there are the names, so that modules can be
-imported; what they would add to a script is an error that says so.
+Of Polygraphy's groups for TensorFlow there are the names, so that modules can be imported; what they would add to a
+script is an error that says so.
 """
 
 import argparse
@@ -9,26 +9,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.tui.cli.extensions.script import Script, Text
-from layerwise._tool.tui.cli.options.option import filled, read
-from layerwise._tool.tui.cli.request.parser import COMPARED, completed
-from layerwise._tool.tui.cli.request.to_spec import model_path
-from layerwise._tool.tui.cli.script.generate import model_loader
+from layerwise._tool.tui.cli.extensions.script import Script
 
 
 class ArgGroups(Mapping[type, Any]):
     """Groups by their class, or, of Polygraphy's own classes, by its name. UsageError for one that is not there."""
 
-    def __init__(self, groups: Iterable[Any]) -> None:
+    def __init__(self, groups: Iterable[Any] = ()) -> None:
         self._groups = {type(group): group for group in groups}
-        self._named = {kind.__name__: group for kind, group in self._groups.items()}
 
     def __getitem__(self, kind: type) -> Any:
-        found = self._groups.get(kind) or self._named.get(kind.__name__)
+        named = {found.__name__: group for found, group in self._groups.items()}
+        found = self._groups.get(kind) or named.get(kind.__name__)
         if found is None:
-            raise UsageError(f"{kind.__name__} is not offered to extension modules: {', '.join(self._named)} are")
+            raise UsageError(f"{kind.__name__} is not offered to extension modules: {', '.join(named)} are")
         return found
+
+    def __contains__(self, kind: object) -> bool:
+        return isinstance(kind, type) and any(found.__name__ == kind.__name__ for found in self._groups)
 
     def __iter__(self) -> Iterator[type]:
         return iter(self._groups)
@@ -110,50 +108,6 @@ class BaseRunnerArgs(BaseArgs):
     def get_extra_help_text(self) -> str:
         """More for the option's help."""
         return self.get_extra_help_text_impl()
-
-
-class _OfRun(BaseArgs):
-    """A group whose options `run` has anyway."""
-
-    def add_parser_args(self, parser: argparse.ArgumentParser) -> None:
-        """Add nothing: they are there."""
-
-    def parse_impl(self, args: argparse.Namespace) -> None:
-        args = completed(args)
-        self.spec = filled(CompareSpec(model=model_path(args)), read(COMPARED, args))
-        self._type = args.model_type
-
-
-class ModelArgs(_OfRun):
-    """Model: the model. path, model_type and input_shapes are as typed."""
-
-    def parse_impl(self, args: argparse.Namespace) -> None:
-        super().parse_impl(args)
-        self.path, self.model_type = self.spec.model, self._type or "onnx"
-        self.input_shapes = {name: shapes[0] for name, shapes in self.spec.feeds.shapes.items()}
-
-
-class OnnxLoadArgs(_OfRun):
-    """ONNX Model Loading: loading ONNX models, outputs marked and weights found as the options say."""
-
-    def add_to_script_impl(
-        self, script: Script, disable_custom_outputs: bool | None = None, serialize_model: bool | None = None
-    ) -> Text:
-        """Add a loader of the model; its name. UsageError without a model.
-
-        disable_custom_outputs: as the file has them. serialize_model: its bytes.
-        """
-        if self.spec.model is None:
-            raise UsageError("the path of the model is missing")
-        spec = CompareSpec(model_options=self.spec.model_options) if disable_custom_outputs else self.spec
-        lines, loader = model_loader(spec, self.spec.model)
-        for line in lines:
-            script.append_preimport(Text(line, safe=True))
-        name = script.add_loader(Text(loader, safe=True, inline=True), "load_onnx")
-        if not serialize_model:
-            return name
-        script.add_import(["BytesFromOnnx"], frm="layerwise.backend.onnx")
-        return script.add_loader(Text(f"BytesFromOnnx({name})", safe=True, inline=True), "serialize_onnx")
 
 
 def not_offered(name: str) -> type[BaseArgs]:

@@ -1,6 +1,6 @@
 """Text of Python scripts as extension modules of `run` write it; strings of users stay quoted unless marked safe."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
@@ -131,3 +131,23 @@ class Script:
         runners = [f"runners = [{', '.join(self.runners)}]"] if self.runners or self.always_create_runners else []
         parts = (summary, self.preimport, list(self._imports), data, variables, runners, self.suffix)
         return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def run_script(script_func: Callable[..., Any], *args: Any) -> Any:
+    """The object whose name `script_func` returns, in the script that it has filled; None where it returns none.
+
+    args: given to it by the names that they have in the script; None stays None.
+    """
+    script = Script()
+    given = {f"__arg{number}": arg for number, arg in enumerate(args) if arg is not None}
+    names = [None if arg is None else Text(f"__arg{number}", safe=True, inline=True) for number, arg in enumerate(args)]
+    found = script_func(script, *names)
+    exec(compile(str(script), "<script>", "exec"), given)
+    return None if found is None else given.get(ensure_safe(found).unwrap())
+
+
+def evaluated(expression: str, module: str, name: str, change: Callable[[Any], Any]) -> Any:
+    """An object of the public API, made by an expression, after `change`."""
+    names: dict[str, Any] = {}
+    exec(f"from {module} import {name}\nmade = {expression}", names)
+    return change(names["made"])

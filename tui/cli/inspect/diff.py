@@ -29,6 +29,15 @@ def fill_diff(parser: Parser) -> None:
     parser.own(group, "-r", "--recursive", action="store_true", help="accepted; folders are compared with all in them")
     parser.own(group, "--all", action="store_true", help=f"print every difference, not {_SHOWN} of each kind")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
+    parser.own(
+        group,
+        "--align",
+        default="auto",
+        metavar="auto|names|MAP",
+        help="how nodes and weights of two models are "
+        "paired that are written in different ways: by equal weights and what is computed around them (auto), by "
+        "names alone, or by a map that run --save-align wrote",
+    )
     group.add_argument("--compare", "--compare-func", nargs="+", action="extend", choices=COMPARE_NAMES,
                        help="metrics for tensors; simple")  # fmt: skip
     add(parser, THRESHOLDS)
@@ -40,7 +49,12 @@ def run_diff(args: Namespace, log: Log) -> int:
     from layerwise._tool.debugtools.diff.spec import DiffSpec
 
     spec = DiffSpec(
-        a=args.a, b=args.b, as_bytes=args.bytes, metrics=metric_names(args.compare), tolerance=tolerance(args)
+        a=args.a,
+        b=args.b,
+        as_bytes=args.bytes,
+        metrics=metric_names(args.compare),
+        tolerance=tolerance(args),
+        align=args.align,
     )
     try:
         outcome = diff_files(spec)

@@ -14,7 +14,7 @@ from layerwise._tool.tui.cli.follow import EventFollower, messages, run_interrup
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
-from layerwise._tool.tui.cli.submit import Listener, card_text, exit_code
+from layerwise._tool.tui.cli.submit import Listener, card_text, concluding, exit_code
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.journal.view import JobView
@@ -60,7 +60,7 @@ def follow_job(job: int, log: Log) -> None:
     from layerwise._tool.tui.cli.debug.interactive import VerdictAsker
 
     view = Workspace().view(job)
-    report = _report(view, log)
+    report = concluding(_report(view, log), log)
     searching = str(raw_spec(view.folder).get("action")).startswith("debug_")
     with progress(log) as show:
         asker = VerdictAsker(log, show) if searching else Asker(log, show)
@@ -113,6 +113,24 @@ def _bench(spec: "JobSpec", job: int, log: Log) -> Listener:
     return BenchReport(log, TOP).event
 
 
+def _lint(spec: "JobSpec", job: int, log: Log) -> Listener:
+    from layerwise._tool.tui.cli.check.lint import LintReport
+
+    return LintReport(log).event
+
+
+def _compatibility(spec: "JobSpec", job: int, log: Log) -> Listener:
+    from layerwise._tool.tui.cli.check.compatibility import CompatibilityReport
+
+    return CompatibilityReport(log).event
+
+
+def _invariants(spec: "JobSpec", job: int, log: Log) -> Listener:
+    from layerwise._tool.tui.cli.check.invariants import InvariantsReport
+
+    return InvariantsReport(log).event
+
+
 REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "compare": _comparison,
     "locate": _locating,
@@ -123,6 +141,9 @@ REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "debug_layers": _search,
     "debug_precision": _precision,
     "bench": _bench,
+    "lint": _lint,
+    "compatibility": _compatibility,
+    "invariants": _invariants,
 }
 """By action; what makes a report raises ValidationError where the job's parameters are not what it expects."""
 

@@ -83,8 +83,6 @@ def essence(result: CompareResult, spec: CompareSpec, totals: Totals, job: objec
     yield from _layers(result, spec, totals, job)
     if result.truth is not None:
         yield truth_line(result.truth)
-    if result.conclusion:
-        yield (ERROR if result.n_failed else INFO), f"found        {result.conclusion}"
 
 
 def truth_line(found: TruthResult) -> tuple[int, str]:

@@ -100,7 +100,7 @@ class ScriptText:
         """Inference, and the results that are loaded."""
         yield "results = []"
         if self._live:
-            loader = Code(self._loader(self.spec.feeds))
+            loader = Code(self.loader(self.spec.feeds))
             options = arguments("Comparator.run", COMPARED, self.spec)
             yield f"results.append({call('Comparator.run', Code('runners'), data_loader=loader, **options)})"
         for runner in self.spec.runners:
@@ -117,7 +117,7 @@ class ScriptText:
         if len(self.spec.runners) > 1 or any(runner.results_index < 0 for runner in self.spec.runners):
             options = {"fail_fast": self.spec.fail_fast or None}
             options |= arguments("Comparator.compare_accuracy", COMPARED, self.spec)
-            functions = Code(f"[{', '.join(self._functions())}]")
+            functions = Code(f"[{', '.join(self.functions())}]")
             made = call("Comparator.compare_accuracy", Code("results"), compare_func=functions, **options)
             yield f"accuracy = {made}"
             if self.spec.save_accuracy:
@@ -146,8 +146,8 @@ class ScriptText:
         self.use("layerwise.backend.onnx", "BytesFromOnnx")
         return f"BytesFromOnnx({loader})"
 
-    def loaded(self, path: str, infer: bool = False) -> str:
-        """A loader of the model as it is marked; `infer`: what is marked has a type."""
+    def loaded(self, path: str, infer: bool = False, forced: bool = False) -> str:
+        """A loader of the model as it is marked; infer: what is marked has a type; forced: all tensors have."""
         marks, options = self.spec.marks, self.spec.model_options
         self.use("layerwise.backend.onnx", "OnnxFromPath")
         loader = call("OnnxFromPath", path, external_data_dir=options.external_data_dir,
@@ -158,7 +158,7 @@ class ScriptText:
             self.use("layerwise.backend.onnx", "ConvertToFp16")
             loader = f"ConvertToFp16({loader})"
         marked = marks.everything or marks.names or marks.op_types or marks.exclude
-        if marked and infer:
+        if forced or (marked and infer):
             self.use("layerwise.backend.onnx", "InferShapes")
             loader = f"InferShapes({loader})"
         return self._marked(loader) if marked else loader
@@ -206,9 +206,10 @@ class ScriptText:
 
     def trt(self, path: str | None) -> TrtLoaders:
         """Of the model at `path`; what they import is collected here."""
-        return TrtLoaders(self.use, self._loader, path)
+        return TrtLoaders(self.use, self.loader, path)
 
-    def _loader(self, feeds: FeedSpec) -> str:
+    def loader(self, feeds: FeedSpec) -> str:
+        """A data loader of these feeds."""
         if feeds.files:
             self.use("layerwise.comparator", "StreamingDataLoader")
             return call("StreamingDataLoader", feeds.files)
@@ -227,11 +228,12 @@ class ScriptText:
             )
         elif self.spec.postprocess:
             self.use("layerwise.comparator", "TopKPostprocessFunc")
-            function = call("TopKPostprocessFunc", {name: _top_k(text) for name, text in self.spec.postprocess.items()})
+            function = call("TopKPostprocessFunc", {name: top_k(text) for name, text in self.spec.postprocess.items()})
         if function:
             yield f"results = Comparator.postprocess(results, {function})"
 
-    def _functions(self) -> Iterator[str]:
+    def functions(self) -> Iterator[str]:
+        """The comparison functions, one for each metric."""
         spec = self.spec
         if spec.compare_script:
             self.use("layerwise.backend.common", "InvokeFromScript")
@@ -258,6 +260,7 @@ def _plain(rules: dict[str, Any]) -> Any:
     return rules[""] if list(rules) == [""] else rules
 
 
-def _top_k(text: str) -> Any:
+def top_k(text: str) -> Any:
+    """K, or (K, axis), of `top-K` or `top-K,axis=A`."""
     count, _, axis = text.removeprefix("top-").partition(",axis=")
     return (int(count), int(axis)) if axis else int(count)

@@ -27,12 +27,16 @@ class TrtLoaders:
     def runner(self, spec: RunnerSpec, model: Code, changed: bool, feeds: FeedSpec) -> str:
         """A TrtRunner. changed: `model` is a loader of bytes, not a path; feeds: what it is to run with."""
         options = trt_options(spec.options)
-        engine = self._loaded(options, model) if options.engine else self._built(options, model, changed, feeds)
+        engine = self._loaded(options) if options.engine else self._built(options, model, changed, feeds)
+        return self.running(options, Code(engine), spec.name)
+
+    def running(self, options: TrtOptions, engine: Code, name: str = "") -> str:
+        """A TrtRunner of a loader of an engine."""
         budget = options.run.budget or ""
         return self._call(
             "TrtRunner",
-            Code(engine),
-            name=spec.name or None,
+            engine,
+            name=name or None,
             **arguments("TrtRunner", (TRT,), options),
             weight_streaming_budget=int(budget) if budget.isdecimal() else None,
             weight_streaming_percent=float(budget[:-1]) if budget.endswith("%") else None,
@@ -43,6 +47,8 @@ class TrtLoaders:
         network = self._script_network(options, model) if options.function else self._parsed(options, model, changed)
         for script in options.postprocess:
             network = self._call("PostprocessNetwork", Code(network), func=Code(self._invoke(script, "postprocess")))
+        if options.decomposable_attentions:
+            network = self._call("SetDecomposableAttentions", Code(network))
         changes: list[tuple[str, dict[str, Any]]] = [
             (
                 "ModifyNetworkOutputs",
@@ -76,25 +82,43 @@ class TrtLoaders:
             made = self._call("PostprocessConfig", Code(made), func=function)
         return made
 
-    def _loaded(self, options: TrtOptions, model: Code) -> str:
-        runtime = Code(self._call("LoadRuntime", options.run.runtime)) if options.run.runtime else None
-        return self._call("EngineFromPath", options.engine, runtime=runtime)
+    def plan(self, options: TrtOptions, network: Code, feeds: FeedSpec) -> str:
+        """A loader of a serialised engine of a network's loader."""
+        config = Code(self.config(options, feeds))
+        return self._call("EngineBytesFromNetwork", network, config=config, save_timing_cache=options.save_timing_cache)
+
+    def deserialised(self, options: TrtOptions, data: Code) -> str:
+        """A loader of an engine of a loader of its bytes."""
+        return self._call("EngineFromBytes", self.with_plugins(options.network, data), **self._runtime(options))
+
+    def with_plugins(self, options: NetworkOptions, loader: Code) -> Code:
+        """The same, after libraries of plugins were loaded, if there are any."""
+        return Code(self._call("LoadPlugins", plugins=options.plugins, obj=loader)) if options.plugins else loader
+
+    def _loaded(self, options: TrtOptions) -> str:
+        path = self.with_plugins(options.network, Code(repr(options.engine)))
+        return self._call("EngineFromPath", path, **self._runtime(options))
 
     def _built(self, options: TrtOptions, model: Code, changed: bool, feeds: FeedSpec) -> str:
-        runtime = Code(self._call("LoadRuntime", options.run.runtime)) if options.run.runtime else None
         engine = self._call(
             "EngineFromNetwork",
             Code(self.network(options.network, model, changed)),
             config=Code(self.config(options, feeds)),
             save_timing_cache=options.save_timing_cache,
-            runtime=runtime,
+            **self._runtime(options),
         )
         return self._call("SaveEngine", Code(engine), options.save_engine) if options.save_engine else engine
+
+    def _runtime(self, options: TrtOptions) -> dict[str, Any]:
+        return {
+            "runtime": Code(self._call("LoadRuntime", options.run.runtime)) if options.run.runtime else None,
+            "dla_workspace_allocation_strategy": options.run.dla_workspace,
+        }
 
     def _parsed(self, options: NetworkOptions, model: Code, changed: bool) -> str:
         return self._call(
             "NetworkFromOnnxBytes" if changed else "NetworkFromOnnxPath",
-            model,
+            self.with_plugins(options, model),
             flags=options.onnx_flags or None,
             plugin_instancenorm=options.plugin_instancenorm or None,
             strongly_typed=options.strongly_typed or None,
@@ -103,7 +127,7 @@ class TrtLoaders:
 
     def _script_network(self, options: NetworkOptions, model: Code) -> str:
         self._use("layerwise.backend.common", "InvokeFromScript")
-        return call("InvokeFromScript", model, options.function)
+        return self.with_plugins(options, Code(call("InvokeFromScript", model, options.function)))
 
     def _create_config(self, options: TrtOptions, feeds: FeedSpec) -> str:
         profiles = [Code(self._profile(one)) for one in options.profiles or fed_profiles(feeds)]

@@ -1,11 +1,4 @@
-"""Helpers of groups of options."""
+"""Helpers of groups of options: from typed words to values."""
 
-from argparse import Namespace
-from typing import Any
-
-__all__ = ["get"]
-
-
-def get(args: Namespace, attr: str) -> Any:
-    """What was typed for an option, None if there is none of that name."""
-    return getattr(args, attr, None)
+from layerwise.tools.args.util.util import *  # noqa: F403
+from layerwise.tools.args.util.util import __all__ as __all__

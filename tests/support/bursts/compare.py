@@ -1,0 +1,85 @@
+"""One sequence of keys typed slowly and at once: what is not the same after both, and what goes wrong in either."""
+
+import os
+import random
+import shutil
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from support.bursts.drive import Typist, jobs_of, processes_of, same_text
+from support.bursts.place import Place
+
+SCREEN_ONLY = ("Traceback", "Exception ignored")
+
+
+@dataclass
+class State:
+    """What is there after the keys. jobs: action and state of each, in their order."""
+
+    screen: str
+    jobs: list[tuple[str, str]]
+    ended: int | None
+    wrong: list[str] = field(default_factory=list)
+
+
+def typed(
+    place: Place, folder: Path, keys: Sequence[str], *, slow: bool, delay: float = 0.0, seed: int = 0,
+    size: tuple[int, int] = (80, 24), kill: bool = False,
+) -> State:  # fmt: skip
+    """Type keys into the app on a fresh copy of a place. kill: it is killed in the middle, and opened again."""
+    with copied(place, folder) as copy:
+        chance = random.Random(seed)
+        rest = list(keys)
+        if kill:
+            cut = chance.randint(1, max(1, len(keys) - 1))
+            rest = rest[cut:]
+            with Typist(copy, size) as typist:
+                typist.at_once(keys[:cut], delay, chance)
+                typist.terminal.pump(chance.random())
+                typist.terminal.process.kill()
+        with Typist(copy, size) as typist:
+            if slow:
+                typist.slowly(rest)
+            else:
+                typist.at_once(rest, delay, chance)
+            return _state(typist, copy)
+
+
+def _state(typist: Typist, place: Place) -> State:
+    text = same_text(typist.at_rest(), place.folder)
+    said = typist.terminal.raw.decode("utf-8", "replace")
+    found = State(text, jobs_of(place.home), typist.terminal.process.poll())
+    found.wrong += [word for word in SCREEN_ONLY if word in said]
+    found.wrong += [f"job {action} is {state}" for action, state in found.jobs if state in ("lost", "damaged")]
+    if found.ended:
+        found.wrong.append(f"the app ended with {found.ended}")
+    return found
+
+
+def differences(slow: State, burst: State) -> list[str]:
+    """What is not the same, in words."""
+    found = [*slow.wrong, *burst.wrong]
+    if [action for action, _ in slow.jobs] != [action for action, _ in burst.jobs]:
+        found.append(f"jobs: {slow.jobs} / {burst.jobs}")
+    if slow.ended is not None or burst.ended is not None:  # ctrl+c where there was no line to leave
+        return found + [f"ended: {slow.ended} / {burst.ended}"] * (slow.ended != burst.ended)
+    pairs = zip(slow.screen.splitlines(), burst.screen.splitlines(), strict=False)
+    found += [f"{a!r} / {b!r}" for a, b in pairs if a != b]
+    return found
+
+
+@contextmanager
+def copied(place: Place, folder: Path) -> Iterator[Place]:
+    """A fresh copy; at the end nothing of it runs any more, and it is gone."""
+    copy = place.copy(folder)
+    try:
+        yield copy
+    finally:
+        for pid in processes_of(copy.home):
+            if pid != os.getpid():
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,139 @@
+"""Keys typed into the real app: after a look at each, or all at once, over a line with a delay."""
+
+import json
+import os
+import random
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from support.bursts.place import Place
+from support.terminal import app
+
+QUIET = 0.12
+"""Seconds without output or work after which the app is idle."""
+OF_USERS = ("compare", "locate", "bench", "bundle", "triage", "inspect_trt")
+ENDED = ("done", "failed", "cancelled", "lost")
+SIZES = ((80, 24), (120, 40))
+
+
+class Typist:
+    """The app on a copy of a place; a context manager."""
+
+    def __init__(self, place: Place, size: tuple[int, int]) -> None:
+        self.place = place
+        self.terminal = app(place.model, columns=size[0], rows=size[1], env=place.env, cwd=place.folder / "work")
+
+    def __enter__(self) -> "Typist":
+        self.terminal.__enter__()
+        self.terminal.wait_for("1 Graph")
+        self.idle()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.terminal.__exit__(None, None, None)
+
+    # ── typing ──
+
+    def slowly(self, keys: Sequence[str]) -> None:
+        """Each key once the app has done what the one before it asks."""
+        for key in keys:
+            self.terminal.press(key)
+            self.idle()
+
+    def at_once(self, keys: Sequence[str], delay: float, chance: random.Random) -> None:
+        """All keys without a look; with a delay in packets as a line over SSH delivers them."""
+        if not delay:
+            self.terminal.press(*keys)
+            return
+        rest = list(keys)
+        while rest:
+            count = chance.randint(1, max(1, len(rest)))
+            self._wait(delay)
+            self.terminal.press(*rest[:count])
+            del rest[:count]
+
+    def _wait(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.terminal.pump(left)
+
+    # ── waiting ──
+
+    def idle(self, quiet: float = QUIET, limit: float = 60.0) -> None:
+        """Until neither the app nor anything of its workspace works or writes."""
+        until, since, worked = time.monotonic() + limit, time.monotonic(), self._work()
+        while time.monotonic() < until:
+            if self.terminal.pump(0.03):
+                since = time.monotonic()
+            elif time.monotonic() - since > quiet:
+                now = self._work()
+                if now - worked <= 1 or self.terminal.process.poll() is not None:
+                    return
+                worked, since = now, time.monotonic()
+        raise AssertionError(f"still at work after {limit:.0f} s:\n{self.terminal.text}")
+
+    def _work(self) -> int:
+        """Ticks of processor time of all processes of the workspace."""
+        return sum(map(_ticks, [self.terminal.process.pid, *processes_of(self.place.home)]))
+
+    def at_rest(self) -> str:
+        """Wait for the end of all jobs, and for the app; what is on the screen then."""
+        self.idle(0.3)
+        until = time.monotonic() + 120
+        while any(state not in ENDED for _, state in jobs_of(self.place.home)) and time.monotonic() < until:
+            self.terminal.pump(0.2)
+        self.idle(0.5)
+        return self.terminal.text
+
+
+def jobs_of(home: Path) -> list[tuple[str, str]]:
+    """Action and last state of each job that a user starts, in their order; the app's own worker is not one."""
+    found = []
+    for folder in sorted((home / "jobs").iterdir(), key=lambda folder: folder.name.zfill(9)):
+        spec = folder / "spec.json"
+        action = json.loads(spec.read_text()).get("action", "?") if spec.is_file() else "?"
+        if action in OF_USERS or action.startswith("debug_"):
+            found.append((action, _last_state(folder / "events.jsonl")))
+    return found
+
+
+def _last_state(journal: Path) -> str:
+    events = map(json.loads, filter(None, journal.read_text().splitlines())) if journal.is_file() else []
+    return next((e["state"] for e in reversed([*events]) if e.get("type") == "state"), "none")
+
+
+def processes_of(home: Path) -> list[int]:
+    """Processes whose workspace this is."""
+    mark, found = os.fsencode(home), []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                words = Path(entry.path, "environ").read_bytes() + Path(entry.path, "cmdline").read_bytes()
+            except OSError:
+                continue
+            if mark in words:
+                found.append(int(entry.name))
+    return found
+
+
+def _ticks(pid: int) -> int:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return int(fields[11]) + int(fields[12])
+
+
+_TIMES = re.compile(
+    r"\d+(\.\d+)? ?(ns|µs|us|ms|s|min|m|h|MB/s|GB/s|%)(?![\w])|\bnow\b|\d\d:\d\d(:\d\d)?|[▁▂▃▄▅▆▇█]+|\d+ jobs?"
+)
+
+
+def same_text(text: str, folder: Path) -> str:
+    """A screen without what differs from run to run: times, and where the workspace is."""
+    text = text.replace(str(folder), "PLACE")
+    if "[6 Perf]" in text:  # measured anew
+        text = re.sub(r"[\d.]+(e[+-]\d+)?", "#", text)
+    return "\n".join(re.sub(r" +", " ", _TIMES.sub("#", line)).rstrip() for line in text.splitlines())

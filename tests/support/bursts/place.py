@@ -1,0 +1,68 @@
+"""Models, and a workspace for each with a comparison and a search in it, copied for every run."""
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.bench import chain_pair
+from support.cli import fork_of
+from support.edit_models import nested_model
+
+from layerwise._tool.surgery.demo import make_demo
+
+OPTIONS = ("--mark-all", "--quiet")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A model that is looked at, and a folder whose parts are copied: `home` (the workspace) and `work`."""
+
+    name: str
+    model: Path
+    folder: Path
+
+    def copy(self, to: Path) -> "Place":
+        """A fresh copy; the model stays where it is."""
+        shutil.copytree(self.folder, to, symlinks=True)
+        return Place(self.name, self.model, to)
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"LAYERWISE_HOME": str(self.home), "LAYERWISE_LEASES": str(self.home / "leases")}
+
+
+def _chain(folder: Path) -> tuple[Path, Path]:
+    good, wrong = chain_pair(folder)
+    return wrong, good
+
+
+def _encoder(folder: Path) -> tuple[Path, Path]:
+    demo = make_demo(folder)
+    return demo.fp16, demo.fp32
+
+
+def _nested(folder: Path) -> tuple[Path, Path]:
+    model = nested_model(folder / "nested.onnx")
+    return model, model
+
+
+MAKERS: dict[str, Callable[[Path], tuple[Path, Path]]] = {"chain": _chain, "encoder": _encoder, "nested": _nested}
+
+
+def prepare(name: str, folder: Path) -> Place:
+    """Make a model, compare it with another, and locate."""
+    (folder / "models").mkdir(parents=True)
+    model, other = MAKERS[name](folder / "models")
+    place = Place(name, model, folder / "place")
+    (place.folder / "work").mkdir(parents=True)
+    sides = ("--runner", "onnxrt", "--runner", f"onnxrt,model={other}")
+    for words in (("run", model, *sides, *OPTIONS), ("debug", "locate", model, *sides, "--quiet")):
+        done = fork_of("layerwise", words, place.folder / "work", {**os.environ, **place.env})
+        assert done.returncode in (0, 1), done.stdout + done.stderr
+    return place

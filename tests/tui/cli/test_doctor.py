@@ -1,0 +1,97 @@
+"""`doctor` and `where`: what is wrong is named with what mends it, whatever is broken here; never a traceback."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.cli import Done, fresh_layerwise
+
+from layerwise._tool.tui.cli.doctor.terminal import characters, colours, tmux_clipboard
+
+INSTALLED = str(Path(__file__).parents[3] / ".editable")
+
+
+def doctor(folder: Path, **env: str) -> tuple[Done, dict[str, dict[str, str]]]:
+    done = fresh_layerwise("doctor", "--json", cwd=folder, env={**os.environ, **env})
+    found = json.loads(done.stdout)
+    assert done.returncode == found["exit_code"] == int(bool(found["wrong"])), done.stderr
+    return done, {one["name"]: one for one in found["findings"]}
+
+
+def without(folder: Path, code: str) -> str:
+    """A PYTHONPATH where onnxruntime is a package of this code."""
+    package = folder / "without" / "onnxruntime"
+    (package / "capi").mkdir(parents=True)
+    (package / "__init__.py").write_text(code)
+    (package / "capi" / "_pybind_state.py").touch()
+    return f"{package.parent}:{INSTALLED}"
+
+
+def test_all_is_well_here_and_the_text_says_the_same(tmp_path: Path) -> None:
+    done = fresh_layerwise("doctor", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "nothing to mend" in done.stdout and "CPU" in done.stdout and "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("code", "told"), [
+    ("raise ImportError('libfoo.so.9: cannot open')", "cannot be imported: libfoo.so.9"),
+    ("import os; os.abort()", "SIGABRT"), ("import os; os._exit(3)", "exit code 3"),
+    ("import time; time.sleep(1000)", "did not answer"),
+])  # fmt: skip
+def test_an_engine_that_breaks_is_named(code: str, told: str, tmp_path: Path) -> None:
+    path = without(tmp_path, code)
+    done = fresh_layerwise("doctor", "--wait", "2", cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 1 and told in done.stdout and "Traceback" not in done.stdout + done.stderr
+
+
+def test_without_an_engine_it_says_what_brings_one(tmp_path: Path) -> None:
+    code = (
+        "import sys; from layerwise._tool.backends import installed; installed.onnxruntime = lambda: None; "
+        "from layerwise._tool.tui.__main__ import main; sys.exit(main(['doctor', '--json']))"
+    )
+    path = without(tmp_path, "raise ModuleNotFoundError('No module named onnxruntime', name='onnxruntime')")
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path,
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    found = {one["name"]: one for one in json.loads(done.stdout)["findings"]}
+    assert done.returncode == 0, done.stderr
+    assert found["onnxruntime"]["state"] == "note" and "pip install" in found["onnxruntime"]["mend"]
+
+
+def test_settings_workspace_and_memory_that_are_wrong_are_named(tmp_path: Path) -> None:
+    config = tmp_path / "config" / "layerwise" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("theme = 3\n")
+    (tmp_path / "file").touch()
+    done, found = doctor(
+        tmp_path, XDG_CONFIG_HOME=str(tmp_path / "config"), LAYERWISE_HOME=str(tmp_path / "file"), LAYERWISE_MEMORY="x"
+    )
+    assert done.returncode == 1
+    assert "theme" in found["setting"]["text"]
+    assert found["folder"]["state"] == "wrong" and "LAYERWISE_HOME" in found["folder"]["mend"]
+
+
+def test_nothing_is_made(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    _, found = doctor(tmp_path, LAYERWISE_HOME=str(home))
+    assert found["folder"]["state"] == "ok" and not home.exists()
+
+
+def test_where_names_each_place(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.layerwise]\n")
+    done = fresh_layerwise("where", "--json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert found["workspace"] == os.environ["LAYERWISE_HOME"]
+    assert found["settings"] == os.environ["XDG_CONFIG_HOME"] + "/layerwise/config.toml"
+    assert found["project"] == str(tmp_path / "pyproject.toml")
+
+
+def test_a_terminal_is_judged_by_what_it_says_of_itself() -> None:
+    assert colours({"TERM": "xterm-256color"}).text == "256"
+    assert colours({"TERM": "xterm", "COLORTERM": "truecolor"}).text == "16 million"
+    assert "NO_COLOR" in colours({"TERM": "xterm-256color", "NO_COLOR": "1"}).text
+    assert "default-terminal" in colours({"TERM": "screen", "TMUX": "x"}).mend
+    assert "LAYERWISE_ASCII" in characters({"LAYERWISE_ASCII": "1"}).text
+    assert tmux_clipboard("on").state == "ok" and "set-clipboard on" in tmux_clipboard("external").mend

@@ -1,0 +1,45 @@
+"""What one had on the screen is there again after a kill: the app is opened anew on what lies on the disk."""
+
+from pathlib import Path
+
+from support.bench import Bench, chain_pair, compare_spec, with_bench
+
+from layerwise._tool.tui.state.session import SessionStore
+
+
+async def on_disk(bench: Bench, *parts: str) -> None:
+    """Wait until the session's file has all of this; from then on a kill may come."""
+    store = SessionStore(bench.app.state.workspace.root)
+    model = bench.app.state.session.model
+    assert model is not None
+    path = store._file(model)
+    await bench.until(lambda: path.exists() and all(part in path.read_text() for part in parts))
+
+
+def test_screen_cursor_order_filter_and_forms_survive_a_kill(tmp_path: Path) -> None:
+    suspect, reference = chain_pair(tmp_path)
+    told: list[str] = []
+
+    async def before(bench: Bench) -> None:
+        job = await bench.compare(compare_spec(suspect, reference))
+        await bench.press("2")
+        await bench.see("/layer.7/")
+        await bench.press("colon", *"sort max-rel", "enter", "slash", *"MatMul", "enter", "g", "j", "j", "j")
+        table = bench.app.page.table  # type: ignore[attr-defined]
+        await bench.until(lambda: table.list.cursor == 3)
+        await bench.press("3")
+        await bench.see(f"job {job}")
+        await bench.press("j", "R", "j", "j")
+        await bench.press("2")
+        await on_disk(bench, '"max_rel"', '"errors":"MatMul"', '"place"', '"screen":"errors"')
+        told.append(bench.app.state.errors.table.row(table.place).tensor)
+
+    with_bench(suspect, before)
+
+    async def after(bench: Bench) -> None:
+        await bench.see("[2 Errors]", "/ MatMul", "max-rel▾")
+        table = bench.app.page.table  # type: ignore[attr-defined]
+        await bench.until(lambda: table.list.cursor == 3)
+        assert bench.app.state.errors.table.row(table.place).tensor == told[0]
+
+    with_bench(suspect, after)

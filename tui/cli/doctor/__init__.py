@@ -1,0 +1,1 @@
+"""`layerwise doctor`, and `layerwise where`."""

@@ -1,0 +1,79 @@
+"""The user's settings in the app: keys, presets, own commands, the theme."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from textual.app import SuspendNotSupported
+
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.command_center import CommandCenter
+from layerwise._tool.tui.commands import Commands, read_keymap
+from layerwise._tool.tui.controllers.own_commands import Subject
+from layerwise._tool.tui.keys import PRESETS, put_in_force, taken_keys, usable
+from layerwise._tool.tui.screens.keys import Asking, KeyCommands
+from layerwise._tool.tui.screens.own_commands import OwnCommands
+from layerwise._tool.tui.screens.page import Choice, PickScreen
+from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.themes import DEFAULT, PALETTES
+
+
+def first_theme(state: AppState, problems: list[str]) -> str:
+    """The theme to start with; a setting that names none is added to the problems."""
+    named = state.settings.theme
+    if named and named not in PALETTES:
+        problems.append(f"theme {shown(named, 40)!r}: there are {', '.join(PALETTES)}")
+    wanted = named if named in PALETTES else state.session.theme
+    return wanted if wanted in PALETTES else DEFAULT
+
+
+class Customised(CommandCenter, scope="global"):
+    """The command center with the keys and commands of the user."""
+
+    def settings_groups(self) -> tuple[Commands, ...]:
+        """The commands about settings, and those that settings declare."""
+        self._user_keys: dict[str, str] = {}
+        self._own = OwnCommands(self.state, self.subject, self._away)
+        asking = Asking(self._choose, self._ask_line, self._use_keymap, lambda: dict(self._user_keys))
+        return KeyCommands(self.state, asking), self._own
+
+    def use_settings(self) -> list[str]:
+        """Put the user's commands and keys in force; what is wrong with them."""
+        settings = self.state.settings
+        problems = self._own.declare(settings.commands)
+        try:
+            older = read_keymap(self.state.workspace.root / "keymap.json")
+        except LayerwiseError as error:
+            older, problems = {}, [*problems, str(error)]
+        preset = PRESETS[settings.preset]
+        return [
+            *problems,
+            *self._use_keymap({**preset, **older, **self._own.keymap(settings.commands), **settings.keys}),
+        ]
+
+    def _use_keymap(self, keymap: dict[str, str]) -> list[str]:
+        """Put keys in force; what is wrong with them."""
+        good, problems = usable(keymap)
+        self._user_keys = good
+        put_in_force(good)
+        self.keys_of_user = taken_keys(good)
+        self.set_keymap(good)
+        return problems
+
+    def _choose(self, title: str, choices: Sequence[Choice], then: Callable[[object], None]) -> None:
+        self.push_screen(PickScreen(title, choices, self.state.glyphs, filterable=True), then)
+
+    def subject(self) -> Subject:
+        """What {node}, {tensor}, {model} and {job} of a command stand for."""
+        session = self.state.session
+        node, tensor = self.page.in_hand()
+        model = str(session.model) if session.model is not None else ""
+        return Subject(node, tensor, model, session.compare_job or "")
+
+    def _away(self, work: Callable[[], Any]) -> Any:
+        """Call a function while the terminal is not the app's."""
+        try:
+            with self.suspend():
+                return work()
+        except SuspendNotSupported as error:
+            raise LayerwiseError("this terminal cannot be given to another program") from error

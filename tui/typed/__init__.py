@@ -1,0 +1,1 @@
+"""What is typed: bytes become keys, and keys become deeds one after the other."""
