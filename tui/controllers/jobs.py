@@ -14,6 +14,7 @@ from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.controllers.opening import engine_job
 from layerwise._tool.tui.presenters.jobs import summary
+from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.state.debugging import SEARCHES
 from layerwise._tool.tui.state.jobs import comparison_params
 from layerwise._tool.tui.state.questions import Question
@@ -24,6 +25,9 @@ WATCH_AGAIN = 5.0
 MOST_EVENTS = 20_000
 TAIL = 1 << 16
 OLD = 7 * 86400.0
+LARGE = 50e6
+STEPS = (1e9, 2e9, 5e9, 1e10, 2e10, 5e10, 1e11)
+"""Bytes of all jobs at which the user is told."""
 
 
 class JobsController:
@@ -31,6 +35,7 @@ class JobsController:
 
     def __init__(self, app: AppState) -> None:
         self._app = app
+        self._level = 0
         self._forget_removed()
         self._task = asyncio.create_task(self._watch())
 
@@ -43,6 +48,16 @@ class JobsController:
         if session.debug_job is not None and self._removed(session.debug_job):
             self._app.say(f"job {session.debug_job}, the search on view, was removed")
             session.set_debug_job(None)
+
+    def _warn_of_size(self) -> None:
+        """Say once that the workspace has grown, and how to make it smaller."""
+        size = self._app.jobs.list.size
+        level = sum(size >= step for step in STEPS)
+        if level > self._level:
+            largest = max(self._app.jobs.views, key=lambda view: view.bytes_on_disk)
+            told = f"the jobs take {size_text(size)} on disk, job {largest.id} {size_text(largest.bytes_on_disk)} of it"
+            self._app.say(f"{told}: P on the Jobs page removes some, s sorts by size", "warn")
+        self._level = level
 
     def _removed(self, job: int | str) -> bool:
         try:
@@ -59,7 +74,8 @@ class JobsController:
                     self._app.jobs_over(view.id for view in views if view.final)
                     self._forget_removed()
                     self._show_newest()
-                    self._app.set_status(summary(views))
+                    self._app.set_status(summary(self._app.jobs.others()))
+                    self._warn_of_size()
             except (LayerwiseError, OSError) as error:
                 self._app.say(f"the jobs cannot be read: {error}", "bad")
                 await asyncio.sleep(WATCH_AGAIN)
@@ -128,10 +144,15 @@ class JobActions:
             self._app.say(f"{len(removed)} jobs removed, {freed / 1e6:.1f} MB freed")
 
     def prunable(self, what: str) -> list[int]:
-        """Ended jobs: `failed` ones, `old` ones (a week) or `all`; never the comparison or the search on view."""
+        """Ended jobs: `failed`, `old` (a week), `large` (50 MB), `listed` ones or `all`; never one on view."""
         ended = [view for view in self._app.jobs.views if view.final]
         if what == "failed":
             ended = [view for view in ended if view.state != "done"]
+        elif what == "large":
+            ended = [view for view in ended if view.bytes_on_disk >= LARGE]
+        elif what == "listed":
+            listed = {view.id for view in self._app.jobs.list.jobs()}
+            ended = [view for view in ended if view.id in listed]
         elif what == "old":
             ended = [view for view in ended if (view.ended or 0.0) < time.time() - OLD]
         on_view = (self._app.session.compare_job, str(self._app.session.debug_job))

@@ -11,9 +11,11 @@ from layerwise._tool.backends.text import one_line, shown
 from layerwise._tool.backends.wording import event_words
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
 from layerwise._tool.debugtools.compare.rows import NotCompared
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import age_text, bar, size_text, span_text
 from layerwise._tool.tui.presenters.questions import question_lines
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, plain, wrap_runs
+from layerwise._tool.tui.state.job_list import JobList, ModelHead
 from layerwise._tool.tui.state.questions import Question
 
 if TYPE_CHECKING:
@@ -49,17 +51,33 @@ def heading(cells: int) -> Line:
     return [(fit(text, cells, keep="start"), "head")]
 
 
-def row_line(view: "JobView", title: str, now: float, cells: int, glyphs: Glyphs) -> Line:
+def head_line(head: ModelHead, cells: int, glyphs: Glyphs) -> Line:
+    """The row above the jobs of a model."""
+    told = f"{head.count} job{'s' * (head.count != 1)}, {size_text(head.size)}"
+    name = fit(head.model or "no model", max(8, cells - len(told) - 3), glyphs.ellipsis).rstrip()
+    return [(f"{name}   ", "strong"), (told, "dim")]
+
+
+def count_line(jobs: JobList) -> Line:
+    """How many jobs are listed, in which order, and what all of them take."""
+    shown_jobs = len(jobs.jobs())
+    count = f"{shown_jobs:,} of {jobs.total:,}" if jobs.filter_text else f"{jobs.total:,}"
+    order = {"size": ", largest first", "model": ", by model"}.get(jobs.sort, "")
+    return [(f"{count} job{'s' * (jobs.total != 1)}, {size_text(jobs.size)}{order}", "dim")]
+
+
+def row_line(view: "JobView", title: str, now: float, cells: int, glyphs: Glyphs, names: Names | None = None) -> Line:
     """One job."""
+    names = names or Names(glyphs)
     seen = "failed" if view.outcome != view.state else view.state
     role = ROLES.get(seen, "")
     glyph = state_glyph(seen, glyphs)
     head = f"{view.id:>{ID_CELLS}} "
     state = f"{glyph} {fit(view.outcome, STATE_CELLS)} "
     if view.state == "done" or (view.final and _counts(view)[1] <= 0):
-        text = f"{fit(title, title_cells(cells) + BAR_CELLS + 6, glyphs.ellipsis, keep='start')} "
+        text = f"{names.text(title, title_cells(cells) + BAR_CELLS + 6, 'title')} "
     else:
-        text = f"{fit(title, title_cells(cells), glyphs.ellipsis, keep='start')} {_progress(view, glyphs)} "
+        text = f"{names.text(title, title_cells(cells), 'title')} {_progress(view, glyphs)} "
     text += f"{rate_text(view):>{RATE_CELLS}} {left_text(view):>{ETA_CELLS}} "
     text += f"{age_text(now - view.created):>{AGE_CELLS}} {size_text(view.bytes_on_disk):>{DISK_CELLS}}"
     text += f" {','.join(gpu.removeprefix('GPU-')[:4] for gpu in view.gpus):<4}" if cells >= 100 else ""

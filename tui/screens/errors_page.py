@@ -129,6 +129,8 @@ class ErrorRows(JobTable, scope="errors"):
         super().changed()
         if self._untouched:
             self._came_to = self.list.cursor
+            line = errors.index_of(errors.first_bad())
+            self._untouched = line < 0 or line == self._came_to  # else it came back to where it was left
 
     def _cursor_moved(self) -> None:
         self._untouched = self._untouched and self.list.cursor == self._came_to

@@ -10,17 +10,30 @@ from textual.app import ComposeResult
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import command
-from layerwise._tool.tui.controllers.jobs import JobActions, read_tail
+from layerwise._tool.tui.controllers.jobs import LARGE, JobActions, read_tail
 from layerwise._tool.tui.controllers.opening import engines_of
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy, block_copy
-from layerwise._tool.tui.presenters.jobs import card_text, detail_lines, event_lines, heading, log_lines, row_line
+from layerwise._tool.tui.presenters.jobs import (
+    card_text,
+    count_line,
+    detail_lines,
+    event_lines,
+    head_line,
+    heading,
+    log_lines,
+    row_line,
+)
+from layerwise._tool.tui.presenters.names import Names
+from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.page import Choice, Page, turns_pane
 from layerwise._tool.tui.screens.searching import Answering
+from layerwise._tool.tui.state.job_list import ModelHead
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.following import DEED, follow, run_latest, run_work
+from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
 
@@ -41,9 +54,9 @@ class JobsScreen(Page, scope="jobs"):
         self._answering = Answering(self, self._in_view, self._question)
         self.groups = (self._answering,)
         self._now = time.time()  # ages are those of the last change: an idle list writes nothing
-        self.main_list = VirtualList(
-            LiveRows(lambda: len(state.jobs.views), self._line), glyphs=state.glyphs, id="jobs-list"
-        )
+        self._names, self._list = Names(state.glyphs), state.jobs.list
+        rows = LiveRows(lambda: len(self._list.rows), self._line)
+        self.main_list = VirtualList(rows, glyphs=state.glyphs, id="jobs-list", names=self._names)
         self.main_list.moved = self._note_job
         self._actions = JobActions(state)
         kept = state.session.forms.get("jobs")
@@ -53,6 +66,7 @@ class JobsScreen(Page, scope="jobs"):
         self._detail_soon = Coalesce(self._read_detail, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
+        yield LineInput("/ ", id="jobs-filter")
         yield OneLine(id="jobs-heading")
         yield self.main_list
         yield OneLine(id="jobs-title")
@@ -60,16 +74,25 @@ class JobsScreen(Page, scope="jobs"):
 
     def on_mount(self) -> None:
         follow(self, self.state.jobs.on_change, self.paint)
+        text = self.session.filters.get("jobs", "")
+        self.filter.set_value(text)
+        self.set_filter(text)
+
+    @property
+    def filter(self) -> LineInput:
+        """The line on which the filter is typed."""
+        return self.query_one("#jobs-filter", LineInput)
 
     def _line(self, i: int, cells: int) -> Line:
-        view = self.state.jobs.views[i]
+        view = self._list.rows[i]
+        if isinstance(view, ModelHead):
+            return head_line(view, cells, self.state.glyphs)
         spec = self.state.jobs.spec(view)
         title = (spec.title or spec.action) if spec else view.damage or "its spec.json cannot be read"
-        return row_line(view, title, self._now, cells, self.state.glyphs)
+        return row_line(view, title, self._now, cells, self.state.glyphs, self._names)
 
     def _in_view(self) -> JobView | None:
-        views = self.state.jobs.views
-        return views[self.main_list.cursor] if self.main_list.cursor < len(views) else None
+        return self._list.view(self.main_list.cursor)
 
     def _question(self) -> tuple[int, dict[str, Any] | None]:
         view = self._in_view()
@@ -88,6 +111,8 @@ class JobsScreen(Page, scope="jobs"):
         self._answering.changed()
         names: Line = [("  ", "head"), *heading(self.main_list.size.width - GUTTER)]
         self.query_one("#jobs-heading", OneLine).set_line(names)
+        problem = self._list.filter_problem
+        self.filter.set_tail([(problem, "bad")] if problem else count_line(self._list))
         self._detail_soon.touch()
 
     @on(VirtualList.Highlighted, "#jobs-list")
@@ -108,7 +133,9 @@ class JobsScreen(Page, scope="jobs"):
         view = self._in_view()
         pane = self.query_one("#jobs-detail", DetailPane)
         if view is None:
-            self.query_one("#jobs-title", OneLine).set_line([(" no job yet: R sets up a run", "dim")])
+            none = " no job yet: R sets up a run" if not self._list.total else " no job here: esc shows all"
+            told = "" if self._list.rows else none
+            self.query_one("#jobs-title", OneLine).set_line([(told, "dim")])
             pane.set_lines([])
             return
         spec = self.state.jobs.spec(view)
@@ -139,6 +166,47 @@ class JobsScreen(Page, scope="jobs"):
             self.open(page)
         else:
             self.state.say("only a comparison, a search or a bench has a screen of its own")
+
+    # ── which jobs ──
+
+    @command("jobs.filter", "filter: words, or model:bert state:failed size>50MB", keys="slash", footer="filter")
+    def focus_filter(self) -> None:
+        self.filter.focus()
+
+    @command("jobs.filter_line", "filter by an expression", line="filter EXPRESSION")
+    def set_filter(self, text: str = "") -> None:
+        self.filter.set_value(text)
+        self._apply(text)
+
+    @on(LineInput.Changed, "#jobs-filter")
+    def _filter_typed(self, event: LineInput.Changed) -> None:
+        self._apply(event.value)
+
+    def _apply(self, text: str) -> None:
+        self._list.set_filter(text)
+        if not self._list.filter_problem:
+            self.session.remember("jobs", filter=text)
+        self.state.jobs.lay()
+
+    @on(LineInput.Submitted, "#jobs-filter")
+    def _filter_done(self) -> None:
+        self.main_list.focus()
+
+    @on(LineInput.Cancelled, "#jobs-filter")
+    def _filter_left(self, event: LineInput.Cancelled) -> None:
+        event.stop()
+        self.main_list.focus()
+        self.set_filter("")
+
+    @command("jobs.clear", "show all jobs again", keys="escape")
+    def clear_filter(self) -> None:
+        if self._list.filter_text or self._list.filter_problem:
+            self.set_filter("")
+
+    @command("jobs.sort", "newest first, largest first, or below their models", keys="s", footer="sort")
+    def sort(self) -> None:
+        self._list.cycle_sort()
+        self.state.jobs.lay()
 
     @command("jobs.cancel", "cancel the job (asks first)", keys="K", footer="cancel")
     def cancel(self) -> None:
@@ -179,12 +247,16 @@ class JobsScreen(Page, scope="jobs"):
 
     @command("jobs.prune", "remove ended jobs and their files", keys="P", footer="prune", line="prune")
     def prune(self) -> None:
-        kinds = (("failed", "failed, cancelled and lost ones", "f"), ("old", "those older than a week", "o"),
-                 ("all", "all that have ended, but the one on view", "a"))  # fmt: skip
+        kinds = [("failed", "failed, cancelled and lost ones", "f"), ("old", "those older than a week", "o"),
+                 ("large", f"those of {size_text(LARGE)} and more", "l"),
+                 ("all", "all that have ended, but the one on view", "a")]  # fmt: skip
+        if self._list.filter_text:
+            kinds.insert(0, ("listed", "those that the filter lists", "v"))
         choices: list[Choice] = []
         for what, text, key in kinds:
             jobs = self._actions.prunable(what)
-            choices.append(Choice([(f"{key}  ", "key"), (f"{text}: {len(jobs)}", "")], jobs, key))
+            size = size_text(sum(view.bytes_on_disk for view in self.state.jobs.views if view.id in jobs))
+            choices.append(Choice([(f"{key}  ", "key"), (f"{text}: {len(jobs)}, {size}", "")], jobs, key))
         choices.append(Choice([("n  ", "key"), ("nothing", "")], None, "n"))
         self.choose("Remove which jobs?", choices, self._prune)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.tui.state.debugging import compare_params
+from layerwise._tool.tui.state.job_filter import JobFacts
+from layerwise._tool.tui.state.job_list import JobList
 from layerwise._tool.tui.state.signal import Signal
 
 if TYPE_CHECKING:
@@ -21,12 +23,22 @@ class JobsState:
         self.views: list[JobView] = []
         self.on_change: Signal[[]] = Signal()
         self._specs: dict[int, JobSpec | None] = {}
+        self.list = JobList(lambda view: facts_of(view, self.spec(view)))
 
     def set_views(self, views: "list[JobView]") -> None:
         """Take what the workspace has now, oldest first."""
         self.views = views[::-1]
         self._specs = {view.id: self._specs[view.id] for view in views if view.id in self._specs}
+        self.lay()
+
+    def lay(self) -> None:
+        """Bring the list up to date with the jobs, the filter and the order."""
+        self.list.lay(self.views)
         self.on_change.emit()
+
+    def others(self) -> "list[JobView]":
+        """All jobs but the app's own worker."""
+        return [view for view in self.views if not is_own(self.spec(view))]
 
     def spec(self, view: "JobView") -> "JobSpec | None":
         """What a job does, read once; None when its file cannot be read."""
@@ -55,17 +67,40 @@ class JobsState:
 
     def index_of(self, job: int) -> int:
         """The line of a job, or -1."""
-        return next((line for line, view in enumerate(self.views) if view.id == job), -1)
+        return self.list.index_of(job)
 
 
 COMPARING = ("compare", "locate")
 """Actions whose jobs have rows of layers."""
-_OWN = ("compare", "bench", "invariants")
+
+
+INTERACTIVE = "interactive"
+"""The action of the app's own worker."""
+_OWN = ("compare", "bench")
 
 
 def comparison_params(spec: "JobSpec") -> dict[str, Any]:
-    """The comparison among a job's parameters (of a bench or a check: all of them); empty where there is none."""
+    """The comparison among a job's parameters (of a bench: all of them); empty where there is none."""
     return spec.params if spec.action in _OWN else compare_params(spec.params)
+
+
+def model_of(spec: "JobSpec | None") -> str:
+    """The name of the model file that a job is about, "" where it is about none."""
+    if spec is None:
+        return ""
+    named = comparison_params(spec).get("model") or spec.params.get("model")
+    return Path(named).name if isinstance(named, str) else ""
+
+
+def is_own(spec: "JobSpec | None") -> bool:
+    """Whether a job is the app's own worker, which waits for what the app asks."""
+    return spec is not None and spec.action == INTERACTIVE
+
+
+def facts_of(view: "JobView", spec: "JobSpec | None") -> JobFacts:
+    """What a filter asks of a job."""
+    title, action = (spec.title, spec.action) if spec is not None else ("", "")
+    return JobFacts(view.id, model_of(spec), view.outcome, action, title, float(view.bytes_on_disk))
 
 
 def is_about(spec: "JobSpec", model: Path, actions: Container[str]) -> bool:

@@ -1,0 +1,83 @@
+"""Which jobs the Jobs screen shows, in which order: filtered, by age, by size, or below their models."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.tui.state.job_filter import JobFacts, Test, parse_job_filter
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.journal.view import JobView
+
+SORTS = ("newest", "size", "model")
+
+
+class ModelHead(Struct, frozen=True):
+    """A row above the jobs of a model. size: bytes of all of them."""
+
+    model: str
+    count: int
+    size: float
+
+
+class JobList:
+    """Rows of jobs. facts: what a filter asks of one. filter_problem: why the text typed is none, "" if it is one."""
+
+    def __init__(self, facts: "Callable[[JobView], JobFacts]") -> None:
+        self._facts = facts
+        self.rows: list[JobView | ModelHead] = []
+        self.filter_text, self.filter_problem, self.sort = "", "", SORTS[0]
+        self.total, self.size = 0, 0.0
+        self._test: Test = parse_job_filter("")
+
+    def set_filter(self, text: str) -> None:
+        """Filter; one that does not parse leaves the last good one."""
+        try:
+            self._test, self.filter_text, self.filter_problem = parse_job_filter(text), text, ""
+        except UsageError as error:
+            self.filter_problem = str(error).removeprefix("filter: ")
+
+    def cycle_sort(self) -> str:
+        """Take the next order, and say which."""
+        self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
+        return self.sort
+
+    def lay(self, views: "Sequence[JobView]") -> None:
+        """Take the jobs there are, the newest first."""
+        self.total = len(views)
+        self.size = float(sum(view.bytes_on_disk for view in views))
+        shown = [(view, found) for view in views if self._test(found := self._facts(view))]
+        if self.sort == "model":
+            self.rows = _grouped(shown)
+            return
+        if self.sort == "size":
+            shown.sort(key=lambda pair: -pair[1].size)
+        self.rows = [view for view, _ in shown]
+
+    def jobs(self) -> "list[JobView]":
+        """The jobs that are shown."""
+        return [row for row in self.rows if not isinstance(row, ModelHead)]
+
+    def view(self, line: int) -> "JobView | None":
+        """The job of a line, None where it has none."""
+        row = self.rows[line] if 0 <= line < len(self.rows) else None
+        return None if isinstance(row, ModelHead) else row
+
+    def index_of(self, job: int) -> int:
+        """The line of a job, or -1."""
+        found = (line for line, row in enumerate(self.rows) if not isinstance(row, ModelHead) and row.id == job)
+        return next(found, -1)
+
+
+def _grouped(shown: "Sequence[tuple[JobView, JobFacts]]") -> "list[JobView | ModelHead]":
+    """Below their models, the model with the newest job first."""
+    groups: dict[str, list[tuple[JobView, JobFacts]]] = {}
+    for view, found in shown:
+        groups.setdefault(found.model, []).append((view, found))
+    rows: list[JobView | ModelHead] = []
+    for model, group in groups.items():
+        rows.append(ModelHead(model, len(group), sum(found.size for _, found in group)))
+        rows += [view for view, _ in group]
+    return rows
