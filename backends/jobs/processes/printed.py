@@ -62,7 +62,7 @@ class Printed:
 @contextmanager
 def told(context: JobContext) -> Iterator[None]:
     """Inside, what Python prints is told by the job."""
-    before, sys.stdout = sys.stdout, Printed(context, sys.stdout)  # type: ignore[assignment]
+    before, sys.stdout = sys.stdout, Printed(context, sys.stdout)
     printed: Any = sys.stdout
     try:
         yield
