@@ -72,12 +72,11 @@ class Walk:
         self._check()
 
     async def _look(self) -> None:
-        before = self.surgery.preview
+        before, page = self.surgery.preview, self.bench.app.page
+        meant = page.main_list.model.rows.nodes_at(page.main_list.cursor)
         await self._press(*self.chance.choice(LOOKS))
         preview = self.surgery.preview
         if preview is not None and preview is not before and preview.edits[0].__class__.__name__ == "DeleteNodes":
-            rows = self.bench.app.page.main_list.model.rows
-            meant = rows.nodes_at(self.bench.app.page.main_list.cursor)
             labels = {preview.before.label(node) for node in meant}
             named = {name for edit in preview.edits for name in getattr(edit, "nodes", ())}
             assert not named or named <= labels or self.steps[-1] == "full_stop", f"{named} for {labels}: {self.steps}"
@@ -89,7 +88,7 @@ class Walk:
         return self.chance.choice(("u", "ctrl+r", "escape"))
 
     async def _press(self, *keys: str) -> None:
-        self.steps.append(" ".join(keys))
+        self.steps.append("+".join(keys))
         await self.bench.press(*keys)
         if self.bench.app.screen.is_modal:  # what did not fit left a choice open
             await self.bench.press("escape")
