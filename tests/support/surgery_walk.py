@@ -74,9 +74,13 @@ class Walk:
     async def _look(self) -> None:
         before, page = self.surgery.preview, self.bench.app.page
         meant = page.main_list.model.rows.nodes_at(page.main_list.cursor)
-        await self._press(*self.chance.choice(LOOKS))
+        keys = self.chance.choice(LOOKS)
+        idle = keys == ("e", "escape") or (keys == ("full_stop",) and self.surgery.last is None)
+        await self._press(*keys)
+        if self.surgery.overlay is not None and not idle:  # what was on view is left first
+            self.plain.take([int(node) for node in self.surgery.overlay.order])
         preview = self.surgery.preview
-        if preview is not None and preview is not before and preview.edits[0].__class__.__name__ == "DeleteNodes":
+        if before is None and preview is not None and preview.edits[0].__class__.__name__ == "DeleteNodes":
             labels = {preview.before.label(node) for node in meant}
             named = {name for edit in preview.edits for name in getattr(edit, "nodes", ())}
             assert not named or named <= labels or self.steps[-1] == "full_stop", f"{named} for {labels}: {self.steps}"

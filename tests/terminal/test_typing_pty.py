@@ -25,8 +25,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     ("keys", "delay"),
     [
         (("R", *"jjjjjj", "enter", *"99", "enter", "j", "enter", "backspace", *"42", "enter", *"2f", "enter", "j"), 0),
-        (("x", *"jjjed", "enter", *"jen99", "enter", "escape", "/", *"Tanh", "enter", *"u1j"), 0.1),
-        (draw(NUMBER), 0.0),
+        (draw(NUMBER), 0.1),
     ],
 )  # fmt: skip
 def test_a_burst_does_what_the_same_keys_do_slowly(
