@@ -9,7 +9,7 @@ from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.surgery.inspect.preview import Preview, preview
 from layerwise._tool.tui.controllers.opening import is_engine
 from layerwise._tool.tui.state.files import models_below
-from layerwise._tool.tui.state.home import MOST_JOBS, HomeRow, HomeState
+from layerwise._tool.tui.state.home import MOST_JOBS, MOST_RECENT, HomeRow, HomeState
 from layerwise._tool.tui.state.jobs import comparison_params
 from layerwise._tool.tui.state.session import SessionStore
 from layerwise._tool.tui.state.shared import AppState
@@ -24,9 +24,12 @@ class HomeController:
         self._app, self._home = app, home
         self._seen: dict[tuple[str, int], Preview] = {}
 
+    def take_recent(self) -> None:
+        """Take the models of earlier sessions, at once: an enter typed ahead opens the last one."""
+        self._home.set_recent(SessionStore(self._app.workspace.root).recent(MOST_RECENT))
+
     async def look(self) -> None:
         """Look for models anew; the disk may be slow."""
-        self._home.set_recent(await asyncio.to_thread(SessionStore(self._app.workspace.root).recent))
         self._home.set_files(await asyncio.to_thread(models_below, self._home.folder))
 
     def take_jobs(self) -> None:

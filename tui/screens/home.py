@@ -56,6 +56,7 @@ class HomeScreen(Page, scope="home"):
         self._control.take_jobs()
 
     def shown_again(self) -> None:
+        self._control.take_recent()
         run_latest(self, "home-look", self._control.look)
 
     def _line(self, i: int, cells: int) -> Line:
