@@ -198,6 +198,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
 
     @on(LineInput.Cancelled, "#command")
     def _close_line(self) -> None:
+        self.state.session.keep_line("")
         self.page.main_widget().focus()
 
     def complete_line(self, value: str) -> list[str]:
