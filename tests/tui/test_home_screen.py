@@ -57,7 +57,7 @@ def test_what_may_be_opened_is_listed_with_a_look_into_it(folder: Path, workspac
         await bench.see("not an ONNX model: byte 2", "bad.onnx  8 B")
         await bench.press("slash", *"good")
         await bench.see("1 of 4")
-        await bench.press("enter", "escape", "j", "j", "enter", "j")
+        await bench.press("enter", "escape", "enter", "j")
         await bench.until(lambda: bench.app.next_model == folder / "good.onnx")
 
     with_bench(None, story, size=(80, 24))
