@@ -10,7 +10,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 _LOADS = re.compile(r"""<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//[^>]*""")
-_SCOPES = {"global": "Everywhere", "list": "Lists", "pane": "Panes of text"}
 _FOLDERS = {"screens": "pictures.md", "evidence": "evidence.md", "../examples": "examples.md"}
 
 
@@ -46,7 +45,6 @@ def pages() -> Iterator[tuple[str, str]]:
     shown = (f"## {path.stem.removesuffix('-120x40')}\n\n![{path.stem}](screens/{path.name})\n" for path in pictures)
     yield "pictures.md", "# Pictures of the app\n\nAt 120 columns and 40 rows, on the demo pair.\n\n" + "\n".join(shown)
     yield "options.md", options_page()
-    yield "keys.md", keys_page()
     raw = sorted((ROOT / "docs" / "evidence").glob("*.txt"))
     yield "evidence.md", "# Raw output\n\n" + "".join(f"- [{path.name}](evidence/{path.name})\n" for path in raw)
     scripts = sorted((ROOT / "examples").glob("*.py"))
@@ -68,28 +66,6 @@ def options_page() -> str:
             value = " ".join(option.settings.get("choices", ())) or option.settings.get("metavar") or ""
             script = "" if option.script in ("", "*") else f"`{option.script}`"
             cells = (flags, value, option.settings.get("help", ""), option.form.label if option.form else "", script)
-            text += "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
-    return text
-
-
-def keys_page() -> str:
-    """The commands of the app, screen by screen, from their registry."""
-    import layerwise._tool.tui.workbench  # noqa: F401 (its screens fill the registry)
-    from layerwise._tool.tui.commands import REGISTRY
-    from layerwise._tool.tui.headless import EQUIVALENTS
-
-    text = (
-        "# Commands of the app\n\nMade from their declarations; `:keys` lists and changes the keys, `:headless` copies "
-    )
-    text += "a command line.\n"
-    for scope in dict.fromkeys(found.scope for found in REGISTRY.values()):
-        text += f"\n## {_SCOPES.get(scope, scope.capitalize())}\n\n"
-        text += "| id | keys | `:` line | what it does | headless |\n|---|---|---|---|---|\n"
-        for found in (one for one in REGISTRY.values() if one.scope == scope):
-            headless = f"`layerwise {EQUIVALENTS[found.id]}`" if found.id in EQUIVALENTS else ""
-            keys = " ".join(f"`{key}`" for key in found.key_text.split())
-            line = f"`:{found.line}`" if found.line else ""
-            cells = (f"`{found.id}`", keys, line, found.title, headless)
             text += "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
     return text
 

@@ -95,7 +95,7 @@ def test_a_job_opens_its_model_with_its_table(folder: Path) -> None:
 def test_the_demo_is_one_key_away(folder: Path) -> None:
     async def story(bench: Bench) -> None:
         bench.app.switching._demo = lambda: (folder / "good.onnx", 7)
-        await bench.press("X")
+        await bench.press("Y")
         await bench.until(lambda: (bench.app.next_model, bench.app.next_job) == (folder / "good.onnx", 7))
 
     with_bench(None, story)

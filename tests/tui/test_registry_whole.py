@@ -2,9 +2,6 @@
 line that does the same, unless it is about the screen alone.
 """
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
 from layerwise._tool.tui import workbench
@@ -12,7 +9,6 @@ from layerwise._tool.tui.cli.completion.collect import CommandWords, commands
 from layerwise._tool.tui.commands import REGISTRY, takes_path
 from layerwise._tool.tui.headless import ALONE, EQUIVALENTS, equivalent
 
-ROOT = Path(__file__).parents[2]
 assert workbench.PAGES  # the registry is full
 MOVES = ("list.", "pane.", "own.")
 NO_LIST = {"TEXT", "EXPRESSION", "GLOB", "OPTIONS", "NAME", "TYPE", "OP", "PART", "[BYTES]", "…", "[NODE…]",
@@ -49,12 +45,3 @@ def test_a_command_line_is_one_that_there_is(id: str, headless: dict[str, Comman
     found = headless.get(" ".join(words[:2])) or headless[words[0]]
     flags = {flag for option in found.options for flag in option.flags}
     assert {word for word in words if word.startswith("-")} <= flags
-
-
-def test_every_command_is_on_the_web_sites_page() -> None:
-    made = importlib.util.spec_from_file_location("site_pages", ROOT / "docs" / "site_pages.py")
-    assert made is not None and made.loader is not None
-    pages = importlib.util.module_from_spec(made)
-    made.loader.exec_module(pages)
-    text = pages.keys_page()
-    assert [id for id in REGISTRY if f"`{id}`" not in text] == []

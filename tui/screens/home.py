@@ -127,7 +127,7 @@ class HomeScreen(Page, scope="home"):
         self.main_list.focus()
 
     @on(LineInput.Cancelled, "#home-filter")
-    @command("home.all", "show all rows again", keys="escape")
+    @command("home.all", "show all rows again", keys="escape", means="back")
     def show_all(self) -> None:
         self.query_one("#home-filter", LineInput).set_value("")
         self._home.set_filter("")
@@ -149,6 +149,6 @@ class HomeScreen(Page, scope="home"):
         else:
             self.open("graph")
 
-    @command("home.demo", "the demo: a small transformer against its FP16 form", keys="X", footer="demo")
+    @command("home.demo", "the demo: a small transformer against its FP16 form", keys="Y", footer="demo")
     def open_demo(self) -> None:
         self.post_message(self.Demo())
