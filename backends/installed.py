@@ -65,7 +65,7 @@ class Package(Struct, frozen=True):
 def packages() -> list[Package]:
     """Return the optional packages, installed or not, except onnxruntime."""
     names = {package: _DISTRIBUTIONS.get(package, package) for package in _EXTRAS}
-    return [Package(name, _version(name), install_line(package)) for package, name in names.items()]
+    return [Package(name, version_of(name), install_line(package)) for package, name in names.items()]
 
 
 def onnxruntime() -> OnnxRuntime | None:
@@ -92,7 +92,7 @@ def doubled() -> str:
 
 def both() -> str:
     """Return what is wrong if `layerwise` and `layerwise-core` are both installed: they are the same files."""
-    if not (_version(_CORE) and _version("layerwise")):
+    if not (version_of(_CORE) and version_of("layerwise")):
         return ""
     return (
         f"layerwise and {_CORE} are both installed, and are the same files: pip uninstall layerwise {_CORE}, then "
@@ -124,10 +124,11 @@ def driver_cuda() -> tuple[int, int] | None:
 
 def distribution() -> str:
     """Return which distribution of Layerwise is installed: `layerwise-core`, or `layerwise` (in its sources too)."""
-    return _CORE if _version(_CORE) else "layerwise"
+    return _CORE if version_of(_CORE) else "layerwise"
 
 
-def _version(distribution: str) -> str:
+def version_of(distribution: str) -> str:
+    """Return the version of a distribution that is installed, "" if it is not."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

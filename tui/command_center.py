@@ -18,6 +18,7 @@ from layerwise._tool.tui.commands import (
     going_on,
     group_of,
     in_scopes,
+    is_count,
     key_name,
     line_completions,
     parse_line,
@@ -25,7 +26,7 @@ from layerwise._tool.tui.commands import (
     scopes_of,
     takes_path,
 )
-from layerwise._tool.tui.controllers.yank import block_copy, yank
+from layerwise._tool.tui.controllers.yank import Copy, block_copy, yank
 from layerwise._tool.tui.lifetime import stays, while_it_stays
 from layerwise._tool.tui.presenters.bars import candidates_line, command_rows, offers_lines, usage_line
 from layerwise._tool.tui.presenters.messages import message_lines
@@ -275,6 +276,9 @@ class CommandCenter(Commanded, App[None], scope="global"):
     async def run_line(self, value: str) -> None:
         self.query_one(CommandBar).lines_typed.add(value)
         self._close_line()
+        if is_count(value):
+            await self._move_by(value.strip())
+            return
         try:
             found, text = parse_line(value, self.scopes())
         except ValueError as error:
@@ -283,8 +287,20 @@ class CommandCenter(Commanded, App[None], scope="global"):
         if found is not None:
             await self.run_anywhere(found, text)
 
+    async def _move_by(self, count: str) -> None:
+        """`+5` and `-5` move the cursor by rows; `5` goes to node 5 where there are nodes, else to row 5."""
+        rows = self.page.main_list
+        goto = by_verb("goto", self.scopes())
+        if count[0] in "+-":
+            rows.move_to(rows.cursor + int(count))
+        elif goto is not None:
+            await self.run_anywhere(goto, count)
+        else:
+            rows.move_to(int(count) - 1)
+
     @on(LineInput.Cancelled, "#command")
     def _close_line(self) -> None:
+        self.state.session.keep_line("")
         was = self._asked_from
         again = was is not None and stays(was) and was.size.height and self.page in was.ancestors
         (was if was is not None and again else self.page.main_widget()).focus()
@@ -306,4 +322,8 @@ class CommandCenter(Commanded, App[None], scope="global"):
         return candidates_line(offers) if offers and not only else usage_line(found)
 
     def on_page_yank(self, message: Page.Yank) -> None:
-        self.state.say(*yank(message.copy, self.state.workspace.root, self.copy_to_clipboard))
+        self.copy(message.copy)
+
+    def copy(self, copy: Copy) -> None:
+        """Copy to the terminal's clipboard and to a file."""
+        self.state.say(*yank(copy, self.state.workspace.root, self.copy_to_clipboard))

@@ -231,6 +231,12 @@ def by_verb(verb: str, scopes: Iterable[str]) -> Command | None:
     return None
 
 
+def is_count(text: str) -> bool:
+    """Whether a `:` line is a number of rows: `5`, `+5`, `-5`; more digits than any list has are none."""
+    digits = text.strip().lstrip("+-")
+    return digits.isdecimal() and digits.isascii() and len(digits) < 12 and len(text.strip()) - len(digits) < 2
+
+
 def takes_path(found: Command) -> bool:
     """Whether the argument of a command is a file or a folder."""
     return found.line.rpartition(" ")[2].strip("[]") in ("FILE", "FOLDER")

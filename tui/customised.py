@@ -11,6 +11,7 @@ from layerwise._tool.tui.command_center import CommandCenter
 from layerwise._tool.tui.commands import Commands, read_keymap
 from layerwise._tool.tui.controllers.own_commands import Subject
 from layerwise._tool.tui.keys import PRESETS, put_in_force, taken_keys, usable
+from layerwise._tool.tui.screens.headless import HeadlessCommands
 from layerwise._tool.tui.screens.keys import Asking, KeyCommands
 from layerwise._tool.tui.screens.own_commands import OwnCommands
 from layerwise._tool.tui.screens.page import Choice, PickScreen
@@ -35,7 +36,8 @@ class Customised(CommandCenter, scope="global"):
         self._user_keys: dict[str, str] = {}
         self._own = OwnCommands(self.state, self.subject, self._away)
         asking = Asking(self._choose, self._ask_line, self._use_keymap, lambda: dict(self._user_keys))
-        return KeyCommands(self.state, asking), self._own
+        headless = HeadlessCommands(self.state, self.subject, self._choose, self.copy)
+        return KeyCommands(self.state, asking), self._own, headless
 
     def use_settings(self) -> list[str]:
         """Put the user's commands and keys in force; what is wrong with them."""

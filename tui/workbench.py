@@ -171,6 +171,8 @@ class Workbench(Customised, scope="global"):
         self.state.client.keep_warm(WARM_AFTER)
         name = self.state.session.screen
         await self.show_page(name if name in self.page_names() else "graph")
+        if self.state.session.line:
+            self._ask_line(self.state.session.line)
         if self._begin_tour:
             await self._tour.tour()
         self.app_resume_signal.subscribe(self, lambda app: self.redraw())

@@ -153,18 +153,6 @@ def _erf(x: Array) -> Array:
     return np.fromiter(map(math.erf, x.ravel().tolist()), np.float64, x.size).reshape(x.shape)
 
 
-class GatherElements(OpRun):
-    """ONNX's own fails where it takes one element of each row."""
-
-    op_domain = ""
-
-    def _run(self, data: Array, indices: Array, axis: Any = 0) -> tuple[Array]:
-        places = np.where(indices < 0, indices + data.shape[axis or 0], indices)
-        before = [slice(0, size) for size in indices.shape]
-        before[axis or 0] = slice(None)
-        return (np.take_along_axis(data[tuple(before)], places, axis or 0),)
-
-
 class Gelu(OpRun):
     """x Phi(x), or its approximation by tanh."""
 
@@ -201,5 +189,5 @@ def _spread(values: Array, x: Array, axis: int | None, block: int | None) -> Arr
     return values.reshape([-1 if dim == place else 1 for dim in range(x.ndim)])
 
 
-DOUBLE_OPS: tuple[type, ...] = (Conv, AveragePool, MaxPool, Erf, Gelu, GatherElements, DequantizeLinear)
+DOUBLE_OPS: tuple[type, ...] = (Conv, AveragePool, MaxPool, Erf, Gelu, DequantizeLinear)
 """To be given to `backends.reference.evaluate.Evaluation`."""

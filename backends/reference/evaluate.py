@@ -14,6 +14,7 @@ from layerwise._tool.backends.errors import BadFile, LayerwiseError, raise_scarc
 from layerwise._tool.backends.model.expansion import check_functions
 from layerwise._tool.backends.model.protos import dims_of
 from layerwise._tool.backends.model.reads import reads
+from layerwise._tool.backends.reference.mended_ops import MENDED_OPS
 from layerwise._tool.backends.tensors import TensorInfo, dtype_name, dtype_row, onnx_to_numpy, packed_nbytes
 from layerwise._tool.backends.text import shown
 
@@ -30,7 +31,7 @@ class Evaluation:
         if model.functions:
             check_functions(model.SerializeToString())
         try:
-            self._evaluator = evaluator(model, new_ops=list(new_ops) or None)
+            self._evaluator = evaluator(model, new_ops=[*MENDED_OPS, *new_ops])
         except LayerwiseError:
             raise
         except Exception as error:  # operators may raise anything

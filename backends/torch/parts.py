@@ -8,6 +8,7 @@ import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,27 @@ def weight_of(graph: str, name: str) -> Array:
         return _held[graph].current().weight(name)
     except KeyError:
         raise BadFile(graph, f"there is no weight {shown(name, 200)!r}") from None
+
+
+def save_part(model: bytes, feed: Mapping[str, Array], path: Path) -> None:
+    """Write a part of a module that is held as an exported program (.pt2), which holds its weights.
+
+    feed: its inputs, in the order in which the program takes them. LayerwiseError where torch does not write it.
+    """
+    import torch
+
+    part = parse_model(model, "a part of a module")
+    held = _held[part.graph.name]
+    traced = held.current()
+    if isinstance(traced, Hooked):
+        raise LayerwiseError("the operators of the module are not known: no part of it can be written")
+    inputs = {name: traced.put(name, array) for name, array in feed.items()}
+    gives = [value.name for value in part.graph.output]
+    program = traced.part([fx_name(node) for node in part.graph.node], inputs, gives)
+    try:
+        torch.export.save(program, str(path))
+    except Exception as error:
+        raise LayerwiseError(f"torch cannot write the operators: {shown(first_sentence(error), 300)}") from error
 
 
 def open_part(spec: RunnerSpec, model: Loadable, name: str) -> PartRunner:

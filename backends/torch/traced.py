@@ -1,6 +1,7 @@
 """A module's operators one by one: traced by torch.export, made functional, each called by itself."""
 
 import logging
+import operator
 import warnings
 import zlib
 from collections.abc import Mapping, Sequence
@@ -59,6 +60,54 @@ class Traced:
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
         made = node.target(*args, **kwargs)
         return [each and (made if (place := picks(each)) is None else made[place]) for each in given(node)]
+
+    def part(self, names: Sequence[str], inputs: Mapping[str, Any], gives: Sequence[str]) -> Any:
+        """Operators of fx nodes (in order) as an exported program by itself, which holds the weights that they read.
+
+        inputs: the tensors that it is fed with, in order; gives: the names of those that it returns. NotTraced where
+        torch does not take it.
+        """
+        import torch
+
+        graph, root = torch.fx.Graph(), torch.nn.Module()
+        known: dict[str, Any] = {}
+        for at, (name, value) in enumerate(inputs.items()):
+            known[name] = graph.placeholder(f"x{at}") if is_tensor(value) else value
+        made: dict[Any, Any] = {}
+        for node in (self._nodes[name] for name in names):
+            for each in node.all_input_nodes:
+                if each not in made:
+                    made[each] = self._held_in(graph, root, each, known)
+            new = graph.node_copy(node, made.__getitem__)
+            for each in given(node):
+                if each is not None:
+                    place = picks(each)
+                    made[each] = new if place is None else graph.call_function(operator.getitem, (new, place))
+                    known[self._names.tensor(each)] = made[each]
+        graph.output(tuple(known[name] for name in gives))
+        fed_with = tuple(value for value in inputs.values() if is_tensor(value))
+        try:
+            with warnings.catch_warnings(), torch.no_grad():
+                warnings.simplefilter("ignore")
+                return torch.export.export(torch.fx.GraphModule(root, graph), fed_with, strict=False)
+        except Exception as error:
+            text = f"{type(error).__name__}: {shown(first_sentence(error), 300)}"
+            raise NotTraced(f"torch.export cannot write these operators ({text})") from error
+
+    def _held_in(self, graph: Any, root: Any, node: Any, known: Mapping[str, Any]) -> Any:
+        """What stands for a node that is made elsewhere: an input, a weight that the module then holds, or a value."""
+        name = self._names.tensor(node)
+        if name in known:
+            return known[name]
+        value = self._weights[name] if name in self._weights else self._of(node)
+        if not is_tensor(value) and not hasattr(value, "forward"):
+            return value
+        place = f"held_{sum(1 for each in graph.nodes if each.op == 'get_attr')}"
+        if is_tensor(value):
+            root.register_buffer(place, value.detach().clone())
+        else:
+            setattr(root, place, value)
+        return graph.get_attr(place)
 
     def _value(self, name: str, env: Mapping[str, Any]) -> Any:
         return env[name] if name in env else self._weights[name]

@@ -22,12 +22,14 @@ from layerwise._tool.backends.trt.inference.late import fixed
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import part_options, trt_options
 from layerwise._tool.backends.wording import in_words
+from layerwise._tool.debugtools.bundle.modules import module_feeds, node_text, write_module
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
-from layerwise._tool.debugtools.bundle.write import Fault, try_bundle, write_bundle
+from layerwise._tool.debugtools.bundle.write import Fault, try_bundle, why_not, write_bundle
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.sides.engine import asked_level
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.stream import of_cut
+from layerwise._tool.debugtools.compare.sides.torch import TorchSide
 from layerwise._tool.debugtools.compare.spec import unsaved
 from layerwise._tool.debugtools.search.judges.comparison import InnerRules, measured
 from layerwise._tool.debugtools.search.judges.original import Original
@@ -50,7 +52,7 @@ def bundle(context: "JobContext") -> dict[str, Any]:
 
 
 def _bundle(context: "JobContext", spec: BundleSpec) -> dict[str, Any]:
-    setup = Setup(unsaved(spec.compare))
+    setup = Setup(unsaved(spec.compare), suspect_names=True)
     try:
         subject = _subject(context, setup, spec.iteration)
         kind = subject.suspect.spec.kind
@@ -62,14 +64,16 @@ def _bundle(context: "JobContext", spec: BundleSpec) -> dict[str, Any]:
         setup.close()
     code, said = try_bundle(folder, kind)
     shows = {0: "but its script finds no fault here", 1: "its script fails on its own, as it should"}
+    untried = "" if code in shows else f"its script could not be tried here: {why_not(code, said)}"
     return {
         "passed": code == 1, "path": str(folder), "exit_code": code, "said": said,
-        "summary": f"bundle written; {shows.get(code, 'its script could not be tried here')}",
+        "summary": f"bundle written; {shows.get(code, untried)}",
     }  # fmt: skip
 
 
 def _subject(context: "JobContext", setup: Setup, iteration: int) -> Subject:
-    found = next(islice(Original(context, setup).feeds(), iteration, None), None)
+    feeds = module_feeds(context, setup) if isinstance(setup.sides[0], TorchSide) else Original(context, setup).feeds()
+    found = next(islice(feeds, iteration, None), None)
     if found is None:
         raise UsageError(f"there is no iteration {iteration}")
     return Subject(context, setup, *found)
@@ -83,8 +87,13 @@ def _write(context: "JobContext", spec: BundleSpec, subject: Subject) -> Path:
     artifact = subject.artifact(nodes)
     model = context.artifacts / "bundle.onnx"
     context.artifacts.mkdir(parents=True, exist_ok=True)
-    artifact.write(model, atomic_writer)
-    feed = {name: artifact.feeds[name] for name in artifact.feeds if name not in artifact.frozen}
+    is_module = isinstance(subject.suspect, TorchSide)
+    if is_module:
+        model = write_module(artifact, model.with_name("module.pt2"))
+    else:
+        artifact.write(model, atomic_writer)
+    frozen = frozenset[str]() if is_module else artifact.frozen
+    feed = {name: artifact.feeds[name] for name in artifact.feeds if name not in frozen}
     if subject.suspect.spec.kind == "trt":
         settle(model, subject.suspect.spec, feed)
         taken = onnx.load(model, load_external_data=False).graph.input
@@ -97,7 +106,7 @@ def _write(context: "JobContext", spec: BundleSpec, subject: Subject) -> Path:
         golden={name: subject.tensors.raw(name) for name in rules},
         rules=rules,
         title=spec.title or f"{_named(subject, nodes[0])} gives wrong numbers",
-        nodes=[f"#{i} {_named(subject, i)}" for i in nodes],
+        nodes=[node_text(subject, i) for i in nodes],
         measured=numbers,
         command=shell_line(context.raw.get("command", [])),
     )

@@ -1,13 +1,16 @@
 """Writes a repro bundle: model, inputs, golden outputs, versions, a script that reproduces the failure, a README.
 
-The script needs only numpy and onnxruntime, or TensorRT if that is the suspect. Tensors are in npz files under simple
-keys; repro.json maps names to them.
+The script needs only numpy and onnxruntime, or TensorRT or torch if that is the suspect. Tensors are in npz files under
+simple keys; repro.json maps names to them.
 """
 
+import importlib.util
 import json
+import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,11 +31,14 @@ from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, dtype_r
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
-_PACKAGES = ("onnxruntime-gpu", "onnxruntime", "onnx", "numpy", "layerwise")
-_SCRIPTS = {"onnxrt": {"repro.py": "repro.py"}, "trt": {"repro.py": "repro_trt.py", "compare.py": "repro.py"}}
+_PACKAGES = ("onnxruntime-gpu", "onnxruntime", "onnx", "torch", "numpy", "layerwise")
+_SCRIPTS = {"onnxrt": {"repro.py": "repro.py"}, "trt": {"repro.py": "repro_trt.py", "compare.py": "repro.py"},
+            "torch": {"repro.py": "repro_torch.py", "compare.py": "repro.py"}}  # fmt: skip
 _BITS: dict[int, Any] = {8: np.uint8, 16: np.uint16}
 _TIMEOUT = 600.0
+_SLOWEST = 20e6  # bytes a second, of a model that is read, converted and run
 _LISTED = 20
+_NEEDS = {"tensorrt": "tensorrt cuda-python", "torch": "torch onnxruntime"}
 _MARKUP = re.compile(r"[\\`*\[\]<>!&|~]")
 
 
@@ -58,11 +64,11 @@ def write_bundle(fault: Fault, folder: Path) -> Path:
     """Write the bundle into a new folder, atomically; return it.
 
     UsageError if the folder already exists (unless it is empty, or an earlier attempt of this job made it) or the
-    suspect is neither onnxruntime nor TensorRT, LayerwiseError if it cannot be written.
+    suspect is none of onnxruntime, TensorRT and torch, LayerwiseError if it cannot be written.
     """
     if fault.runner.kind not in _SCRIPTS:
         raise UsageError(
-            f"a bundle's script runs onnxruntime or TensorRT; it cannot show a fault of {fault.runner.kind}"
+            f"a bundle's script runs onnxruntime, TensorRT or torch; it cannot show a fault of {fault.runner.kind}"
         )
     try:
         make_folder(folder.parent)
@@ -76,7 +82,10 @@ def write_bundle(fault: Fault, folder: Path) -> Path:
 
 
 def _fill(folder: Path, fault: Fault) -> None:
-    _copy_model(fault.model, folder)
+    if fault.runner.kind == "torch":
+        _copy(fault.model, folder / "module.pt2")
+    else:
+        _copy_model(fault.model, folder)
     facts = _facts(fault)
     facts["inputs"] = _tensors(folder / "inputs.npz", fault.feed, {})
     facts["outputs"] = _tensors(folder / "golden.npz", fault.golden, fault.rules)
@@ -89,17 +98,48 @@ def _fill(folder: Path, fault: Fault) -> None:
 def try_bundle(folder: Path, kind: str = "onnxrt") -> tuple[int, str]:
     """Run the bundle's script as a recipient would; return its exit code (1: the fault is reproduced) and its output.
 
-    kind: of the runner; for TensorRT, which is often found through PYTHONPATH, that variable is passed on.
+    kind: of the runner; for TensorRT and torch, which are often found through PYTHONPATH, that variable is passed on.
     """
-    alone = ["-I"] if kind != "trt" else ["-P"] if sys.version_info >= (3, 11) else []
+    alone = ["-I"] if kind == "onnxrt" else ["-P"] if sys.version_info >= (3, 11) else []
     command = [sys.executable, "-B", *alone, str(folder / "repro.py")]
+    allowed = _TIMEOUT + sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / _SLOWEST
     try:
         done = subprocess.run(
-            command, cwd=folder, capture_output=True, timeout=_TIMEOUT, check=False, encoding="utf-8", errors="replace"
-        )
+            command, cwd=folder, capture_output=True, timeout=allowed, check=False, encoding="utf-8", errors="replace",
+            env=_with_torch(dict(os.environ)) if kind == "torch" else None,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return 2, f"did not end within {_TIMEOUT:.0f} s"
-    return done.returncode, done.stdout + done.stderr
+        return 2, f"did not end within {allowed:.0f} s"
+    said = done.stdout + done.stderr
+    if done.returncode == 1 and "FAILED" not in done.stdout:  # Python's own exit code of an exception
+        return 2, said
+    return done.returncode, said
+
+
+def _with_torch(environment: dict[str, str]) -> dict[str, str]:
+    """Variables with which torch is found where this process has it."""
+    found = importlib.util.find_spec("torch")
+    if found is not None and found.origin:
+        place = str(Path(found.origin).parents[1])
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [environment.get("PYTHONPATH", ""), place]))
+    return environment
+
+
+def why_not(code: int, said: str) -> str:
+    """Why a bundle's script could not be tried. code: its exit code, said: its output."""
+    if code < 0:
+        memory = ", which the system does where memory runs out" if -code == signal.SIGKILL else ""
+        return f"it was ended by {_signal(-code)}{memory}"
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    told = next((line for line in lines if line.startswith("cannot try")), lines[-1] if lines else "it said nothing")
+    return shown(told.removeprefix("cannot try: "), 300)
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _copy_model(model: Path, folder: Path) -> None:
@@ -167,6 +207,10 @@ def _facts(fault: Fault) -> dict[str, Any]:
 
 def _of_engine(runner: RunnerSpec, versions: dict[str, str]) -> dict[str, Any]:
     """Return how the script runs the model; adds TensorRT's version."""
+    if runner.kind == "torch":
+        options = runner.options
+        told = {"device": str(options.get("device", "cpu")), "autocast": str(options.get("autocast") or "")}
+        return {"torch": told}
     if runner.kind == "trt":
         from layerwise._tool.backends.trt.building.config import engine_facts
         from layerwise._tool.backends.trt.library import tensorrt
@@ -182,7 +226,7 @@ def readme(
     title: str, nodes: Sequence[str], measured: Mapping[str, Any], command: str, facts: Mapping[str, Any]
 ) -> str:
     """Return Markdown; names of tensors and nodes are in code blocks, where they cannot act as markup."""
-    needs = "tensorrt cuda-python" if "tensorrt" in facts else "onnxruntime"
+    needs = next((text for key, text in _NEEDS.items() if key in facts), "onnxruntime")
     lines = [f"# {_plain(title)}", "", "## Show it", "", f"    pip install numpy {needs}", "    python repro.py", ""]
     lines += ["Exit code 1: the fault shows. 0: it does not on this machine. 2: this machine cannot try.", ""]
     if nodes:
@@ -197,7 +241,12 @@ def readme(
 
 
 def _files(facts: Mapping[str, Any]) -> list[str]:
-    lines = ["    model.onnx   the model, as small as it was made", "    inputs.npz   its inputs:"]
+    model = (
+        "module.pt2   the operators, as torch exports them"
+        if "torch" in facts
+        else "model.onnx   the model, as small as it was made"
+    )
+    lines = [f"    {model}", "    inputs.npz   its inputs:"]
     lines += [f"        {_described(entry)}" for entry in facts["inputs"][:_LISTED]]
     if facts["outputs"]:
         lines.append("    golden.npz   the outputs that the reference gives:")
@@ -211,7 +260,7 @@ def _described(entry: Mapping[str, Any]) -> str:
 
 def _where(facts: Mapping[str, Any], command: str) -> list[str]:
     lines = [f"    {package} {version}" for package, version in facts["versions"].items()]
-    how = facts.get("tensorrt") or {"providers": facts.get("providers")}
+    how = facts.get("tensorrt") or facts.get("torch") or {"providers": facts.get("providers")}
     lines += [f"    {facts['machine']}", *(f"    {key}: {shown(str(value), 400)}" for key, value in how.items())]
     return [*lines, f"    $ {command}"] if command else lines
 

@@ -144,7 +144,8 @@ class Reader:
         if met.local is met.accumulated:
             error = error_from(result, met.local, met.reference, low, len(region))
         else:
-            error = error_of(met.local, met.reference, low, len(region))
+            types = self._comparer.places.place(met.name).types
+            error = error_of(met.local, met.reference, low, len(region), types)
         error = self._stepwise(met, error, region, low)
         return self._tested(met, error.allowing(self._asked, len(region)), region)
 

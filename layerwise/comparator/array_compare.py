@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
+from layerwise._tool.debugtools.compare.figures import figures
 from layerwise._tool.debugtools.compare.pairing.counterparts import counterparts
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import MetricName, ToleranceSpec
@@ -76,6 +79,8 @@ class ArrayCompareFunc(BaseCompareFunc):
             metrics=[self.metric], statistics=True, medians=True, shape_check=self.check_shapes,
         )  # fmt: skip
         row = layer_row(0, (0, 1), *names, "plain", Place(), result, (None, ""))
+        if result.passed is False and G_LOGGER.shows(G_LOGGER.INFO, "comparator"):
+            row = replace(row, figures=figures(a, b, self.check_shapes))
         for line in report_lines.metric_lines(row, self.metric, rules):
             with G_LOGGER.indent(line.depth - 1):
                 G_LOGGER.say(line.level, line.text)

@@ -15,11 +15,12 @@ import numpy as np
 from layerwise._tool.backends.filesystem.folders import whole_folder
 from layerwise._tool.backends.text import shown
 from layerwise.backend.base import BaseRunner
+from layerwise.common import TensorMetadata
 from layerwise.comparator.data_loader import DataLoader
 from layerwise.comparator.feeding import DataLoaderCache, check_feed_dict, coerce_feed_dict
 from layerwise.comparator.struct import IterationResult, RunResults
 from layerwise.json.iterations import ITERATION_FILE_INDEX_WIDTH, IterationWriter, is_single_file
-from layerwise.logger import G_LOGGER
+from layerwise.logger import G_LOGGER, LogMode
 from layerwise.util import array, try_receive_on_queue, try_send_on_queue
 
 
@@ -100,6 +101,7 @@ def together(runners: Sequence[BaseRunner], loader: Any, saving: Saving) -> Iter
         try:
             for index, feed in enumerate(loader):
                 check_feed_dict(feed)
+                _tell(f"Streaming iteration {index}", "Input(s)", feed)
                 inputs.append(feed)
                 if saving.blobs is not None:
                     save_blobs(saving.blobs, [feed], index)
@@ -121,14 +123,28 @@ def _iterations(runner: BaseRunner, cache: DataLoaderCache, warm_up: int) -> lis
                 runner.infer(feed)
         elif warm_up:
             G_LOGGER.warning(f"{warm_up} warm-up run(s) were requested, but data loader did not supply any data.")
-        found = [_infer(runner, cache[index]) for index in range(len(cache))]
+        found = []
+        for feed in (cache[index] for index in range(len(cache))):
+            _tell(f"{runner.name:35}", "Input(s)", feed)
+            found.append(_infer(runner, feed))
     took = 1000 * sum(each.runtime or 0 for each in found)
-    G_LOGGER.finish(f"{runner.name:35} | Completed {len(found)} iteration(s) in {took:.4g} ms")
+    G_LOGGER.finish(
+        f"{runner.name:35} | Completed {len(found)} iteration(s) in {took:.4g} ms | "
+        f"Average inference time: {took / max(1, len(found)):.4g} ms."
+    )
     return found
+
+
+def _tell(head: str, what: str, arrays: Mapping[str, Any]) -> None:
+    """Names, types and shapes of what goes in or comes out, each once."""
+    if G_LOGGER.shows(G_LOGGER.INFO, "comparator"):
+        text = f"{head}\n---- Inference {what} ----\n{TensorMetadata.from_feed_dict(arrays)}"
+        G_LOGGER.info(text, LogMode.ONCE)
 
 
 def _infer(runner: BaseRunner, feed: Mapping[str, Any]) -> IterationResult:
     outputs = runner.infer(feed_dict=feed)
+    _tell(f"{runner.name:35}", "Output(s)", outputs)
     return IterationResult(copy.deepcopy(outputs), runner.last_inference_time(), runner.name)
 
 

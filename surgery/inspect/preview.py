@@ -26,14 +26,15 @@ _EVERY = 64
 class Preview(Struct):
     """What is known of a file.
 
-    problem: why it is no ONNX model, "" if it is one. size: bytes on disk. opset: that of ONNX's own operators, 0 if
-    not stated. inputs: without those that initializers give. nodes, weights (bytes in this file): of the main graph,
-    at least where `whole` is false. more_inputs, more_outputs: those that are not listed. missing: files of weights
-    that are not there.
+    problem: why it is no ONNX model, "" if it is one. note: what it is instead, where that can be opened too. size:
+    bytes on disk. opset: that of ONNX's own operators, 0 if not stated. inputs: without those that initializers give.
+    nodes, weights (bytes in this file): of the main graph, at least where `whole` is false. more_inputs, more_outputs:
+    those that are not listed. missing: files of weights that are not there.
     """
 
     size: int = 0
     problem: str = ""
+    note: str = ""
     ir_version: int = 0
     opset: int = 0
     producer: str = ""

@@ -1,23 +1,20 @@
 """Polygraphy's command lines with its name changed: same exit code, same files, same lines that scripts read.
 
-The table is tests/parity/lines; a line there says if it differs on purpose, and which heading of
-docs/coming-from-polygraphy.md says why.
+The table is tests/parity/lines, and that with TensorRT tests/parity/trt_lines.txt; a line there says if it differs on
+purpose, and which heading of docs/coming-from-polygraphy.md says why.
 """
 
 import argparse
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
-from parity.lines import TABLE, TRT_TABLE, Line, lines, logged
+from parity.lines import TRT_TABLE, Line, lines
 from polygraphy.tools.registry import TOOL_REGISTRY
-from support.two_compared import differences
+from support.lines_compared import assert_as_told, contents
 from support.two_files import make_files
-from support.two_programs import PROGRAMS, TwoPrograms
-
-PAGE = Path(__file__).parents[2] / "docs" / "coming-from-polygraphy.md"
+from support.two_programs import TwoPrograms
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +26,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def originals(files: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(files)): path.read_bytes() for path in files.rglob("*") if path.is_file()}
+    return contents(files)
 
 
 @pytest.fixture(scope="module")
@@ -39,21 +36,14 @@ def programs(files: Path) -> Iterator[TwoPrograms]:
     both.close()
 
 
-LINES = [*lines(), *(line for command in TABLE for line in logged(command))]
+LINES = lines()
 
 
 @pytest.mark.parametrize("line", LINES, ids=[line.words for line in LINES])
 def test_a_command_line_does_what_it_does_in_polygraphy(
     line: Line, programs: TwoPrograms, originals: dict[str, bytes]
 ) -> None:
-    with TemporaryDirectory(prefix="line") as place:  # short: sockets lie in it
-        theirs, ours = (
-            programs.run(program, shlex.split(line.words.replace("{P}", program)), Path(place) / program)
-            for program in PROGRAMS
-        )
-        found = differences(theirs, ours, originals, search=line.words.startswith("debug"))
-    assert set(found) == set(line.kinds.split()), "\n".join(f"{kind}: {told}" for kind, told in found.items())
-    assert not line.kinds or f"\n### {line.heading}\n" in PAGE.read_text(encoding="utf-8")
+    assert_as_told(line, programs, originals)
 
 
 def leaves(parser: argparse.ArgumentParser, words: tuple[str, ...]) -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -73,8 +63,8 @@ def test_every_option_of_the_installed_polygraphy_is_in_a_line() -> None:
         tool.setup_parser(tools)
     missing = []
     for words, leaf in leaves(parser, ()):
-        told = [*TABLE[words], *logged(words)]
-        given = set(shlex.split(" ".join([*(line.words for line in told), TRT_TABLE.get(words, "")])))
+        told = [*(line for line in LINES if line.words.startswith(f"{words} ")), *TRT_TABLE.get(words, [])]
+        given = {*shlex.split(" ".join(line.words for line in told)), "--help"}
         options = [action.option_strings for action in leaf._actions if action.option_strings]
         missing += [f"{words} {option[0]}" for option in options if not given & set(option)]
     assert not missing

@@ -96,13 +96,16 @@ class Bench:
 
 
 def with_bench(
-    model: Path | None, story: Callable[[Bench], Awaitable[None]], size: tuple[int, int] = (120, 40)
+    model: Path | None,
+    story: Callable[[Bench], Awaitable[None]],
+    size: tuple[int, int] = (120, 40),
+    root: Path | None = None,
 ) -> None:
     """Run a story in the app; every job that it left running is cancelled."""
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
     async def main() -> None:
-        app = open_workbench(model)
+        app = open_workbench(model, root)
         async with app.run_test(size=size) as pilot:
             bench = Bench(app, pilot)
             if model is not None and not is_engine(model):

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 from polygraphy.json import load_json
+from support.plans import plan_header
 from support.two_programs import Ran, written
 
 # what scripts grep for, after what varies from run to run is gone
@@ -89,7 +90,9 @@ def _said_difference(a: Counter[str], b: Counter[str]) -> str:
 
 
 def _files_difference(theirs: Mapping[str, Path], ours: Mapping[str, Path], search: bool) -> str:
-    a, b = ({_plain(name, search): path for name, path in side.items()} for side in (theirs, ours))
+    a, b = (
+        {_plain(name, search): path for name, path in side.items() if path.suffix != ".lock"} for side in (theirs, ours)
+    )
     told = [f"- {name}" for name in sorted(a.keys() - b.keys())] + [f"+ {name}" for name in sorted(b.keys() - a.keys())]
     for name in sorted(a.keys() & b.keys()):
         first, second = (_found(side[name]) if search else _content(side[name]) for side in (a, b))
@@ -131,6 +134,12 @@ def _content(path: Path) -> Any:
     if path.suffix in (".png", ".html", ".log", ".svg", ".data"):
         return path.suffix
     data = path.read_bytes()
+    if data.startswith(b"LWFAKEPLAN"):
+        return _plan(path)
+    if data.startswith(b"LWFAKECACHE"):
+        return sorted(json.loads(data.removeprefix(b"LWFAKECACHE")))
+    if b'"TacticReplayData"' in data:
+        return sorted(json.loads(data)["replay"])
     if b'"polygraphy_class"' in data:
         return _value(load_json(str(path)))
     if path.suffix == ".json":
@@ -142,6 +151,16 @@ def _content(path: Path) -> Any:
         return _model(onnx.load(str(path)))
     except Exception:
         return data
+
+
+def _plan(path: Path) -> dict[str, Any]:
+    """What an engine of the fake was built from, and as; which kernels were the fastest is chance."""
+    header = plan_header(path)
+    layers = [(layer["name"], layer["precision"]) for layer in header["layers"]]
+    fixed = {tensor["name"] for tensor in header["io"] if -1 not in tensor["shape"]}
+    for profile in header["profiles"]:  # Polygraphy's have inputs of fixed shapes too
+        profile["shapes"] = {name: shapes for name, shapes in profile["shapes"].items() if name not in fixed}
+    return {**header, "layers": sorted(layers), "missing": None}
 
 
 def _value(value: Any) -> Any:

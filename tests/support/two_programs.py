@@ -52,9 +52,12 @@ class TwoPrograms:
             "import sys\nfrom support.both_imported import run\n"
             f"sys.exit(run({program!r}, {words!r}, {str(tools or '')!r}))"
         )
-        home = str(place / "home")
-        done = self._zygote.run(source, str(folder), {"LAYERWISE_HOME": home, "LAYERWISE_LEASES": f"{home}/leases"})
-        return Ran(int(done["code"]), _ANSI.sub("", f"{done['out']}{done['err']}"), folder)
+        return self._forked(source, folder)
+
+    def again(self, program: str, words: list[str], ran: Ran) -> Ran:
+        """Run `program` WORDS where a line was run."""
+        source = f"import sys\nfrom support.both_imported import run\nsys.exit(run({program!r}, {words!r}, ''))"
+        return self._forked(source, ran.folder)
 
     def _copy(self, line: str, folder: Path) -> None:
         """The files that a line names, and those that they name."""
@@ -69,8 +72,12 @@ class TwoPrograms:
     def script(self, ran: Ran, path: str) -> Ran:
         """Run the Python script that a command line wrote."""
         source = f"import runpy, sys\nsys.argv = [{path!r}]\nrunpy.run_path({path!r}, run_name='__main__')"
-        done = self._zygote.run(source, str(ran.folder), {"LAYERWISE_HOME": str(ran.folder.parent / "home")})
-        return Ran(int(done["code"]), _ANSI.sub("", f"{done['out']}{done['err']}"), ran.folder)
+        return self._forked(source, ran.folder)
+
+    def _forked(self, source: str, folder: Path) -> Ran:
+        home = str(folder.parent / "home")
+        done = self._zygote.run(source, str(folder), {"LAYERWISE_HOME": home, "LAYERWISE_LEASES": f"{home}/leases"})
+        return Ran(int(done["code"]), _ANSI.sub("", f"{done['out']}{done['err']}"), folder)
 
 
 def written(ran: Ran, files: Mapping[str, bytes]) -> dict[str, Path]:

@@ -30,14 +30,16 @@ def test_screen_cursor_order_filter_and_forms_survive_a_kill(tmp_path: Path) -> 
         await bench.press("3")
         await bench.see(f"job {job}")
         await bench.press("j", "R", "j", "j")
-        await bench.press("2")
-        await on_disk(bench, '"max_rel"', '"errors":"MatMul"', '"place"', '"screen":"errors"')
+        await bench.press("2", "colon", *"goto half")
+        await on_disk(bench, '"line":"goto half"', '"max_rel"', '"errors":"MatMul"', '"place"', '"screen":"errors"')
         told.append(bench.app.state.errors.table.row(table.place).tensor)
 
     with_bench(suspect, before)
 
     async def after(bench: Bench) -> None:
-        await bench.see("[2 Errors]", "/ MatMul", "max-rel▾")
+        await bench.see("[2 Errors]", "/ MatMul", "max-rel▾", ":goto half")
+        await bench.press("escape")
+        await bench.until(lambda: not bench.app.state.session.line)
         table = bench.app.page.table  # type: ignore[attr-defined]
         await bench.until(lambda: table.list.cursor == 3)
         assert bench.app.state.errors.table.row(table.place).tensor == told[0]

@@ -57,7 +57,7 @@ def test_what_may_be_opened_is_listed_with_a_look_into_it(folder: Path, workspac
         await bench.see("not an ONNX model: byte 2", "bad.onnx  8 B")
         await bench.press("slash", *"good")
         await bench.see("1 of 4")
-        await bench.press("enter", "enter")
+        await bench.press("enter", "escape", "enter", "j")
         await bench.until(lambda: bench.app.next_model == folder / "good.onnx")
 
     with_bench(None, story, size=(80, 24))
@@ -95,7 +95,7 @@ def test_a_job_opens_its_model_with_its_table(folder: Path) -> None:
 def test_the_demo_is_one_key_away(folder: Path) -> None:
     async def story(bench: Bench) -> None:
         bench.app.switching._demo = lambda: (folder / "good.onnx", 7)
-        await bench.press("X")
+        await bench.press("Y")
         await bench.until(lambda: (bench.app.next_model, bench.app.next_job) == (folder / "good.onnx", 7))
 
     with_bench(None, story)
@@ -122,6 +122,21 @@ def test_lines_are_offered_while_one_types_and_come_back(folder: Path, workspace
         await bench.see(":th ")
 
     with_bench(folder / "good.onnx", again)
+
+
+def test_numbers_after_the_colon_move_the_cursor(folder: Path) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.press("colon", "4", "enter")
+        rows = bench.app.page.main_list
+        await bench.until(lambda: rows.cursor == 4)
+        await bench.press("colon", "plus", "2", "enter", "colon", "minus", "3", "enter")
+        assert rows.cursor == 3
+        await bench.press("0")
+        await bench.see("file    good.onnx")
+        await bench.press("colon", "2", "enter")
+        assert bench.app.page.main_list.cursor == 1
+
+    with_bench(folder / "good.onnx", story)
 
 
 def test_a_session_without_a_model_is_not_kept(workspace: Path) -> None:

@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Callable
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError, refusal
+from layerwise._tool.backends.filesystem.places import config_file
 from layerwise._tool.backends.log import CRITICAL, INFO, LEVELS, START, Log
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
@@ -27,6 +28,7 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     log = make_log(args)
     if getattr(args, "json", False):
         log.only_errors_to_stderr()
+    _tell_settings(log)
     args.words = ["layerwise", *words.split(), *argv]
     args.command = shell_line(args.words)
     framed = leaf.timed and not any(getattr(args, name, None) for name in ("gen_script", "detach", "nsys"))
@@ -40,6 +42,15 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
         (log.error if code else log.finish)(text, source="tools")
     sys.stdout.flush()
     return code
+
+
+def _tell_settings(log: Log) -> None:
+    """Say what is wrong in the user's settings: one of them is where the workspace is."""
+    if os.path.lexists(config_file()):
+        from layerwise._tool.backends.settings import load_settings
+
+        for problem in load_settings(project=False).problems:
+            log.warning(problem)
 
 
 def _run(function: Callable[[Namespace, Log], int], args: Namespace, log: Log, *, halve: bool) -> int:

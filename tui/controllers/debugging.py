@@ -30,6 +30,7 @@ from layerwise._tool.tui.controllers.run import RunController, wants_gpu
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.presenters.compare_text import compare_title, side_name, side_names
 from layerwise._tool.tui.state.debugging import SEARCHES, DebugState, Shown, StepRow, SuspectRow
+from layerwise._tool.tui.state.jobs import other_model
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
 
@@ -67,6 +68,7 @@ class DebugController(Follower):
             return
         if spec.action in SEARCHES:
             self.state.open(job, spec.action, spec.params)
+            self.state.other = other_model(spec, self._app.session.model)
             self.follow(job, attempt)
 
     def take(self, event: Event) -> None:

@@ -1,7 +1,6 @@
 """Following a compare job, and a locate job of the same sides: the rows of the Errors screen, the errors of nodes."""
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,7 +17,7 @@ from layerwise._tool.tui.presenters.compare_text import rule_text, side_names
 from layerwise._tool.tui.state.debugging import compare_of
 from layerwise._tool.tui.state.error_table import FAILED, PASSED, ErrorTable
 from layerwise._tool.tui.state.job_rows import RunFacts, RunResult
-from layerwise._tool.tui.state.jobs import comparison_params
+from layerwise._tool.tui.state.jobs import comparison_params, other_model
 from layerwise._tool.tui.state.session import NodeError, Session
 from layerwise._tool.tui.state.shared import AppState
 
@@ -75,18 +74,13 @@ class ErrorsController(Follower):
             return attempt
         facts = self.state.facts
         facts.runners = side_names(compare.runners)
-        self._nodes.shown = self._is_of_open_model(compare, Path(view.spec.cwd or "."))
-        if not self._nodes.shown and (path := _first_model(compare)):
-            facts.runners[0] = f"{Path(path).name}: {facts.runners[0]}"
+        self.state.other = other_model(view.spec, self._app.session.model)
+        self._nodes.shown = not self.state.other
+        if self.state.other:
+            facts.runners[0] = f"{self.state.other}: {facts.runners[0]}"
         facts.tolerance = rule_text(compare)
         facts.iterations = compare.feeds.iterations or 1
         return attempt
-
-    def _is_of_open_model(self, compare: CompareSpec, folder: Path) -> bool:
-        """Whether one of the job's models is the one that is open; True where none is. folder: the job was asked in."""
-        model = self._app.session.model
-        paths = [compare.model, *(runner.model for runner in compare.runners)]
-        return model is None or any(path and (folder / path).absolute() == model.absolute() for path in paths)
 
     def take(self, event: Event) -> None:
         self.state.facts.take(event)
@@ -192,10 +186,6 @@ def _what(spec: CompareSpec) -> bytes:
 
 
 PUBLISH_EVERY = 2.0
-
-
-def _first_model(compare: CompareSpec) -> str | None:
-    return compare.model or next((runner.model for runner in compare.runners if runner.model), None)
 
 
 class NodeErrors:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from itertools import islice
 from pathlib import Path
 
 from layerwise._tool.backends.jobs.journal.view import JobView
@@ -9,9 +10,9 @@ from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.surgery.inspect.preview import Preview, preview
 from layerwise._tool.tui.controllers.opening import is_engine
 from layerwise._tool.tui.state.files import models_below
-from layerwise._tool.tui.state.home import MOST_JOBS, HomeRow, HomeState
+from layerwise._tool.tui.state.home import MOST_JOBS, MOST_RECENT, HomeRow, HomeState
 from layerwise._tool.tui.state.jobs import comparison_params
-from layerwise._tool.tui.state.session import SessionStore
+from layerwise._tool.tui.state.session import Recent, SessionStore
 from layerwise._tool.tui.state.shared import AppState
 
 _HIDDEN = ("index", "interactive")  # jobs of the app itself
@@ -24,10 +25,18 @@ class HomeController:
         self._app, self._home = app, home
         self._seen: dict[tuple[str, int], Preview] = {}
 
+    def take_recent(self) -> None:
+        """Take the models of earlier sessions, at once: an enter typed ahead opens the last one."""
+        self._home.set_recent(SessionStore(self._app.workspace.root).recent(MOST_RECENT))
+
     async def look(self) -> None:
-        """Look for models anew; the disk may be slow."""
-        self._home.set_recent(await asyncio.to_thread(SessionStore(self._app.workspace.root).recent))
+        """Look for models anew, and which of the earlier ones are gone; the disk may be slow, or not answer at all."""
+        self._home.set_recent(await asyncio.to_thread(self._recent))
         self._home.set_files(await asyncio.to_thread(models_below, self._home.folder))
+
+    def _recent(self) -> list[Recent]:
+        recent = SessionStore(self._app.workspace.root).recent()
+        return list(islice((one for one in recent if one.path.is_file()), MOST_RECENT))
 
     def take_jobs(self) -> None:
         """Take the newest jobs as the app knows them."""
@@ -46,8 +55,7 @@ class HomeController:
             return None
         named = comparison_params(spec).get("model")
         path = Path(spec.cwd, str(named)) if named else None
-        kept = path if path is not None and path.is_file() else None
-        return HomeRow("job", spec.title or spec.action, kept, view.id, view.outcome, view.created)
+        return HomeRow("job", spec.title or spec.action, path, view.id, view.outcome, view.created)
 
     def command_of(self, job: int) -> str:
         """The command line of a job, "" where it is not known."""
@@ -58,11 +66,11 @@ class HomeController:
     async def preview(self, path: Path) -> Preview:
         """What a file holds; an engine's contents are a job's matter."""
         try:
-            found = os.stat(path)  # noqa: PTH116 (its time is wanted to the nanosecond, once)
+            found = await asyncio.to_thread(os.stat, path)
         except OSError as error:
             return Preview(problem=error.strerror or str(error))
         if is_engine(path):
-            return Preview(size=found.st_size, problem="a TensorRT engine: opening it lists its layers in a job")
+            return Preview(size=found.st_size, note="a TensorRT engine: opening it lists its layers in a job")
         key = (str(path), found.st_mtime_ns)
         if key not in self._seen:
             self._seen[key] = await asyncio.to_thread(preview, path)

@@ -17,6 +17,7 @@ from layerwise._tool.tui.cli.bench.line import command_line
 from layerwise._tool.tui.controllers.following import Follower
 from layerwise._tool.tui.controllers.run import wants_gpu
 from layerwise._tool.tui.controllers.yank import Copy
+from layerwise._tool.tui.state.jobs import other_model
 from layerwise._tool.tui.state.perf import PerfState
 from layerwise._tool.tui.state.shared import AppState
 
@@ -42,12 +43,14 @@ class PerfController(Follower):
     def _open(self, job: int) -> None:
         self.stop()
         try:
-            spec = msgspec.convert(self._app.workspace.view(job).spec.params, BenchSpec)
+            asked = self._app.workspace.view(job).spec
+            spec = msgspec.convert(asked.params, BenchSpec)
         except (LayerwiseError, msgspec.ValidationError) as error:
             self._app.say(f"job {job}: {in_words(error)}", "bad")
             self.state.asked = None if self.state.asked == job else self.state.asked
             return
         self.state.open(job, spec)
+        self.state.other = other_model(asked, self._app.session.model)
         self.follow(job, self._app.jobs.attempt(job))
         self._soon.touch()
 

@@ -23,7 +23,8 @@ def head_lines(
     debug: DebugState, sides: Sequence[str], cells: int, glyphs: Glyphs, now: float, *, tall: bool = True
 ) -> list[Line]:
     """now: unix seconds. tall: there is room for what the band's signs mean."""
-    name: Line = [(f"{debug.search}  ", "strong"), (f"job {debug.job}   ", "dim"), *_standing(debug, now)]
+    other: Line = [(f"of {shown(debug.other, 40)}   ", "warn")] if debug.other else []
+    name: Line = [(f"{debug.search}  ", "strong"), *other, (f"job {debug.job}   ", "dim"), *_standing(debug, now)]
     lines = [name, _held(debug) if debug.search == "invariants" else _sides(sides, cells, glyphs)]
     if debug.band:
         lines += _band(debug, cells, glyphs)

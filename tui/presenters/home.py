@@ -56,6 +56,8 @@ def preview_lines(path: Path, seen: Preview, cells: int, glyphs: Glyphs) -> list
     head: Line = [(shown(path.name, max(20, cells - 40)), "strong"), (f"  {size_text(seen.size)}", "")]
     if seen.problem:
         return [head, *wrap_runs([(f"{glyphs.bad} ", "bad"), (shown(seen.problem, 400), "bad")], cells, indent=2)]
+    if seen.note:
+        return [head, [(seen.note, "")]]
     more = "" if seen.whole else " or more"
     head.append((f"  {seen.nodes:,} nodes{more}", ""))
     head.append((f"  opset {seen.opset}" if seen.opset else "", ""))

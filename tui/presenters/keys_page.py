@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from layerwise._tool.tui.commands import REGISTRY, Command, key_name
+from layerwise._tool.tui.headless import EQUIVALENTS
 
 SCREENS = (
-    ("global", "Everywhere"), ("list", "In a list"), ("pane", "In a pane of text"), ("graph", "Graph"),
-    ("errors", "Errors"), ("jobs", "Jobs"), ("debug", "Debug"), ("surgery", "Surgery"), ("history", "History of edits"),
-    ("changes", "Side by side"), ("perf", "Perf"), ("run", "Run"),
+    ("global", "Everywhere"), ("list", "In a list"), ("pane", "In a pane of text"), ("home", "Home"),
+    ("graph", "Graph"), ("errors", "Errors"), ("jobs", "Jobs"), ("debug", "Debug"), ("surgery", "Surgery"),
+    ("history", "History of edits"), ("changes", "Side by side"), ("perf", "Perf"), ("run", "Run"),
 )  # fmt: skip
 TWICE = {
     "enter": "opens what the row under the cursor stands for, whatever that is",
@@ -34,9 +35,9 @@ def keys_page() -> str:
     """The page, in Markdown."""
     parts = [_HEAD]
     for scope, title in SCREENS:
-        own = [found for found in REGISTRY.values() if found.scope == scope and (found.keys or found.line)]
-        if own:
-            parts.append(f"\n## {title}\n\n| key | line | what it does |\n|---|---|---|\n{''.join(map(_row, own))}")
+        rows = "".join(_row(found) for found in REGISTRY.values() if found.scope == scope)
+        if rows:
+            parts.append(f"\n## {title}\n\n{_HEADING}{rows}")
     parts.append("\n## Keys with several meanings\n\n" + "".join(f"- `{key}`: {why}.\n" for key, why in TWICE.items()))
     return "".join(parts)
 
@@ -44,13 +45,15 @@ def keys_page() -> str:
 def _row(found: Command) -> str:
     keys = " ".join(f"`{_shown(keys.split())}`" for keys in found.keys.split(",") if keys)
     line = f"`:{found.line}`" if found.line else ""
-    return f"| {keys} | {line} | {found.title.replace('|', '/')} |\n"
+    headless = f"`layerwise {EQUIVALENTS[found.id]}`" if found.id in EQUIVALENTS else ""
+    return f"| {keys} | {line} | {found.title.replace('|', '/')} | `{found.id}` | {headless} |\n"
 
 
 def _shown(parts: Sequence[str]) -> str:
     return "".join(key_name(part) for part in parts)
 
 
+_HEADING = "| key | line | what it does | id | without the app |\n|---|---|---|---|---|\n"
 _HEAD = """# Keys
 
 This page is made from the registry of commands (`python docs/make_keys.py`). A key means the same on all screens, or
@@ -61,6 +64,7 @@ none. `ctrl+z` stops the app for the shell; `fg` brings it back.
 
 Keys may be typed ahead: each is handled when all that those before it do is done, except jobs, which go on beside.
 If something takes long, `ctrl+c` twice forgets the keys that wait for it. The questions of a search have keys of their
-own, which its footer shows as long as it asks (`g` good, `b` bad, `s` skip, `u` undo). `keymap.json` in the workspace
-changes keys by the id of the command.
+own, which its footer shows as long as it asks (`g` good, `b` bad, `s` skip, `u` undo). `:keys` lists
+and changes keys, by the id of the command; `:headless` copies the command line that does without the app what a command
+does.
 """

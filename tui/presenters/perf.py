@@ -86,10 +86,10 @@ def head_lines(state: PerfState, cells: int, glyphs: Glyphs) -> list[Line]:
 
 
 def _figures(state: PerfState, cells: int, glyphs: Glyphs) -> Line:
-    run = state.run
+    run, of = state.run, f"{shown(state.other, 40)}: " if state.other else ""
     if run is None:
-        return [(f"bench, job {state.job}", "strong")]
-    name = shown(f"{run.runner}{f', batch {run.batch}' if run.batch else ''}", 60)
+        return [(f"{of}bench, job {state.job}", "strong")]
+    name = shown(f"{of}{run.runner}{f', batch {run.batch}' if run.batch else ''}", 60)
     text = f"  median {ms_text(run.latency.median)} ms"
     text += "".join(f"  p{key} {ms_text(value)}" for key, value in run.latency.percentiles.items())
     text += f"  {sig(run.items_per_second, 3)} {'items' if run.batch else 'runs'}/s"
@@ -105,7 +105,7 @@ def _standing(state: PerfState, cells: int) -> Line:
     else:
         text = words.get(facts.state, f"{facts.state}: {len(state.rows)} layers")
     others = len(state.profiles)
-    more = f"   runner {list(state.profiles).index(state.runner) + 1} of {others} (n: next)" if others > 1 else ""
+    more = f"   runner {list(state.profiles).index(state.runner) + 1} of {others} (; next)" if others > 1 else ""
     return [(fit(text, max(1, cells - len(more)), keep="start").rstrip(), ""), (more, "dim")]
 
 

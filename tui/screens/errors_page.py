@@ -23,6 +23,7 @@ from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.screens.searching import Searching
 from layerwise._tool.tui.screens.source import TITLE, offer
 from layerwise._tool.tui.screens.tensor_panel import TensorPanel
+from layerwise._tool.tui.state.jobs import not_of_open_model
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import JOB, run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
@@ -42,6 +43,9 @@ class ErrorSearches(Commands, scope="errors"):
         index, place = self._page.session.index, self._table.place
         if index is None or place < 0:
             self._page.state.say("the graph is not read yet" if place >= 0 else "no row")
+            return
+        if self._errors.other:
+            self._page.state.say(not_of_open_model(self._errors.job, self._errors.other), "warn")
             return
         node = node_of_row(index, self._errors.table, place)
         if node < 0:

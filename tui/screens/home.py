@@ -1,5 +1,6 @@
 """The Home screen: what may be opened, with a look into it: earlier models, jobs, files below the current folder."""
 
+import asyncio
 import time
 from pathlib import Path
 
@@ -56,6 +57,7 @@ class HomeScreen(Page, scope="home"):
         self._control.take_jobs()
 
     def shown_again(self) -> None:
+        self._control.take_recent()
         run_latest(self, "home-look", self._control.look)
 
     def _line(self, i: int, cells: int) -> Line:
@@ -125,7 +127,7 @@ class HomeScreen(Page, scope="home"):
         self.main_list.focus()
 
     @on(LineInput.Cancelled, "#home-filter")
-    @command("home.all", "show all rows again", keys="escape")
+    @command("home.all", "show all rows again", keys="escape", means="back")
     def show_all(self) -> None:
         self.query_one("#home-filter", LineInput).set_value("")
         self._home.set_filter("")
@@ -134,11 +136,12 @@ class HomeScreen(Page, scope="home"):
     # ── opening ──
 
     @on(VirtualList.Selected, "#home-list")
-    def _open_row(self) -> None:
-        row = self._row
-        if row is None:
+    async def _open_row(self, event: VirtualList.Selected) -> None:
+        if event.index >= len(self._home.rows):
             return
-        if row.path is not None and row.path != self.session.model:
+        row = self._home.rows[event.index]  # the cursor may have gone on since
+        away = row.path is not None and row.path != self.session.model
+        if row.path is not None and away and (not row.job or await asyncio.to_thread(row.path.is_file)):
             self.post_message(self.OpenModel(row.path, row.job))
         elif row.job:
             view = self.state.jobs.view(row.job)
@@ -146,6 +149,6 @@ class HomeScreen(Page, scope="home"):
         else:
             self.open("graph")
 
-    @command("home.demo", "the demo: a small transformer against its FP16 form", keys="X", footer="demo")
+    @command("home.demo", "the demo: a small transformer against its FP16 form", keys="Y", footer="demo")
     def open_demo(self) -> None:
         self.post_message(self.Demo())

@@ -198,7 +198,7 @@ class JobsScreen(Page, scope="jobs"):
         self.main_list.focus()
         self.set_filter("")
 
-    @command("jobs.clear", "show all jobs again", keys="escape")
+    @command("jobs.clear", "show all jobs again", keys="escape", means="back")
     def clear_filter(self) -> None:
         if self._list.filter_text or self._list.filter_problem:
             self.set_filter("")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Container, Horizontal, Vertical
+from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 
 from layerwise._tool.tui.commands import Commands, command
@@ -14,6 +14,7 @@ from layerwise._tool.tui.presenters.around import around_lines
 from layerwise._tool.tui.presenters.graph_rows import count_line, header, problem_lines
 from layerwise._tool.tui.presenters.node_detail import NodeDetail
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.node_filter import FilteredNodes
 from layerwise._tool.tui.screens.node_model import NodeModel
 from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.following import follow
@@ -25,11 +26,10 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
 
 DETAIL_WAIT = 0.06
-FILTER_WAIT = 0.05
 TWO_PANES, THREE_PANES = 100, 180
 
 
-class NodeView(Commands, Container, scope="graph"):
+class NodeView(Commands, FilteredNodes, scope="graph"):
     """The detail pane follows the list, beside it where there are 100 columns, else behind tab.
 
     From 180 columns on a third pane shows what is around the node, and its errors. range_from: the row where a range
@@ -51,16 +51,11 @@ class NodeView(Commands, Container, scope="graph"):
     """
 
     def __init__(self, model: NodeModel, control: GraphController, kind: type[VirtualList]) -> None:
-        super().__init__()
-        self.model, self.session, self.rows = model, model.session, model.rows
+        super().__init__(model)
         self.list = kind(model, glyphs=model.state.glyphs, id="nodes", names=model.names)
-        self.range_from: int | None = None
         self.list.moved = self._note_node
-        self._control, self._seen = control, -1
-        self._before: tuple[str, str, bool, int] = ("", "", False, 0)
-        owed = model.state.owed
-        self._filter_soon = Coalesce(self.apply_filter, FILTER_WAIT, owed, afresh=True)
-        self._detail_soon = Coalesce(self.show_detail, DETAIL_WAIT, owed, afresh=True)
+        self._control = control
+        self._detail_soon = Coalesce(self.show_detail, DETAIL_WAIT, model.state.owed, afresh=True)
         self._detail_node = -1
 
     def compose(self) -> ComposeResult:
@@ -87,11 +82,6 @@ class NodeView(Commands, Container, scope="graph"):
         follow(self, session.on_opening, self._opening_changed)
         if session.index is not None:
             self._index_opened()
-
-    @property
-    def filter(self) -> LineInput:
-        """The line on which the filter is typed."""
-        return self.query_one("#filter", LineInput)
 
     # ── where one is ──
 
@@ -202,55 +192,6 @@ class NodeView(Commands, Container, scope="graph"):
         self.list.focus()
         self.call_after_refresh(self.show_detail)
         return True
-
-    # ── the filter ──
-
-    def write_filter(self) -> None:
-        """Write on the filter; one that shows no rows of its own begins anew."""
-        rows = self.rows
-        self._before = (self.filter.value, rows.query, rows.narrowed, self.session.node)
-        if not rows.narrowed:
-            self.filter.set_value("")
-        self.filter.focus()
-
-    @on(LineInput.Changed, "#filter")
-    def _filter_typed(self, event: LineInput.Changed) -> None:
-        self._filter_soon.touch()
-
-    def apply_filter(self) -> None:
-        """Show the nodes that the filter, as it is typed, lets through."""
-        self._filter_soon.cancel()
-        if self.session.index is None or not self.is_mounted:
-            return
-        self.range_from = None
-        self.rows.search(self.filter.value)
-        self.show_rows(self.rows.row_of(self.session.node))
-        self.update_head()
-        self.update_status()
-        self.session.remember("graph", filter=self.rows.query)
-
-    async def _filter_done(self, value: str) -> None:
-        self.apply_filter()
-        self.list.focus()
-
-    @on(LineInput.Cancelled, "#filter")
-    def _filter_cancelled(self, event: LineInput.Cancelled) -> None:
-        """All is as it was before the filter was written on: its rows, and the node under the cursor."""
-        event.stop()
-        self.list.focus()
-        text, query, narrowed, node = self._before
-        self.filter.set_value(query)
-        self.apply_filter()
-        self.filter.set_value(text)
-        self.rows.narrowed = narrowed and self.rows.matches is not None
-        self._seen = node
-        self.session.select_node(node)
-        self.show_rows(self.rows.row_of(node))
-        self.update_head()
-
-    def clear_filter(self) -> None:
-        self.filter.set_value("")
-        self.apply_filter()
 
     # ── state changed ──
 

@@ -14,6 +14,7 @@ from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.presenters.verdicts import error_word
 from layerwise._tool.tui.screens.job_table import JobTable
 from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.state.jobs import not_of_open_model
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.widgets.following import follow, run_work
@@ -48,6 +49,8 @@ class LayerRows(JobTable, scope="perf"):
 
     def _error_of(self, row: ProfileRow) -> str:
         session = self._state.session
+        if self._perf.other:
+            return ""
         error = session.errors.get(node_of_layer(session.index, row))
         if error is None:
             return ""
@@ -85,7 +88,7 @@ class PerfScreen(Page, scope="perf"):
     def shown_again(self) -> None:
         """Come to the node that is selected, where a layer stands for it."""
         index = self.session.index
-        if index is not None and node_of_layer(index, self._row) != self.session.node:
+        if index is not None and not self.perf.other and node_of_layer(index, self._row) != self.session.node:
             line = line_of_node(index, self.perf, self.session.node)
             if line >= 0:
                 self.table.come_to(self.perf.place(line))
@@ -102,7 +105,7 @@ class PerfScreen(Page, scope="perf"):
     def _select(self) -> None:
         """The node of the layer under the cursor is the one selected on all screens."""
         node = node_of_layer(self.session.index, self._row)
-        if self.display and node >= 0:
+        if self.display and node >= 0 and not self.perf.other:
             self.session.select_node(node)
 
     @command("perf.clear", "show all layers again", keys="escape", means="back")
@@ -146,6 +149,9 @@ class PerfScreen(Page, scope="perf"):
     @on(VirtualList.Selected)
     @command("perf.node", "the layer's operator in the Graph screen", keys="o", footer="graph", line="node")
     def show_node(self) -> None:
+        if self.perf.other:
+            self.state.say(not_of_open_model(self.perf.job, self.perf.other), "warn")
+            return
         node = node_of_layer(self.session.index, self._row)
         if node < 0:
             self.state.say("this layer is none of the open model's: the backend made it", "warn")

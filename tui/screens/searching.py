@@ -13,6 +13,7 @@ from layerwise._tool.tui.controllers.debugging import DebugResults, DebugStarter
 from layerwise._tool.tui.controllers.jobs import JobActions
 from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.state.debugging import Shown, StepRow, SuspectRow
+from layerwise._tool.tui.state.jobs import not_of_open_model
 from layerwise._tool.tui.state.questions import Question, read_question
 from layerwise._tool.tui.widgets.following import JOB, run_work
 
@@ -33,7 +34,9 @@ class Searching:
     async def _start(self, search: str, by_hand: bool, target: str | None, then: str) -> None:
         with self._page.state.telling():
             job = await self.starter.start(search, by_hand=by_hand, target=target)
-            self._page.state.say(f"job {job}: {search} started" + (f"; {then}" if then else ""), job=job)
+            other = self._page.state.errors.other
+            on = f" on {shown(other, 40)}" if other else ""
+            self._page.state.say(f"job {job}: {search} started{on}" + (f"; {then}" if then else ""), job=job)
             if not then:
                 self._page.open("debug")
 
@@ -154,6 +157,9 @@ class DebugFound(Commands, scope="debug"):
     def show_node(self) -> None:
         if self._debug.search == "triage":
             self._show_job()
+            return
+        if self._debug.other:
+            self._state.say(not_of_open_model(self._debug.job, self._debug.other), "warn")
             return
         node = node_of(self._page.session.index, self._row())
         if node < 0:

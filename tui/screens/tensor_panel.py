@@ -17,6 +17,8 @@ class TensorPanel(DetailPane):
         super().__init__(id="tensor")
         self._state = state
         self._control = control
+        self._reading = False
+        self._later: list[int | None] = []
 
     def show(self, place: int) -> None:
         """Show the tensor of a row of the table."""
@@ -25,6 +27,7 @@ class TensorPanel(DetailPane):
         errors = self._state.errors
         word, evidence = word_of(errors.table, place), errors.evidence.get(row.tensor, "")
         lines = detail_lines(row, names, max(40, self.app.size.width - 2), word, evidence)
+        self._reading, self._later = True, []
         self._put([*lines, [], [("reading the values on both sides …", "dim")]])
         run_latest(self, "tensor", lambda: self._read(place, lines))
 
@@ -32,11 +35,30 @@ class TensorPanel(DetailPane):
         try:
             data = await self._control.values(place)
         except LayerwiseError as error:
-            self._put([*lines, [], [(f"the values could not be read: {error}", "bad")]])
+            self._done([*lines, [], [(f"the values could not be read: {error}", "bad")]])
             return
         names = self._state.errors.facts.runners
         cells = max(40, self.size.width - 2)
-        self._put([*lines, [], *tensor_lines(data, names, cells, self._state.glyphs)])
+        self._done([*lines, [], *tensor_lines(data, names, cells, self._state.glyphs)])
+
+    # What was scrolled before the values were there is scrolled again in all of it.
+
+    def scroll_lines(self, by: int) -> None:
+        if self._reading:
+            self._later.append(by)
+        super().scroll_lines(by)
+
+    def scroll_bottom(self) -> None:
+        """To the last line, once it is known."""
+        super().scroll_bottom()
+        if self._reading:
+            self._later[-1] = None
+
+    def _done(self, lines: list[Line]) -> None:
+        self._reading = False
+        self._put(lines)
+        for by in self._later:
+            self.scroll_lines(len(self.lines) if by is None else by)
 
     def _put(self, lines: list[Line]) -> None:
         hint: Line = [("esc ", "key"), ("back to the table   ", "dim"), ("j k ", "key"), ("scroll", "dim")]

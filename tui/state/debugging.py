@@ -84,6 +84,8 @@ class DebugState:
         """Begin with another job; 0 is none."""
         self.job, self.action, self.params = job, action, params
         self.compare = compare_of(params)
+        self.other = ""
+        """The model that the search is in, where it is not the open one."""
         self.state = ""
         self.rows: list[Shown] = []
         self.axes: list[AxisRow] = []

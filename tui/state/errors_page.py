@@ -51,6 +51,8 @@ class ErrorsState(JobRows):
         """Forget the rows shown and start on another job ("": none); filter and sort stay."""
         self.job = job
         self.spec: CompareSpec | None = None
+        self.other = ""
+        """The model that the rows are of, where it is not the open one."""
         self.facts = RunFacts()
         self.locating = ""
         self.drop()

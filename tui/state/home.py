@@ -47,9 +47,8 @@ class HomeState:
 
     def set_recent(self, recent: Sequence[Recent]) -> None:
         """Models of earlier sessions, newest first."""
-        there = [one for one in recent if one.path.is_file()]
         self._recent = [
-            HomeRow("open", _relative(one.path, self.folder), one.path, when=one.when) for one in there[:MOST_RECENT]
+            HomeRow("open", _relative(one.path, self.folder), one.path, when=one.when) for one in recent[:MOST_RECENT]
         ]
         self._narrow()
 

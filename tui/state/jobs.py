@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.state.debugging import compare_params
 from layerwise._tool.tui.state.job_filter import JobFacts
 from layerwise._tool.tui.state.job_list import JobList
@@ -101,6 +102,23 @@ def facts_of(view: "JobView", spec: "JobSpec | None") -> JobFacts:
     """What a filter asks of a job."""
     title, action = (spec.title, spec.action) if spec is not None else ("", "")
     return JobFacts(view.id, model_of(spec), view.outcome, action, title, float(view.bytes_on_disk))
+
+
+def other_model(spec: "JobSpec", model: Path | None) -> str:
+    """The name of the model that a job is about, "" where that is the open one, or where none of them is named."""
+    params = comparison_params(spec)
+    runners = params.get("runners") or []
+    named = [params.get("model"), *(runner.get("model") for runner in runners if isinstance(runner, dict))]
+    paths = [Path(spec.cwd, name) for name in named if isinstance(name, str) and name]
+    opened = None if model is None else os.path.realpath(model)
+    if opened is None or not paths or opened in map(os.path.realpath, paths):
+        return ""
+    return paths[0].name
+
+
+def not_of_open_model(job: int | str, other: str) -> str:
+    """What is said where a row of another model's job leads to no node of the open one."""
+    return f"job {job} is of {shown(other, 60)}, another model than the open one: open that to go to its nodes"
 
 
 def is_about(spec: "JobSpec", model: Path, actions: Container[str]) -> bool:

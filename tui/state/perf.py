@@ -72,6 +72,8 @@ class PerfState(JobRows):
     def open(self, job: int, spec: BenchSpec | None) -> None:
         """Forget what is shown and start on another job (0: none); filter and sort stay."""
         self.job, self.spec = job, spec
+        self.other = ""
+        """The model that was timed, where it is not the open one."""
         self.facts = RunFacts()
         self.runs: list[RunRow] = []
         self.comparisons: list[ComparisonRow] = []

@@ -35,6 +35,9 @@ class Saved(msgspec.Struct, omit_defaults=True):
     forms: dict[str, Any] = {}
 
 
+_LINE = "line"  # among the forms
+
+
 class Recent(msgspec.Struct, frozen=True):
     """A model of an earlier session, and when that was last written (seconds since the epoch)."""
 
@@ -149,6 +152,17 @@ class Session:
         if form is not None:
             self.forms[screen] = form
         self.on_saved_change.emit()
+
+    def keep_line(self, text: str) -> None:
+        """Keep what stands on the `:` line; "" once it is closed."""
+        if self.line != text:
+            self.remember(_LINE, form=text)
+
+    @property
+    def line(self) -> str:
+        """What stood on the `:` line when the app ended with it open."""
+        kept = self.forms.get(_LINE)
+        return kept if isinstance(kept, str) else ""
 
     def set_screen(self, name: str) -> None:
         self.screen = name

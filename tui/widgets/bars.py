@@ -60,6 +60,7 @@ class CommandBar(LineInput):
         self.set_value(text)
         self.lines_typed.rest()
         self.set_tail([(hint, "dim")] if hint else self.hint(text))
+        self._state.session.keep_line(text)
         self.focus()
 
     def _edit(self, value: str, position: int) -> None:
@@ -67,6 +68,7 @@ class CommandBar(LineInput):
         super()._edit(value, position)
         if changed:
             self.set_tail(self.hint(value))
+            self._state.session.keep_line(value)
 
 
 class Footer(OneLine):

@@ -27,7 +27,7 @@ def follow(widget: Widget, signal: Signal[P], callback: Callable[P, object]) -> 
     signal.subscribe(call)
 
 
-DEED, OPENING, ANSWER, JOB = 60.0, 10.0, 2.0, 0.0
+DEED, OPENING, ANSWER, JOB = 60.0, 10.0, 3.0, 0.0
 """How many seconds keys that are typed wait for work, at most: for what the screens or the model are after it; for a
 model to be opened; for more of what is on view; not at all for what runs models or waits for a job.
 """

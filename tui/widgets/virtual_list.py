@@ -114,6 +114,11 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         """Rows that there is room for."""
         return self.size.height
 
+    @property
+    def rows_kept(self) -> int:
+        """Rows among which the cursor is kept: by these the view moves."""
+        return self.rows_shown
+
     # ── drawing ──
 
     def line(self, y: int) -> Line:
@@ -163,7 +168,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
 
     def _reveal(self) -> bool:
         """Scroll so that the cursor is on screen; near the edge by half a page, further by centring."""
-        height = max(1, self.rows_shown)
+        height = max(1, self.rows_kept)
         top = self.top
         if not top <= self.cursor < top + height:
             near = top - height // 2 <= self.cursor < top + height + height // 2
@@ -172,7 +177,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         return self._show_from(top)
 
     def _show_from(self, top: int) -> bool:
-        top = max(0, min(top, len(self.model) - self.rows_shown))
+        top = max(0, min(top, len(self.model) - self.rows_kept))
         changed = top != self.top
         self.top = top
         return changed
@@ -244,19 +249,19 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
 
     @command("list.half_down", "half a page down", keys="ctrl+d")
     def half_down(self) -> None:
-        self._page(max(1, self.rows_shown // 2))
+        self._page(max(1, self.rows_kept // 2))
 
     @command("list.half_up", "half a page up", keys="ctrl+u")
     def half_up(self) -> None:
-        self._page(-max(1, self.rows_shown // 2))
+        self._page(-max(1, self.rows_kept // 2))
 
     @command("list.page_down", "page down", keys="pagedown,ctrl+f")
     def page_down(self) -> None:
-        self._page(max(1, self.rows_shown - 1))
+        self._page(max(1, self.rows_kept - 1))
 
     @command("list.page_up", "page up", keys="pageup")
     def page_up(self) -> None:
-        self._page(-max(1, self.rows_shown - 1))
+        self._page(-max(1, self.rows_kept - 1))
 
     @command("list.select", "open the row", keys="enter")
     def select(self) -> None:
@@ -275,6 +280,12 @@ class FootedList(VirtualList):
     @property
     def rows_shown(self) -> int:
         return self.size.height - len(self._shown_foot)
+
+    @property
+    def rows_kept(self) -> int:
+        """Those that every foot leaves: it grows and shrinks as more is known, and nothing moves by that."""
+        height = self.size.height
+        return height - max(height // 2, height - ROWS) if self._foot else height
 
     @property
     def _shown_foot(self) -> tuple[Line, ...]:

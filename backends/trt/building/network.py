@@ -137,12 +137,12 @@ def mark_outputs(network: Any, names: Sequence[str], exclude: Sequence[str], bes
     kept = [name for name in dict.fromkeys([*wanted, *besides]) if name not in left_out]
     if not kept:
         raise UsageError("no output is left to mark")
-    for name, tensor in outputs.items():
-        if name not in kept:
-            network.unmark_output(tensor)
+    if kept == list(outputs):
+        return
+    for tensor in outputs.values():  # all, so that they come in the order that was asked for
+        network.unmark_output(tensor)
     for name in kept:
-        if name not in outputs:
-            network.mark_output(tensors[name])
+        network.mark_output(outputs[name] if name in outputs else tensors[name])
 
 
 def _meant(name: str, tensors: dict[str, Any], outputs: dict[str, Any]) -> list[str]:

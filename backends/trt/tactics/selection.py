@@ -81,17 +81,17 @@ def recording(trt: Any, options: TrtOptions) -> Recording:
         raise UsageError("--load-tactics and --exclude-tactics: one is a replay, the other a record of a timing cache")
     if able(trt, "algorithm_selector") and not records:
         loaded = [replays.get(option, {}) for option in named]
-        return SelectorRecording(trt, options.save_tactics, *loaded)
+        return SelectorRecording(trt, options.save_tactics, *loaded, timed=bool(options.load_timing_cache))
     return CacheRecording(trt, options, records.get("--load-tactics"), records.get("--exclude-tactics"))
 
 
 class SelectorRecording(Recording):
-    """Uses an algorithm selector (10 only)."""
+    """Uses an algorithm selector (10 only). timed: with a timing cache that was named; without one all is timed."""
 
     wanted = True
 
-    def __init__(self, trt: Any, save: str | None, replay: Replay, excluded: Replay) -> None:
-        self._trt, self._save = trt, save
+    def __init__(self, trt: Any, save: str | None, replay: Replay, excluded: Replay, *, timed: bool) -> None:
+        self._trt, self._save, self._timed = trt, save, timed
         self._tactics = Tactics(replay, excluded)
         self._selector: Any = None
 
@@ -101,6 +101,8 @@ class SelectorRecording(Recording):
 
     def attach(self, config: Any, messages: Messages) -> None:
         config.algorithm_selector = self._selector = make_selector(self._trt, self._tactics)
+        if not self._timed:
+            config.set_flag(self._trt.BuilderFlag.DISABLE_TIMING_CACHE)
 
     def save(self, config: Any, tell: Tell) -> None:
         if self._save:

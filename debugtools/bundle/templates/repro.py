@@ -37,7 +37,11 @@ def judge(facts: dict[str, Any], run: Callable[[], dict[str, Any]]) -> int:
     try:
         found = run()
     except Exception as error:
-        print(f"FAILED: the model does not run: {type(error).__name__}: {ascii(str(error))[1:-1]}"[:2000])
+        told = f"the model does not run: {type(error).__name__}: {ascii(str(error))[1:-1]}"
+        if facts["outputs"]:  # it ran where the fault was found
+            print(f"cannot try: {told}"[:2000])
+            return 2
+        print(f"FAILED: {told}"[:2000])
         return 1
     if not facts["outputs"]:
         print("the model runs: the fault does not show here")
@@ -71,20 +75,21 @@ def _run(onnxruntime: Any, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(onnxruntime: Any, entry: dict[str, Any]) -> Any:
-    array = _array("inputs.npz", entry)
+    held = array("inputs.npz", entry)
     if entry["bits"]:  # a type that NumPy lacks travels as its bits
-        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array, entry["bits"])
-    return onnxruntime.OrtValue.ortvalue_from_numpy(array)
+        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(held, entry["bits"])
+    return onnxruntime.OrtValue.ortvalue_from_numpy(held)
 
 
-def _array(file: str, entry: dict[str, Any]) -> Any:
+def array(file: str, entry: dict[str, Any]) -> Any:
+    """A tensor of one of the npz files."""
     with np.load(FOLDER / file, allow_pickle=False) as archive:
-        array = archive[entry["key"]]
-    return array.astype(object) if array.dtype.kind == "U" else array
+        found = archive[entry["key"]]
+    return found.astype(object) if found.dtype.kind == "U" else found
 
 
 def _plain(entry: dict[str, Any], value: Any) -> Any:
-    return _bits(value, _array("golden.npz", entry)) if entry["bits"] else value.numpy()
+    return _bits(value, array("golden.npz", entry)) if entry["bits"] else value.numpy()
 
 
 def check(entry: dict[str, Any], found: Any) -> bool:
@@ -93,7 +98,7 @@ def check(entry: dict[str, Any], found: Any) -> bool:
     And, where the entry has a bound, whether the relative L2 error is at most that; masks are left out.
     """
     name = ascii(entry["name"])[1:-1]
-    golden = _array("golden.npz", entry)
+    golden = array("golden.npz", entry)
     if entry["dtype"] == "bfloat16":
         found, golden = ((bits.astype(np.uint32) << 16).view(np.float32) for bits in (found, golden))
     if found.shape != golden.shape:

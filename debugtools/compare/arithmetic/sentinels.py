@@ -3,8 +3,8 @@
 A sentinel is infinite, or lies at a value that masks are made of: 1e30 and beyond, a power of ten from 1e4 on, 3e4,
 5e4, the largest FP16 value, or twice one of them (two masks added), each with what was added to it. It stands alone:
 all other elements of the reference are smaller by eight binades. And it is the same on both sides: equal but for
-rounding and for what was added to it, or, where the sides have different types, as far out. What is no sentinel is
-compared as ever.
+rounding and for what was added to it, or, where the sides have different types or were made of such, as far out. What
+is no sentinel is compared as ever.
 """
 
 import math
@@ -44,10 +44,11 @@ def may_hold(totals: Totals) -> bool:
     return bool(side.infs) or any(_may_be(value) for value in (side.moments.low, side.moments.high))
 
 
-def find_sentinels(a: Array, b: Array, totals: Totals, unit: float) -> Sentinels | None:
+def find_sentinels(a: Array, b: Array, totals: Totals, unit: float, *, mixed: bool) -> Sentinels | None:
     """Return what is a sentinel in both of two floating arrays of one shape; None if nothing is.
 
-    totals: of the pair. unit: the coarser unit roundoff of the two types.
+    totals: of the pair. unit: the coarser unit roundoff of the two types. mixed: the sides are of different types, or
+    one was made of narrower ones.
     """
     values = [value for value in _extremes(b, totals) if _may_be(value)]
     if not values:
@@ -59,7 +60,6 @@ def find_sentinels(a: Array, b: Array, totals: Totals, unit: float) -> Sentinels
         size = np.abs(chunk)
         least = min(least, float(size.min(where=mask, initial=math.inf)))
         rest = max(rest, float(size.max(where=~mask & (size == size), initial=0.0)))
-    mixed = a.dtype != b.dtype
     if rest * GAP > least or (least < HUGE and (members < _FEWEST or not (rest or mixed))):
         return None
     furthest = max(values, key=abs)
@@ -70,10 +70,17 @@ def find_sentinels(a: Array, b: Array, totals: Totals, unit: float) -> Sentinels
 
 
 def fuse_others(
-    a: Array, b: Array, how: Arithmetic, tolerances: tuple[float, float], found: Sentinels, unit: float
+    a: Array,
+    b: Array,
+    how: Arithmetic,
+    tolerances: tuple[float, float],
+    found: Sentinels,
+    unit: float,
+    *,
+    mixed: bool,
 ) -> Totals:
     """Return the totals of two floating arrays with 0 in place of the sentinels; tolerances: absolute, relative."""
-    first, second, mixed = flat(a), flat(b), a.dtype != b.dtype
+    first, second = flat(a), flat(b)
     with np.errstate(all="ignore"):
         kernel = FloatKernel(how, *tolerances, False)
         for at in range(0, a.size, CHUNK):
@@ -122,7 +129,11 @@ def _among(x: Array, values: Sequence[Number]) -> Array:
 
 
 def _alike(x: Array, y: Array, found: Sentinels, unit: float, mixed: bool) -> Array:
-    """Which elements are sentinels on both sides. mixed: the sides' types differ, and so may what masks are made of."""
+    """Which elements are sentinels on both sides. mixed: the sides' types differ, and so may what masks are made of.
+
+    A converter writes -1e4 or -65504 into an FP16 model for the -3.4e38 of the FP32 one; where a session then computes
+    in FP32, the tensors have one type, and the mask is still the narrow one.
+    """
     with np.errstate(all="ignore"):
         same = (x == y) | (np.isfinite(y) & (np.abs(x - y) <= _ULPS * unit * np.abs(y) + found.rest))
         if mixed:

@@ -64,9 +64,9 @@ class ObservedRows:
                 if all(name in found for found in plain):
                     observed = self._comparer.arrays(a, b)
                     self._output(number, pair, name, (plain[0][name], plain[1][name]), (observed[0], observed[1]))
-                    told.add((pair, name))
                 elif (number, pair, name) not in shared.done:
                     self._comparer.row(number, pair, name, shared.layer_mode(pair), a, b)
+                told.add((pair, name))  # an output of one side alone too, such as what a network's own marks add
                 self._truths.done(pair, name)
                 shared.context.progress(done, total, "tensors", name)
         self._rest(number, outputs, told)

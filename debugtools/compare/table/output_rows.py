@@ -37,14 +37,16 @@ def plain_rows(shared: RowContext, comparer: Comparer, number: int, results: Seq
 
 
 def _similar(shared: RowContext, pair: Pair, first: Outputs, second: Outputs) -> Outputs:
-    """The second run's outputs by the names of the first's; a warning for each that is another name."""
+    """The second run's outputs by the names of the first's; a warning for each that is another name. One that the
+    first has by its own name belongs to no other.
+    """
     side, names = shared.sides[pair[1]], list(second)
     taken = {
         name: similar_name(name, names, place)
         for place, name in enumerate(first)
         if name not in side.declared and not element_of(name)
     }
-    others = {name: own for name, own in taken.items() if own is not None and own != name}
+    others = {name: own for name, own in taken.items() if own is not None and own != name and own not in first}
     for name, own in others.items():
         shared.warn_once(
             f"Output names did not match exactly. Assuming {shown(side.name, 80)} output: {shown(own, 80)} corresponds "

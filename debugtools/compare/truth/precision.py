@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, is_floating, is_integral
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
@@ -45,11 +46,20 @@ def correctly_rounded(nodes: Sequence[onnx.NodeProto]) -> bool:
     )
 
 
+def _on_cpu(spec: RunnerSpec) -> bool:
+    """Whether a side runs on a backend whose sums were measured."""
+    return spec.kind in ("onnxrt", "reference") and all(name.lower().startswith("cpu") for name in spec.providers)
+
+
 class Kinds:
-    """The types that a side rounds to. names: the tensors (the comparison's names) that cut its graph."""
+    """The types that a side rounds to. names: the tensors (the comparison's names) that cut its graph.
+
+    blocks: the side adds up long sums in blocks.
+    """
 
     def __init__(self, side: Side, names: Iterable[str]) -> None:
         self._side = side
+        self.blocks = isinstance(side, ModelSide) and _on_cpu(side.spec)
         self._cut: GraphCut | None = None
         if isinstance(side, ModelSide):
             with suppress(LayerwiseError):  # an engine has no graph

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.dumps.ranks import Unclear
@@ -205,7 +205,8 @@ class Truths:
         if self._quantizes(region):  # the steps are part of the truth, what rounds before them is not
             kinds = [kind for kind in kinds if kind != "int8"]
         steps = roundings(self._cut.nodes[i] for i in region.nodes)
-        return Unit(coarsest(kinds), steps + len(weights), self._double.longest)
+        blocks = self._kinds[side].blocks
+        return Unit(coarsest(kinds), steps + len(weights), self._double.longest, blocks=blocks)
 
     def _times(self, region: Region, name: str, found: Deviation, truth: Array, feed: Feed, unit: Unit) -> float:
         """How many times what rounding explains a tensor is off; the condition is asked where it is in question."""
@@ -220,7 +221,7 @@ class Truths:
         if moved.shape != truth.shape:
             return found.times(unit)
         response = deviation(moved, truth, unit.kind)
-        return found.times(Unit(unit.kind, unit.roundings, unit.terms, response.scatter))
+        return found.times(structs.replace(unit, moved=response.scatter))
 
     def _whole(
         self, region: Region, tensors: tuple[Array, Array], truths: tuple[Array, Array], units: list[Unit]

@@ -70,17 +70,19 @@ class Replay:
 
     def find(self, candidate: Candidate, iteration: int) -> Verdict | None:
         """The verdict that the loaded file has on a candidate."""
-        key = replay_key(candidate.phase, iteration)
-        entry = self._own.get(candidate.key) or self._own.get(key)
+        entry = self._known(candidate, iteration)
         if entry is None:
             return None
         skipped = entry["state"].get("verdict") == Verdict.SKIP.value
         return Verdict.SKIP if skipped else Verdict.GOOD if entry["success"] else Verdict.BAD
 
     def add(self, candidate: Candidate, iteration: int, nodes: int | None, verdict: Verdict) -> None:
-        """Take a verdict in."""
+        """Take a verdict in. A file that would say no more than the loaded one is not written."""
         self._entries[replay_key(candidate.phase, iteration)] = self._entry(candidate, iteration, nodes, verdict)
-        self._stale = True
+        self._stale |= self._known(candidate, iteration) is None
+
+    def _known(self, candidate: Candidate, iteration: int) -> dict[str, Any] | None:
+        return self._own.get(candidate.key) or self._own.get(replay_key(candidate.phase, iteration))
 
     def clear(self) -> None:
         """Forget what was taken in: the search begins anew."""

@@ -120,6 +120,9 @@ class CreateConfig(BaseLoader[Any]):
             if not able(tensorrt(), "algorithm_selector"):
                 raise UsageError(lacks(tensorrt(), "algorithm_selector"))
             config.algorithm_selector = selector
+            if not self.load_timing_cache:
+                G_LOGGER.warning("Disabling tactic timing cache because algorithm selector is enabled.")
+                config.set_flag(tensorrt().BuilderFlag.DISABLE_TIMING_CACHE)
         return False
 
     def _use_timing_cache(self, config: Any) -> None:

@@ -121,11 +121,10 @@ def mark_outputs(network: Any, outputs: Iterable[str]) -> None:
     if not names:
         G_LOGGER.critical("No outputs were selected. Please check your wildcard patterns.")
     for tensor in tensors.values():
-        if tensor.is_network_output and tensor.name not in names:
+        if tensor.is_network_output:
             network.unmark_output(tensor)
-    for name in names:
-        if not tensors[name].is_network_output:
-            network.mark_output(tensors[name])
+    for name in dict.fromkeys(names):
+        network.mark_output(tensors[name])
 
 
 def unmark_outputs(network: Any, outputs: Iterable[str]) -> None:

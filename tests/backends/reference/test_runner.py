@@ -216,3 +216,11 @@ def test_an_external_weight_whose_dimensions_are_none_is_an_error(tmp_path: Path
     tensor.external_data.add(key="location", value="w.bin")
     with pytest.raises(BadFile, match="its shape"):
         tensor_array(tensor, tmp_path)
+
+
+def test_one_element_of_each_row_is_gathered() -> None:
+    """ONNX's own operator fails there; exports of BERT ask for it."""
+    text = "m (float[1, 6] x, int64[1, 1] i) => (float[1, 1] y) { y = GatherElements <axis = 1> (x, i) }"
+    with opened(models.from_text(text)) as runner:
+        found = runner.infer({"x": np.arange(6, dtype=np.float32).reshape(1, 6), "i": np.array([[4]])}).outputs
+    assert found["y"].tolist() == [[4.0]]

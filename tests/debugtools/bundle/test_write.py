@@ -18,7 +18,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.onnxrt.runner import open_onnxrt
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import RunnerSpec
-from layerwise._tool.debugtools.bundle.write import Fault, try_bundle, write_bundle
+from layerwise._tool.debugtools.bundle.write import Fault, try_bundle, why_not, write_bundle
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
 RUNNER = RunnerSpec(kind="onnxrt", graph_optimization_level="disable")
@@ -98,3 +98,15 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     fault = Fault(tmp_path / "m.onnx", RUNNER, {}, {}, {}, "t")
     with pytest.raises(UsageError, match="exists already"):
         write_bundle(fault, tmp_path / "bundle")
+
+
+def test_a_model_that_ran_where_the_fault_was_found_and_not_here_shows_nothing(tmp_path: Path) -> None:
+    model = one_node("Relu", (TensorProto.FLOAT, TensorProto.FLOAT))
+    folder = write_bundle(fault_of(model, tmp_path, {"x": np.ones(4, np.float32)}, 1.0), tmp_path / "bundle")
+    onnx.save(one_node("NoSuchOperator", (TensorProto.FLOAT, TensorProto.FLOAT)), folder / "model.onnx")
+    code, said = try_bundle(folder)
+    assert code == 2 and why_not(code, said).startswith("the model does not run: ")
+    (folder / "repro.py").write_text("raise SystemError('broken')")
+    code, said = try_bundle(folder)
+    assert (code, why_not(code, said)) == (2, "SystemError: broken")
+    assert why_not(-9, "") == "it was ended by SIGKILL, which the system does where memory runs out"

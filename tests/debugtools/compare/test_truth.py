@@ -81,6 +81,18 @@ def test_ten_ulp_in_one_layer_are_too_many_and_that_layer_is_the_first(tmp_path:
     assert f"is off by {off[tensor]:.2g} times what FP32 rounding explains, on its own inputs" in found["text"]
 
 
+@pytest.mark.parametrize("terms", [192, 768])
+def test_weights_that_are_each_off_by_ten_ulp_either_way_are_found_among_many_terms(tmp_path: Path, terms: int) -> None:
+    rng = np.random.default_rng(1)
+    good = rng.standard_normal((terms, 16)).astype(np.float32)
+    off = (good * (1 + TEN_ULP * rng.choice([-1.0, 1.0], good.shape))).astype(np.float32)
+    text = f"m (float[64, {terms}] x) => (float[64, 16] y) {{ h = Tanh(x)  y = MatMul(h, w) }}"
+    made = [with_weights(from_text(text), w=weight) for weight in (off, good)]
+    done = compared(tmp_path, *made)
+    assert done.result["truth"]["first"]["tensor"] == "y" and times(done)["y"] > 4
+    assert compared(tmp_path, made[1], made[1]).result["truth"]["worst"] < 2
+
+
 def test_scaled_weights_are_found_by_locating_too(tmp_path: Path) -> None:
     bad = conv_net()
     for tensor in bad.graph.initializer:

@@ -283,8 +283,7 @@ def test_we_read_the_real_polygraphys_replay(here: Path, mode: str) -> None:
     ours = search(spec(check("/fc3/Add"), mode=mode, load_replay="replay.json", save_replay="again.json"))
     assert ours.result["checks"] == 0 and ours.result["cached"] == len(entries)
     assert ours.found == [[node.name for node in onnx.load("theirs.onnx").graph.node]]
-    again = json.loads(Path("again.json").read_text())
-    assert {key: entry["success"] for key, entry in again.items()} == {k: e["success"] for k, e in entries.items()}
+    assert not Path("again.json").exists()  # it would say no more, and Polygraphy writes none then
 
 
 def test_our_own_replay_is_read_back(here: Path) -> None:

@@ -1,13 +1,12 @@
-"""The command lines that both programs are given, by the command: *.txt beside this.
+"""The command lines that both programs are given, by the command: *.txt beside this, and trt_lines.txt above.
 
 A line that differs on purpose ends in `  ## KINDS: HEADING`: in what (code, files, said), and the heading of
 docs/coming-from-polygraphy.md that says why. {P} is the program's own name.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
-
-from parity.lines import build
 
 
 class Line(NamedTuple):
@@ -18,9 +17,12 @@ class Line(NamedTuple):
     heading: str = ""
 
 
-def _read() -> dict[str, list[Line]]:
-    table: dict[str, list[Line]] = {}
-    for path in sorted(Path(__file__).parent.glob("*.txt")):
+Table = dict[str, list[Line]]
+
+
+def _read(paths: Iterable[Path]) -> Table:
+    table: Table = {}
+    for path in paths:
         command = ""
         for text in filter(None, path.read_text(encoding="utf-8").splitlines()):
             if text.startswith("["):
@@ -28,33 +30,28 @@ def _read() -> dict[str, list[Line]]:
                 continue
             words, _, differs = text.partition("  ## ")
             kinds, _, heading = differs.partition(": ")
-            table.setdefault(command, []).append(Line(f"{command} {words}", kinds, heading))
+            table.setdefault(command, []).append(Line(f"{command.removeprefix('11 ')} {words}", kinds, heading))
     return table
 
 
-TABLE = _read()
-# needing TensorRT, which neither finds
-TRT_TABLE = {
-    "convert": build.given("m.onnx -o e.engine {}") + build.ENGINE_ONLY,
-    "debug build": build.given("m.onnx --until 1 {} --check true", build.SEARCH),
-    "debug precision": build.given("m.onnx --mode bisect {} --check true", build.SEARCH + build.REPLAY),
-    "inspect model": build.given("m.onnx --display-as trt {}", build.SHOWN),
-}
+_HERE = Path(__file__).parent
+TABLE = _read(sorted(_HERE.glob("*.txt")))
+TRT_TABLE = _read([_HERE.parent / "trt_lines.txt"])
+"""With TensorRT 10; of a key that begins with `11 `, with TensorRT 11."""
 
 
 def lines() -> list[Line]:
-    """Every line of the table."""
-    return [line for found in TABLE.values() for line in found]
+    """Every line of the table; a command's first one with the options of the log, its last one with `--silent`."""
+    return [line for command, found in TABLE.items() for line in _logged(command, found)]
 
 
-def logged(command: str) -> list[Line]:
-    """The command's first line with the options that every command has, and its help."""
-    first = TABLE[command][0]
+def _logged(command: str, found: list[Line]) -> list[Line]:
+    first, last = found[0], found[-1]
     words, check, judge = first.words.partition(" --check ")
     log = "-v -q --verbosity info --log-format no-colors --log-file l.log"
-    silent = f"{command} --silent{first.words.removeprefix(command)}"
+    silent = f"{command} --silent{last.words.removeprefix(command)}"
     return [
-        Line(f"{command} --help"),
         Line(f"{words} {log}{check}{judge}", first.kinds, first.heading),
-        Line(silent, first.kinds.replace("said", "").strip(), first.heading),
+        *found[1:-1],
+        Line(silent, last.kinds.replace("said", "").strip(), last.heading),
     ]

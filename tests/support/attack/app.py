@@ -19,7 +19,7 @@ from support.soak.processes import within
 KEYS = (
     *"jkgGnNuzxdiartLbBtRryHDmMwso?.123456", " ", "\r", "\r", "\r", "\x1b", "\x1b", "\t", "\x1b[A", "\x1b[B",
     "\x1b[C", "\x1b[D", "\x1b[5~", "\x1b[6~", "/Relu\r", "/\x1b", ":\x1b", ":help\r", ":nonsense\r", "\x12", "\x10",
-    "\x7f", "\x04", "\x15", "x\r", "R\r", "L\r",
+    "\x7f", "\x04", "\x15", "x\r", "R\r", "L\r", "ed", "ei", "er", "ef", "ep", "ee",
 )  # fmt: skip
 ENDS = ("SIGKILL", "SIGKILL", "SIGTERM", "SIGHUP", "closed", "closed", "q", "ctrl-c")
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")

@@ -55,14 +55,15 @@ def _nested(folder: Path) -> tuple[Path, Path]:
 MAKERS: dict[str, Callable[[Path], tuple[Path, Path]]] = {"chain": _chain, "encoder": _encoder, "nested": _nested}
 
 
-def prepare(name: str, folder: Path) -> Place:
-    """Make a model, compare it with another, and locate."""
+def prepare(name: str, folder: Path, *, locate: bool = True) -> Place:
+    """Make a model, compare it with another, and locate, if wanted."""
     (folder / "models").mkdir(parents=True)
     model, other = MAKERS[name](folder / "models")
     place = Place(name, model, folder / "place")
     (place.folder / "work").mkdir(parents=True)
     sides = ("--runner", "onnxrt", "--runner", f"onnxrt,model={other}")
-    for words in (("run", model, *sides, *OPTIONS), ("debug", "locate", model, *sides, "--quiet")):
+    run, search = ("run", model, *sides, *OPTIONS), ("debug", "locate", model, *sides, "--quiet")
+    for words in (run, search) if locate else (run,):
         done = fork_of("layerwise", words, place.folder / "work", {**os.environ, **place.env})
         assert done.returncode in (0, 1), done.stdout + done.stderr
     return place

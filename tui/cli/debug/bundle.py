@@ -35,7 +35,8 @@ def fill_bundle(parser: Parser) -> None:
         "layerwise debug bundle -o bug-1234          # of the newest search\n"
         "layerwise debug bundle 7 --nodes 14         # of a node that no search has found; 7 may be a comparison\n\n"
         "The folder holds the model, its inputs, the golden outputs, versions, a README, and repro.py, which needs\n"
-        "numpy and onnxruntime only. Exit code: 0 the script fails there, as it should, 1 it does not, 2 wrong usage."
+        "numpy and onnxruntime only (of a PyTorch module torch too). Exit code: 0 the script fails there, as it\n"
+        "should, 1 it does not, 2 wrong usage."
     )
     parser.add_argument("job", nargs="?", help="number of a locate, reduce or bisect job; the newest if none is given")
     parser.add_argument("-o", "--output", metavar="DIR", help="a new folder; bundle-JOB if none is given")

@@ -15,12 +15,16 @@ _INSTALL, _GPU = "Installation", "GPU"
 _PCI = Path("/sys/bus/pci/devices")
 _NVIDIA, _DISPLAY = "0x10de", "0x03"
 _EXTRAS = (12, 13)
+_LIBRARIES = ("onnx", "numpy", "textual", "msgspec")
 
 
 def installation(found: Probe | None) -> Iterator[Finding]:
     """Layerwise, Python, onnxruntime and the optional packages. found: None where nothing could be tried."""
     where = str(Path(__file__).parents[3])
     yield Finding(_INSTALL, installed.distribution(), "ok", f"{VERSION}, Python {platform.python_version()}, {where}")
+    versions = ((name, installed.version_of(name)) for name in _LIBRARIES)
+    told = ", ".join(f"{name} {version or 'not installed'}" for name, version in versions)
+    yield Finding(_INSTALL, "libraries", "ok", told)
     wrong = faults()
     yield from (Finding(_INSTALL, "conflict", "wrong", text) for text in wrong)
     yield _engine(found, bool(wrong))

@@ -33,7 +33,8 @@ def report(findings: Iterable[Finding]) -> Iterator[str]:
             part = one.part
         yield f"  {_SIGNS[one.state]} {one.name:<{_NAME}} {shown(one.text, 1000)}"
         if one.mend:
-            yield f"     {'':<{_NAME}} mend: {shown(one.mend, 1000)}"
+            word = "mend" if one.state == "wrong" else "to change it"
+            yield f"     {'':<{_NAME}} {word}: {shown(one.mend, 1000)}"
 
 
 def ending(findings: list[Finding]) -> str:

@@ -29,6 +29,7 @@ class CompareReport:
         self.spec = spec
         self.job = job
         self.totals = Totals()
+        self._fed = ""
         self._live = sum(runner.kind != "saved" for runner in spec.runners)
         self.runners: dict[int, str] = {}
         self._valid = True
@@ -80,7 +81,9 @@ class CompareReport:
             self._valid = False
 
     def _inputs(self, row: InputsRow) -> None:
-        if row.inputs:
+        if row.inputs and self.spec.sequential:
+            self._fed = _metadata(row.inputs)
+        elif row.inputs:
             text = f"Streaming iteration {row.iteration}\n---- Inference Input(s) ----\n{_metadata(row.inputs)}"
             self.log.info(text, source="comparator")
 
@@ -92,6 +95,9 @@ class CompareReport:
         if self._first("run", row.index):
             many = len(row.outputs) > MANY and not self.log.shows(LEVELS["VERBOSE"])
             shown_outputs = f"{{{len(row.outputs)} tensors}}" if many else _metadata(row.outputs)
+            if self._fed:
+                head = f"{lines.name(row.runner):35}\n---- Inference Input(s) ----\n{self._fed}"
+                self.log.info(head, source="comparator")
             text = f"{lines.name(row.runner):35}\n---- Inference Output(s) ----\n{shown_outputs}"
             self.log.info(text, source="comparator")
 

@@ -1,0 +1,61 @@
+"""The cursor of Surgery stays on its node; marks from before do not outrank it; `.` and W."""
+
+from pathlib import Path
+
+import onnx
+import pytest
+from support.bench import Bench, chain_pair, with_bench
+from support.surgery_walk import MODELS, Plain, walk
+
+
+@pytest.mark.parametrize(("model", "seed"), [(0, 3), (1, 5)])
+def test_the_cursor_is_where_a_plain_model_says(model: int, seed: int, tmp_path: Path) -> None:
+    walk(MODELS[model](tmp_path), seed, 24, tmp_path / "home")
+
+
+def test_a_node_that_is_gone_gives_the_cursor_to_the_next() -> None:
+    plain = Plain([1, 2, 3, 4], 3)
+    plain.take([1, 2, 4])
+    assert plain.node == 4
+    plain.take([1, 2])
+    assert plain.node == 2
+
+
+def test_marks_from_before_ask_and_a_change_that_was_left_is_not_repeated(tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        surgery = bench.app.state.surgery
+
+        def touched() -> set[str]:
+            assert surgery.preview is not None
+            return {name for edit in surgery.preview.edits for name in edit.nodes}
+
+        await bench.press("space", "j", "space", "j", "j", "x", "e", "d")
+        await bench.see("2 nodes were marked before", "/layer.1/Tanh", "2 marked nodes")
+        await bench.press("enter")
+        assert touched() == {"/layer.1/Tanh"} and not surgery.session.marks
+        await bench.press("escape", "full_stop")
+        await bench.see("nothing was edited yet")
+        await bench.press("e", "d", "enter", "j", "j", "full_stop")
+        assert touched() == {"/layer.3/MatMul"}
+        await bench.press("escape", "1", "x", "j", "space", "j", "j", "e", "d")
+        await bench.see("3 marked nodes" if len(surgery.session.marks) == 3 else "nodes")
+        assert len(touched()) == len(surgery.session.marks) > 1
+
+    with_bench(chain_pair(tmp_path)[0], story)
+
+
+def test_writing_what_the_checkers_refuse_asks(tmp_path: Path) -> None:
+    out = tmp_path / "out.onnx"
+
+    async def story(bench: Bench) -> None:
+        await bench.press("x", "e", "r", *"MatMul", "enter", "enter")
+        await bench.press("j", "e", "r", *"MatMul", "enter", "enter")
+        await bench.press("W", *str(out), "enter")
+        await bench.see("The checkers refuse the edited model", "do not write it")
+        await bench.press("enter")
+        assert not out.exists()
+        await bench.press("W", *str(out), "enter", "y")
+        await bench.see("written")
+        assert onnx.load(out).graph.node[1].op_type == "MatMul"
+
+    with_bench(chain_pair(tmp_path)[0], story)
