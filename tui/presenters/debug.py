@@ -151,7 +151,7 @@ def _notes(debug: DebugState, asks: bool, cells: int) -> list[Line]:
     for number, (kind, text) in enumerate(debug.said, 1):
         warns = kind == "warning"
         if warns or (debug.live and not asks and number == len(debug.said)):
-            lines += field_lines("note", text, cells, "warn" if warns else "dim")[:3]
+            lines += field_lines("note", text, cells, "warn" if warns else "dim")[: None if warns else 3]
     return lines
 
 

@@ -100,9 +100,17 @@ def _counts(view: "JobView") -> tuple[float, float]:
 def rate_text(view: "JobView") -> str:
     """Units per second since this attempt started; seconds used once it has ended."""
     if view.final:
-        return span_text(None if view.ended is None or view.started is None else view.ended - view.started)[:8]
+        return took_text(None if view.ended is None or view.started is None else view.ended - view.started)
     rate = _rate(view)
     return f"{rate:.3g}/s" if rate else ""
+
+
+def took_text(seconds: float | None) -> str:
+    """A duration in `RATE_CELLS` cells: `4.0 s`, `5m 12s`, `2h 10m`, `3 days`; `-` for none."""
+    if seconds is None or seconds < 60 or seconds >= 48 * 3600:
+        return span_text(seconds)
+    hours, rest = divmod(int(seconds), 3600)
+    return f"{hours}h {rest // 60}m" if hours else f"{rest // 60}m {rest % 60}s"
 
 
 def _rate(view: "JobView") -> float:

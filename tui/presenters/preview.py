@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import one_line, shown
 from layerwise._tool.tui.presenters.numbers import short_dtype, size_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, some, spread, width, wrap_runs
 
@@ -19,9 +19,10 @@ _NAMED, _KINDS, _TYPES, _WIDE, _ROWS = 3, 6, 3, 100, 2
 
 
 def preview_lines(preview: "Preview", check: "Check | None", cells: int, glyphs: Glyphs) -> list[Line]:
-    """What is removed, added and changed, which types and outputs, what it weighs, and whether the result is sound."""
-    facts = [*_facts(preview, glyphs), ("check", _checked(check)), ("types", _types(check, cells, glyphs))]
-    return [*_head(preview, cells), *_lines(facts, cells, glyphs)]
+    """Whether the result is sound; what is removed, added and changed, which types and outputs, what it weighs."""
+    checked = wrap_runs([(f" {'check':<{WORD}}", "dim"), *_checked(check)], cells, WORD + 1)
+    facts = [*_facts(preview, glyphs), ("types", _types(check, cells, glyphs))]
+    return [*_head(preview, cells), *checked, *_lines(facts, cells, glyphs)]
 
 
 def step_lines(preview: "Preview", cells: int, glyphs: Glyphs) -> list[Line]:
@@ -173,8 +174,9 @@ def _checked(check: "Check | None") -> Line:
     if check is None:
         return [("onnx.checker and shape inference are looking at it", "dim")]
     if check.failed:
-        return [("could not be checked: ", "warn"), (check.failed, "")]
+        return [("could not be checked: ", "warn"), (shown(one_line(check.failed), 300), "")]
     if not check.problems:
         return [("onnx.checker and shape inference accept it", "good")]
-    first = shown(check.problems[0], 300)
+    first = shown(one_line(check.problems[0]), 300)
+    first += f" (and {len(check.problems) - 1:,} more)" if len(check.problems) > 1 else ""
     return [("broken: ", "bad"), (first, ""), ("  enter keeps it as work in progress", "key")]
