@@ -64,12 +64,15 @@ class Error:
         return replace(self, bound=max(self.bound, more), coarse=max(self.coarse, more)) if more else self
 
 
-def error_of(x: Array, reference: Array, low: Iterable[str], depth: int) -> Error:
-    """Return the error of `x`; low: further dtypes that it was rounded to; depth: rounded steps behind it."""
+def error_of(x: Array, reference: Array, low: Iterable[str], depth: int, types: Sequence[str] = ()) -> Error:
+    """Return the error of `x`; low: further dtypes that it was rounded to; depth: rounded steps behind it.
+
+    types: the coarsest that each side rounded to on the way.
+    """
     if same_bits(x, reference):
         bound, coarse = _bounds((dtype_name(x),), tuple(low), depth)
         return Error(bound=bound, coarse=coarse)
-    return error_from(compare_arrays(x, reference, _RULE, metrics=()), x, reference, low, depth)
+    return error_from(compare_arrays(x, reference, _RULE, metrics=(), types=types), x, reference, low, depth)
 
 
 def error_from(result: Comparison, x: Array, reference: Array, low: Iterable[str], depth: int) -> Error:

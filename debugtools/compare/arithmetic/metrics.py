@@ -98,7 +98,7 @@ def compare_arrays(
     if how.kind == "string":
         return _compare_strings(result, a, b, metrics)
     totals = _judged_alone(result, a, b, how, depth, types)
-    if how.kind == "float" and (found := find_sentinels(a, b, totals, unit_roundoff(result.dtypes))):
+    if how.kind == "float" and (found := find_sentinels(a, b, totals, unit_roundoff(result.dtypes), types)):
         totals = _without(found, result, (a, b), how, totals, depth, types)
     conclude(result, totals, a.size)
     _order(result, a, b, how, statistics, medians)
