@@ -46,7 +46,7 @@ class JobsScreen(Page, scope="jobs"):
         )
         self.main_list.moved = self._note_job
         self._actions = JobActions(state)
-        self._at = 0
+        self._at, self._chosen = 0, False
         self._raw = False
         self._shown = 0
         self._detail_soon = Coalesce(self._read_detail, DETAIL_WAIT, state.owed)
@@ -84,6 +84,8 @@ class JobsScreen(Page, scope="jobs"):
         if line >= 0:
             self.main_list.move_to(line)
         self.main_list.sync()
+        if not self._at:
+            self._note_job(told=False)
         self._answering.changed()
         names: Line = [("  ", "head"), *heading(self.main_list.size.width - GUTTER)]
         self.query_one("#jobs-heading", OneLine).set_line(names)
@@ -95,8 +97,17 @@ class JobsScreen(Page, scope="jobs"):
         self._detail_soon.touch()
 
     def _note_job(self, told: bool) -> None:
+        """The cursor stays on this job, whatever jobs come."""
         view = self._in_view()
-        self._at = view.id if view else 0
+        self._at, self._chosen = view.id if view else 0, told or self._chosen
+
+    def shown_again(self) -> None:
+        """The newest job is the one to look at, unless another one was chosen."""
+        if not self._chosen:
+            self._at, self._chosen = 0, False
+            self.main_list.move_to(0)
+            self._chosen = False
+        self.paint()
 
     def _read_detail(self) -> None:
         if self.display and self.is_mounted:

@@ -82,7 +82,11 @@ class RunScreen(Page, scope="run"):
         run_latest(self, "cost", self._find_cost)
 
     def _show_fields(self) -> None:
+        here = self._field.key
         self._fields = self._control.fields()
+        keys = [field.key for field in self._fields]
+        if here in keys:  # others may have come before it
+            self.main_list.move_to(keys.index(here))
         self.main_list.sync()
         self.paint()
 

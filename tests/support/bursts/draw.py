@@ -69,7 +69,7 @@ def draw(seed: int, steps: int | None = None) -> list[str]:
             keys += [PAGES[page]]
         keys += _step(chance, page)
     if chance.random() < 0.15:
-        start = REGISTRY[chance.choice(("run.start", "errors.locate", "perf.bench"))]
+        start = REGISTRY[chance.choice(("run.start", "errors.locate"))]
         keys += ["escape", "escape", "escape", PAGES[start.scope], *_keys(start)[0]]
     return without_clashes(keys)
 
