@@ -43,6 +43,7 @@ from layerwise._tool.tui.state.session import SessionStore
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.themes import DEFAULT, PALETTES, textual_theme
 from layerwise._tool.tui.typed.driver import KeyDriver
+from layerwise._tool.tui.typed.settling import Waits
 from layerwise._tool.tui.widgets.bars import CommandBar, Footer, TitleBar
 from layerwise._tool.tui.widgets.lines import LineWidget, OneLine
 
@@ -143,7 +144,7 @@ class Workbench(CommandCenter, scope="global"):
             self.state.say(f":back opens {shown(self._before.name, 60)} again")
         if self._keymap_problem:
             self.state.say(self._keymap_problem, "warn")
-        self.settling.wait_for(self.run_worker(self._open(), group="open"), OPEN_WAIT)
+        self.settling.wait_for(self.run_worker(self._open(), group="open"), Waits.OPENING, OPEN_WAIT)
         self.state.client.keep_warm(WARM_AFTER)
         name = self.state.session.screen
         await self.show_page(name if name in self.page_names() else "graph")

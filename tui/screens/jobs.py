@@ -20,7 +20,8 @@ from layerwise._tool.tui.screens.page import Choice, Page, turns_pane
 from layerwise._tool.tui.screens.searching import Answering
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
-from layerwise._tool.tui.widgets.following import DEED, follow, run_latest, run_work
+from layerwise._tool.tui.typed.settling import Waits
+from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
 from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
 
@@ -179,7 +180,7 @@ class JobsScreen(Page, scope="jobs"):
             self.choose("Which engine?", choices, self._engine_picked)
 
     def _engine_picked(self, picked: tuple[JobView, str]) -> None:
-        run_latest(self, "job-action", lambda: self._inspect(picked), DEED)
+        run_latest(self, "job-action", lambda: self._inspect(picked), Waits.DEED)
 
     async def _inspect(self, picked: tuple[JobView, str]) -> None:
         """The description comes as the journal of a job of its own, which comes into view."""
