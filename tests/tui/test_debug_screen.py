@@ -36,9 +36,9 @@ def test_answers_undo_and_the_machines_end(pair: tuple[Path, Path]) -> None:
         debug = bench.app.state.debug
         await bench.compare(compare_spec(pair[1], pair[0]))
         await bench.press("4")
-        await bench.see("No search yet. On: onnxruntime cpu against onnxruntime cpu, chain.onnx", "i  bisect by hand")
+        await bench.see("No search yet. On: onnxruntime cpu against onnxruntime cpu, chain.onnx", "I  bisect by hand")
         await bench.press("I")
-        await bench.see("question 1 of about", "waiting for you since", "g good  b bad  s skip  u undo  a auto  o open")
+        await bench.see("question 1 of about", "waiting for you since", "g good  b bad  s skip  u undo  a auto  ctrl+o open")
         await bench.see("suspect onnxruntime cpu   reference onnxruntime cpu, chain.onnx", "layerwise_debug.onnx (")
         await answer(bench)
         await bench.see("question 2 of about")
@@ -48,7 +48,7 @@ def test_answers_undo_and_the_machines_end(pair: tuple[Path, Path]) -> None:
         await bench.see("undone", "question 2 of about")
         await answer(bench)
         await bench.press("a")
-        await bench.see(CULPRIT, "o opens the model found", "enter show  o open model  B bundle")
+        await bench.see(CULPRIT, "ctrl+o opens the model found", "enter show  ctrl+o open model  B bundle")
         assert [row.by for row in debug.counting][-1] == "comparison"
         await bench.press("ctrl+o")
         assert bench.app.next_model is not None and bench.app.next_model.name == "reduced.onnx"
