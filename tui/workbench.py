@@ -48,6 +48,7 @@ from layerwise._tool.tui.state.session import HOME, SessionStore
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.themes import PALETTES, textual_theme
 from layerwise._tool.tui.typed.driver import KeyDriver
+from layerwise._tool.tui.typed.settling import Waits
 from layerwise._tool.tui.widgets.bars import CommandBar, Footer, TitleBar
 from layerwise._tool.tui.widgets.lines import LineWidget, OneLine
 
@@ -167,7 +168,7 @@ class Workbench(Customised, scope="global"):
         if self._before is not None:
             self.state.say(f":back opens {shown(self._before.name, 60)} again")
         self._tell_settings()
-        self.settling.wait_for(self.run_worker(self._open(), group="open"), OPEN_WAIT)
+        self.settling.wait_for(self.run_worker(self._open(), group="open"), Waits.OPENING, OPEN_WAIT)
         self.state.client.keep_warm(WARM_AFTER)
         name = self.state.session.screen
         await self.show_page(name if name in self.page_names() else "graph")
