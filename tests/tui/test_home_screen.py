@@ -70,7 +70,7 @@ def test_a_bad_file_leaves_what_is_open(folder: Path) -> None:
         await bench.press("0")
         await bench.see("file    bad.onnx")
         await bench.press("enter")
-        await bench.press("colon", *"open sub", "enter")
+        await bench.press("colon", *"open 'sub'", "enter")
         await bench.see("a folder, not a model")
         assert bench.app.next_model is None and bench.app.is_running and bench.app.state.session.index is not None
 

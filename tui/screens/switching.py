@@ -7,6 +7,7 @@ from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError, refusal
 from layerwise._tool.backends.filesystem.files import absolute_path, user_path
+from layerwise._tool.backends.shell import unquoted
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.surgery.inspect.preview import preview
 from layerwise._tool.tui.commands import Commands, command
@@ -41,6 +42,8 @@ class Switching(Commands, scope="global"):
     async def open(self, text: str = "") -> None:
         """Open a file that was typed."""
         path = absolute_path(user_path(text))
+        if not path.exists():  # as it is copied from a shell
+            path = absolute_path(user_path(unquoted(text.strip())))
         if not text:
             self._state.say("open which file? 0 lists those there are", "bad")
         elif not path.is_file():

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from support.cli import Done, fresh_layerwise
 
+from layerwise._tool.backends import installed
+from layerwise._tool.backends.probe import Gpu, Probe
+from layerwise._tool.tui.cli.doctor.engines import graphics
 from layerwise._tool.tui.cli.doctor.terminal import characters, colours, tmux_clipboard
 
 INSTALLED = str(Path(__file__).parents[3] / ".editable")
@@ -95,3 +98,33 @@ def test_a_terminal_is_judged_by_what_it_says_of_itself() -> None:
     assert "default-terminal" in colours({"TERM": "screen", "TMUX": "x"}).mend
     assert "LAYERWISE_ASCII" in characters({"LAYERWISE_ASCII": "1"}).text
     assert tmux_clipboard("on").state == "ok" and "set-clipboard on" in tmux_clipboard("external").mend
+
+
+H200 = Gpu("NVIDIA H200", 150_000_000_000, "9.0")
+
+
+@pytest.mark.parametrize(("found", "driver", "state", "told"), [
+    (Probe(gpus=(H200,), onnxruntime="1.31", cuda=""), (13, 0), "ok", "runs on the GPU"),
+    (Probe(gpus=(H200,), onnxruntime="1.31", cuda="libcudnn.so.9: cannot open"), (13, 0), "wrong", "[cuda13]"),
+    (Probe(gpus=(H200,), onnxruntime="1.31", cuda="no kernel image"), (12, 4), "wrong", "[cuda12]"),
+    (Probe(gpus=(H200,), onnxruntime="1.31"), (12, 4), "note", "[cuda12]"),
+])  # fmt: skip
+def test_a_gpu_is_tried_and_what_brings_its_libraries_is_named(
+    found: Probe, driver: tuple[int, int], state: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installed, "driver_cuda", lambda: driver)
+    monkeypatch.setattr(
+        installed, "onnxruntime", lambda: installed.OnnxRuntime(("onnxruntime-gpu 1.31",), (13, 0), True)
+    )
+    rows = {one.name: one for one in graphics(found)}
+    assert "NVIDIA H200, 150 GB, compute capability 9.0" in rows["gpu 0"].text
+    assert rows["onnxruntime"].state == state and told in rows["onnxruntime"].text + rows["onnxruntime"].mend
+
+
+def test_a_driver_that_does_not_answer_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "driver_cuda", lambda: (12, 8))
+    (row,) = graphics(Probe(driver="driver and kernel module are of different versions: restart the machine"))
+    assert row.state == "wrong" and "restart" in row.text
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    (row,) = graphics(Probe())
+    assert row.state == "note" and "CUDA_VISIBLE_DEVICES" in row.mend
