@@ -127,9 +127,9 @@ def test_the_way_back_from_a_model_that_was_found(pair: tuple[Path, Path]) -> No
     async def story(bench: Bench) -> None:
         await bench.press("colon", *"back", "enter")
         await bench.see("no other model was open before")
-        bench.app._before = pair[0]
+        bench.app.switching._before = pair[0]
         await bench.press("colon", *"back", "enter")
-        assert bench.app.next_model == pair[0]
+        await bench.until(lambda: bench.app.next_model == pair[0])
 
     with_bench(pair[1], story)
     assert os.environ["LAYERWISE_HOME"]
