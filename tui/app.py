@@ -7,10 +7,14 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import absolute_path
 from layerwise._tool.backends.text import shown
+
+if TYPE_CHECKING:
+    from textual.events import Key
 
 _HINT = "use the headless commands instead: layerwise run MODEL …, layerwise inspect model MODEL, layerwise jobs"
 
@@ -25,8 +29,8 @@ def run_app(
 ) -> int:  # fmt: skip
     """Open the app on `model` (None: on the Home screen, to choose one) and return the exit code.
 
-    job: what to show at once. mouse: None is on, except under SSH. demo: who makes the demo, None where it cannot be
-    asked for. Raises UsageError where no terminal can show the app.
+    job: what to show at once. mouse: None is as the settings say, else on, except under SSH. demo: who makes the demo,
+    None where it cannot be asked for. Raises UsageError where no terminal can show the app.
     """
     check_terminal()
     path = None if model is None else absolute_path(Path(model))
@@ -38,13 +42,16 @@ def run_app(
     under_ssh = "SSH_CONNECTION" in os.environ or "SSH_TTY" in os.environ
     before: Path | None = None
     tour = False
+    typed: list[Key] = []
     while True:
         bench = open_workbench(path, workspace, job, before, demo, tour)
-        bench.run(mouse=bench.with_mouse(not under_ssh) if mouse is None else mouse)
+        bench.hand_over(typed)
+        wanted = bench.state.settings.mouse if mouse is None else mouse
+        bench.run(mouse=not under_ssh if wanted is None else wanted)
         if bench.next_model is None:
             return bench.return_code or 0
         path, job, before = bench.next_model, bench.next_job, bench.state.session.model
-        tour = bench.switching.tour
+        tour, typed = bench.switching.tour, bench.keys_left
 
 
 def check_terminal() -> None:

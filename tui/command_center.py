@@ -32,6 +32,7 @@ from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.bars import CommandBar
 from layerwise._tool.tui.widgets.line_input import LineInput
 
+_GIVES_UP = ("escape", "ctrl+c", "ctrl+q")
 _TYPED_AHEAD = "ctrl+j"  # what a terminal makes of enter before the app has told it not to
 
 
@@ -60,6 +61,9 @@ class CommandCenter(Commanded, App[None], scope="global"):
 
     async def on_event(self, event: Event) -> None:
         if isinstance(event, Key) and not event.is_forwarded:
+            if self.holds_keys() and event.key in _GIVES_UP:
+                self.stay()
+                return
             self._keys.append(Key("enter", "\r") if event.key == _TYPED_AHEAD else event)
             await self._take_keys()
         else:
@@ -70,8 +74,27 @@ class CommandCenter(Commanded, App[None], scope="global"):
 
     async def _take_keys(self) -> None:
         """Handle the keys typed so far, one after the other; those for a chooser wait until it stands."""
-        while self._keys and not (isinstance(self.screen, PickScreen) and not self.screen.ready):
+        while self._keys and not self._exit and not self.holds_keys():
+            if isinstance(self.screen, PickScreen) and not self.screen.ready:
+                break
             await self._take_key(self._keys.popleft())
+
+    @property
+    def keys_left(self) -> list[Key]:
+        """Keys that were typed after the one that left the app: they are the next one's."""
+        return list(self._keys)
+
+    async def take_waiting_keys(self) -> None:
+        """Handle keys that were held back."""
+        await self._take_keys()
+
+    def holds_keys(self) -> bool:
+        """Whether keys wait, since they are for what comes."""
+        return False
+
+    def stay(self) -> None:
+        """What comes is given up, and the keys that were typed for it."""
+        self._keys.clear()
 
     async def _take_key(self, event: Key) -> None:
         """Handle a key before the next one is looked at; one that means nothing here is dropped.

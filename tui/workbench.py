@@ -1,7 +1,8 @@
 """The Textual app: bars around one page at a time, looks, leaving in good order."""
 
+import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
@@ -10,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
@@ -115,6 +117,9 @@ class Workbench(Customised, scope="global"):
         self._keeper = SessionKeeper(state, store)
         self._controllers = Controllers(state)
         self.switching = Switching(state, self.leave, before, demo)
+        self.switching.on_stay.subscribe(lambda: self.call_later(self.take_waiting_keys))
+        self._controllers.open_model = self.switching.switch
+        self._opened, self._page_shown = True, asyncio.Event()
         for palette in PALETTES.values():
             self.register_theme(textual_theme(palette))
         self._tour = Tour(state, self.switching, self.show_page)
@@ -133,10 +138,6 @@ class Workbench(Customised, scope="global"):
     def next_job(self) -> int | None:
         """What is to be on view there."""
         return self.switching.job
-
-    def with_mouse(self, otherwise: bool) -> bool:
-        """Whether the mouse is on: as the settings say, else as by default."""
-        return otherwise if self.state.settings.mouse is None else self.state.settings.mouse
 
     def get_default_screen(self) -> Screen[None]:
         return MainScreen(id="_default")
@@ -165,6 +166,7 @@ class Workbench(Customised, scope="global"):
         self.state.client.keep_warm(WARM_AFTER)
         name = self.state.session.screen
         await self.show_page(name if name in self.page_names() else "graph")
+        self._page_shown.set()
         if self.state.session.line:
             self._ask_line(self.state.session.line)
         if self._begin_tour:
@@ -180,6 +182,9 @@ class Workbench(Customised, scope="global"):
 
     async def _open(self) -> None:
         await open_model(self.state)
+        await self._page_shown.wait()
+        self._opened = True
+        await self.take_waiting_keys()
         await read_modules(self.state, self._controllers.warm)
 
     def on_unmount(self) -> None:
@@ -201,6 +206,19 @@ class Workbench(Customised, scope="global"):
         page.call_after_refresh(page.paint)
         page.main_widget().focus()
         self._show_footer()
+
+    def hand_over(self, keys: Iterable[Key]) -> None:
+        """Take keys that were typed for this model before it was open; they wait for that."""
+        self._keys.extend(keys)
+        self._opened = not self._keys
+
+    def holds_keys(self) -> bool:
+        return self.switching.busy or not self._opened
+
+    def stay(self) -> None:
+        super().stay()
+        self._opened = True
+        self.switching.stay()
 
     def on_page_footer_changed(self) -> None:
         if self.query(Footer):  # gone already when the app is being left
@@ -224,7 +242,7 @@ class Workbench(Customised, scope="global"):
         await self.show_page(message.name)
 
     async def on_page_open_model(self, message: Page.OpenModel) -> None:
-        await self.switching.switch(message.path, message.job or None)
+        await self.switching.switch(message.path)
 
     async def on_page_demo(self) -> None:
         await self.switching.demo()

@@ -14,9 +14,7 @@ from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.opening import graph_index, is_engine
 from layerwise._tool.tui.state.files import complete_path, is_model_name
 from layerwise._tool.tui.state.shared import AppState
-
-WAIT = 2.0
-"""Seconds that keys typed ahead wait for a model that is being read."""
+from layerwise._tool.tui.state.signal import Signal
 
 Demo = Callable[[], tuple[Path, int]]
 """Makes the demo: its model, and the job that compares it. Raises LayerwiseError."""
@@ -24,7 +22,7 @@ Demo = Callable[[], tuple[Path, int]]
 
 class Switching(Commands, scope="global"):
     """leave: ends the app; whoever runs it goes on with `model` (None: does not), shows `job` there, and begins the
-    `tour` if it was asked for.
+    `tour` if it was asked for. on_stay: a model was not opened.
 
     before: the model that was open before. demo: None where nobody makes it.
     """
@@ -37,6 +35,7 @@ class Switching(Commands, scope="global"):
         self.model: Path | None = None
         self.job: int | None = None
         self.tour = False
+        self.on_stay: Signal[[]] = Signal()
 
     @command("app.open", "open another model", line="open FILE", complete="models")
     async def open(self, text: str = "") -> None:
@@ -76,21 +75,33 @@ class Switching(Commands, scope="global"):
         else:
             await self.open(str(self._before))
 
+    @property
+    def busy(self) -> bool:
+        """Whether a model is being read; keys that are typed meanwhile are for it."""
+        return self._switch is not None and not self._switch.done()
+
+    def stay(self) -> None:
+        """Give up the model that is being read."""
+        if self._switch is not None and self.busy:
+            self._switch.cancel()
+            self._state.session.set_opening("")
+            self._state.say("given up; this model stays")
+
     async def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if self._switch is not None:
             self._switch.cancel()
         self._switch = asyncio.create_task(work())
-        await asyncio.wait({self._switch}, timeout=WAIT)
+        self._switch.add_done_callback(lambda task: None if self.model is not None else self.on_stay.emit())
 
     async def _make(self) -> None:
-        self._state.say("making the demo's models …")
+        self._state.say("making the demo's models …  (esc stays here)")
         assert self._demo is not None
         with self._state.telling():
             model, job = await asyncio.to_thread(self._demo)
             await self._read(model, job)
 
     async def _read(self, path: Path, job: int | None) -> None:
-        self._state.say(f"reading {shown(path.name, 60)} …")
+        self._state.say(f"reading {shown(path.name, 60)} …  (esc stays here)")
         problem = "" if is_engine(path) else await self._problem(path)
         if problem:
             self._state.session.set_opening("")
