@@ -41,6 +41,7 @@ from layerwise._tool.tui.widgets.bars import CommandBar, Footer
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
+_GIVES_UP = ("escape", "ctrl+c", "ctrl+q")
 _TYPED_AHEAD = "ctrl+j"  # what a terminal makes of enter before the app has told it not to
 
 
@@ -105,6 +106,9 @@ class CommandCenter(Commanded, App[None], scope="global"):
             await super()._flush_next_callbacks()
 
     def _typed(self, event: Key | Paste) -> None:
+        if isinstance(event, Key) and event.key in _GIVES_UP and self.gives_up():
+            self.keys.rest()
+            return
         lost = self.keys.give_up(event)
         if lost:
             self.state.say(f"{lost} keys typed ahead are forgotten", "warn")
@@ -138,6 +142,10 @@ class CommandCenter(Commanded, App[None], scope="global"):
         moves = in_scopes(("list",)) if isinstance(self.focused, VirtualList) else []
         moving = any(event.key in found.keys.split(",") for found in moves if found.id != "list.select")
         return MOVING if moving else frozenset()
+
+    def gives_up(self) -> bool:
+        """Give up what keys wait for, if a person may; the keys are for what comes, and forgotten with it."""
+        return False
 
     async def _take_key(self, event: Key) -> None:
         """Handle a key before the next one is looked at; one that means nothing here is dropped.

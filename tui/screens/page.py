@@ -205,10 +205,9 @@ class Page(Container):
 
     @dataclass
     class OpenModel(Message):
-        """Leave this model for the one at `path`; job: what is on view there, 0 for what was."""
+        """Leave this model for the one at `path`."""
 
         path: Path
-        job: int = 0
 
     class Demo(Message):
         """Leave this model for the demo."""
