@@ -51,6 +51,7 @@ def test_answers_undo_and_the_machines_end(pair: tuple[Path, Path]) -> None:
         await bench.see(CULPRIT, "o opens the model found", "enter show  o open model  B bundle")
         assert [row.by for row in debug.counting][-1] == "comparison"
         await bench.press("o")
+        await bench.until(lambda: bench.app.next_model is not None)
         assert bench.app.next_model is not None and bench.app.next_model.name == "reduced.onnx"
 
     with_bench(pair[1], story, size=(80, 24))
