@@ -23,6 +23,7 @@ from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 
+_ACCUSED = frozenset({"kernel", "overflow", "nan"})
 LEVELS = {
     "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
     "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
@@ -104,7 +105,7 @@ def _measured(corpus: Corpus, form: str, other: onnx.ModelProto, folder: Path, c
     for side in ("suspect", "reference"):
         named = _located(folder, side)["suspects"]
         told = named[0]["node"] if named else "nobody accused"
-        clean = not [each for each in named if each["diagnosis"] != "clean"]
+        clean = not [each for each in named if each["diagnosis"] in _ACCUSED]
         yield {**head, "kind": "clean", "side": side, "first": clean, "told": told}
         singles = Corpus(corpus.clean, corpus.seed + (side == "reference")).singles(count)
         for planted in singles:

@@ -8,7 +8,7 @@ from layerwise._tool.debugtools.align.candidates import Values
 from layerwise._tool.debugtools.align.distance import FAR
 from layerwise._tool.debugtools.align.groups import Group, Side
 from layerwise._tool.debugtools.align.names import Names
-from layerwise._tool.debugtools.align.operators import ELEMENTWISE, may_end
+from layerwise._tool.debugtools.align.operators import ELEMENTWISE, is_fused, may_end
 
 _SEARCHED = 32  # groups that are looked through for the next paired one
 _LEAD = 0.5  # powers of ten by which values may be further apart than the nearest ones and still agree
@@ -114,8 +114,11 @@ class Judge:
     def _operator(self, one: Group, other: Group) -> float:
         if one.node is None or other.node is None:
             return 0.5 if (one.node is None) == (other.node is None) and one.weight == other.weight else -0.5
+        fused = is_fused(one.node.op) != is_fused(other.node.op)  # its end is its counterpart
         if one.operator != other.operator:
-            return 0.25 if may_end(one.operator, other.operator) else -0.5
+            return (0.6 if fused else 0.25) if may_end(one.operator, other.operator, fused) else -0.5
+        if fused:
+            return 0.35
         if one.slot != other.slot:
             return -1.0
         alike = one.operator not in ELEMENTWISE or len(self.first.before[one.number]) == len(

@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+from layerwise._tool.backends.tensors import to_numpy
 from layerwise._tool.debugtools.align.alignment import Layout
 from layerwise._tool.debugtools.align.distance import FAR, Apart, comparable, distance
 from layerwise._tool.debugtools.align.groups import Group, Side
@@ -33,11 +34,14 @@ def pair_members(first: Side, second: Side, one: Group, other: Group, names: boo
 
     names: whether the same name means the same tensor.
     """
+    passed = detours(first, one), detours(second, other)
     costs = sorted(
         (cost, i, j)
         for i in range(len(one.members))
         for j in range(len(other.members))
-        if (cost := _cost(first, second, (one, i), (other, j), names)) is not None
+        if one.members[i] not in passed[0]
+        and other.members[j] not in passed[1]
+        and (cost := _cost(first, second, (one, i), (other, j), names)) is not None
     )
     found: dict[int, Member] = {}
     taken: set[int] = set()
@@ -50,6 +54,28 @@ def pair_members(first: Side, second: Side, one: Group, other: Group, names: boo
                     found[i] = member
                     taken.add(j)
     return [found[i] for i in sorted(found)]
+
+
+def detours(side: Side, group: Group) -> set[str]:
+    """Members that round a tensor to a narrower type which the next one takes back: what that loses is looked for in
+    the whole way, and the tensor in between is nobody's counterpart.
+    """
+    found = set()
+    for name in group.members:
+        maker = side.makers.get(name)
+        before = next(iter(maker.inputs), "") if maker is not None else ""
+        if before in group.members and _narrower(side, name, before):
+            readers = [each for each in group.members if (by := side.makers.get(each)) and name in by.inputs[:1]]
+            if any(_narrower(side, name, reader) for reader in readers):
+                found.add(name)
+    return found
+
+
+def _narrower(side: Side, name: str, other: str) -> bool:
+    mine, theirs = side.prints.get(name), side.prints.get(other)
+    if mine is None or theirs is None or mine.kind != "float" or theirs.kind != "float":
+        return False
+    return to_numpy(mine.dtype).itemsize < to_numpy(theirs.dtype).itemsize
 
 
 def _holds(member: Member) -> bool:

@@ -55,6 +55,7 @@ _ENDS = {
     "embedding": "add",
     "rotaryembedding": "add concat",
 }
+_FUSED_ENDS = {"matmul": "mul div relu gelu leakyrelu tanh sigmoid"}
 _VIEW_NAMES, _MAYBE_NAMES = frozenset(_VIEWS.split()), frozenset(_MAYBE.split())
 _CLASS_OF = {word: name for name, words in _CLASSES.items() for word in words.split()}
 _QUANTISED = (
@@ -86,9 +87,21 @@ def operator_class(op: str) -> str:
     return _CLASS_OF.get(word, word)
 
 
-def may_end(one: str, other: str) -> bool:
-    """Whether an operator of one class may do what several do that end with the other: Gemm, and MatMul with Add."""
-    return other in _ENDS.get(one, "").split() or one in _ENDS.get(other, "").split()
+def may_end(one: str, other: str, fused: bool = False) -> bool:
+    """Whether an operator of one class may do what several do that end with the other: Gemm, and MatMul with Add.
+
+    fused: one of the two is onnxruntime's, which scales and activates as well.
+    """
+    return _ends(one, other, fused) or _ends(other, one, fused)
+
+
+def _ends(one: str, other: str, fused: bool) -> bool:
+    return other in _ENDS.get(one, "").split() or (fused and other in _FUSED_ENDS.get(one, "").split())
+
+
+def is_fused(op: str) -> bool:
+    """Whether it is one of onnxruntime's operators that do what follows another one too: FusedMatMul, FusedConv."""
+    return plain(op).startswith("fused")
 
 
 def is_view(op: str) -> bool:

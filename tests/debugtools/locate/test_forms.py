@@ -1,0 +1,69 @@
+"""Faults between two forms of one network: what an optimiser fused, what is rounded and taken back."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import numpy_helper
+from support.aligning import LENGTH, WIDTH, encoder, renamed
+from support.locating import ORT, Located, run_locate
+
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """fused.onnx: what onnxruntime makes of an encoder of two layers, under other names; and its input."""
+    made = tmp_path_factory.mktemp("forms")
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath, options.log_severity_level = str(made / "fused.onnx"), 4
+    onnxruntime.InferenceSession(encoder(parts=True).SerializeToString(), options, providers=["CPUExecutionProvider"])
+    fused = onnx.load(made / "fused.onnx")
+    assert "FusedMatMul" in {node.op_type for node in fused.graph.node}
+    onnx.save(renamed(fused)[0], made / "fused.onnx")
+    x = np.random.default_rng(4).standard_normal((2, LENGTH, WIDTH)).astype(np.float32)
+    np.savez(made / "in.npz", x=x)
+    return made
+
+
+def located(folder: Path, model: onnx.ModelProto) -> Located:
+    onnx.save(model, folder / "suspect.onnx")
+    runners = [ORT, msgspec.structs.replace(ORT, model=str(folder / "fused.onnx"))]
+    feeds = FeedSpec(files=[str(folder / "in.npz")])
+    return run_locate(LocateSpec(compare=CompareSpec(model=str(folder / "suspect.onnx"), runners=runners, feeds=feeds)))
+
+
+def region(found: Located) -> list[str]:
+    return [node["node"] for node in found.suspects[0]["region"]]
+
+
+def test_a_fault_before_a_fused_product_is_named_first(folder: Path) -> None:
+    """The product's result is not what the fused one gives: that one is scaled."""
+    model = encoder(parts=True)
+    weight = next(tensor for tensor in model.graph.initializer if tensor.name == "l0.n1.scale")
+    weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight) * np.float32([1, -1] * 16), weight.name))
+    reader = next(node for node in model.graph.node if "l0.n1.scale" in node.input)
+    assert reader.output[0] in region(located(folder, model))
+
+
+def test_what_is_rounded_and_taken_back_is_a_fault(folder: Path) -> None:
+    model, nodes, make = encoder(parts=True), [], onnx.helper.make_node
+    for node in model.graph.node:
+        nodes.append(node)
+        if "l1.up.b" in node.input:
+            name, node.output[0] = node.output[0], "precise"
+            nodes += [make("Cast", ["precise"], ["narrow"], to=10), make("Cast", ["narrow"], [name], to=1)]
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del model.graph.node[:]
+    model.graph.node.extend(copies)
+    assert {name, "narrow"} & set(region(located(folder, model)))
+
+
+def test_nothing_planted_accuses_nobody(folder: Path) -> None:
+    assert [each for each in located(folder, encoder(parts=True)).suspects if each["diagnosis"] == "kernel"] == []
