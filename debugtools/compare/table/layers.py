@@ -12,7 +12,14 @@ from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, SideSt
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required, SideStats
 from layerwise._tool.debugtools.compare.table.between import Between, Step
 from layerwise._tool.debugtools.compare.table.places import Place, Places
-from layerwise._tool.debugtools.compare.table.step import Scale, explained_error, scale_of, scale_of_row, step_bound
+from layerwise._tool.debugtools.compare.table.step import (
+    Scale,
+    explained_error,
+    scale_of,
+    scale_of_row,
+    smallest,
+    step_bound,
+)
 
 LEAP = 10.0
 
@@ -93,17 +100,18 @@ class PairErrors:
             inputs = [*inputs, *(self._known[read] for read in between.reads if read in self._known)]
         error = max(known.rel_l2 for known in inputs)
         scales = [known.scale for known in inputs if known.mode]
-        types = place.types
+        types, floor = place.types, result.rule.floor
+        steps = max(1, place.depth - max(known.depth for known in inputs)) if between is None else between.longest
         if mode == "every":  # nothing is rounded but where the graphs say so
             behind = self._places.rounded_between(name, self._known)
             types = (*behind, *(kind for known in inputs for kind in known.types))
-        steps = max(1, place.depth - max(known.depth for known in inputs)) if between is None else between.longest
+            floor = smallest((*result.dtypes, *types)) * math.sqrt(steps)
         rounding = step_bound(
             (*result.dtypes, *types), self._longest(name, between, result), steps,
             one_backend=self._one_backend and between is None,
         )  # fmt: skip
         ops = (place.op,) if between is None else between.ops
-        limit = explained_error(result, ops, rounding, error, scales)
+        limit = explained_error(result, ops, rounding, error, scales, floor)
         if limit is None or result.rel_l2 <= limit:
             return False
         result.verdicts["simple"] = False

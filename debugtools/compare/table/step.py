@@ -74,24 +74,30 @@ def step_bound(types: Iterable[str], terms: int, steps: int, *, one_backend: boo
     return unit_roundoff(types) * (_OWN + math.sqrt(max(0, steps - 1)) + sums * math.sqrt(terms))
 
 
+def smallest(types: Iterable[str]) -> float:
+    """The root mean square error of numbers that are too small for one of `types`."""
+    return max((SMALLEST.get(name, 0.0) for name in types), default=0.0)
+
+
 def lost_below(reference: Array, types: Iterable[str]) -> float:
     """Return the relative L2 error that comes from numbers too small for one of `types`."""
-    floor = max((SMALLEST.get(name, 0.0) for name in types), default=0.0)
+    floor = smallest(types)
     rms = rms_of(reference) if floor else 0.0
     return floor / rms if rms else 0.0
 
 
 def explained_error(
-    result: Comparison, ops: Collection[str], rounding: float, error: float, inputs: Sequence[Scale]
+    result: Comparison, ops: Collection[str], rounding: float, error: float, inputs: Sequence[Scale], floor: float
 ) -> float | None:
     """Return the relative L2 error that a step explains; None where rounding is not asked about.
 
     ops: the operators that make the tensor; rounding: its own. error: the largest of its inputs', inputs: their scales.
+    floor: root mean square error of numbers that are lost for being too small.
     """
     rule, own = result.rule, scale_of(result)
     if rule.bound is None or not rounding:
         return None
     tame = _STEADY_OPS.issuperset(ops) and all(scale.peak <= _PEAK for scale in inputs)
     tame = tame and (_SUMMING.isdisjoint(ops) or not any(own.rms < _CANCELS * scale.rms for scale in inputs))
-    lost = rule.floor / own.rms if own.rms else 0.0
+    lost = floor / own.rms if own.rms else 0.0
     return rounding + (_STEADY if tame else _WILD) * error + lost

@@ -8,6 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.comparing import OFF, ORT, Compared, run_compare
+from support.models import from_text
 from support.sample_models import mlp
 
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
@@ -145,3 +146,20 @@ def test_a_layer_with_a_mask_says_both_what_is_left_out_and_what_is_too_much(tmp
     row = done.row("masked")
     assert (row["passed"], row["finding"]) == (False, "leap")
     assert "128 of 512 elements are sentinels" in row["note"] and "of which rounding explains" in row["note"]
+
+
+def test_what_fp16_cannot_hold_is_no_excuse_for_a_step_in_fp32(tmp_path: Path) -> None:
+    """A normalisation's epsilon 2 % off, in FP32, behind a tensor in FP16."""
+
+    def model(epsilon: float) -> str:
+        text = f"""m (float[4, 64] x) => (float[4, 1] y) <float eps = {{{epsilon}}}, int64[1] last = {{-1}}> {{
+            small = Cast <to = 10> (x)  wide = Cast <to = 1> (small)  square = Mul(wide, wide)
+            mean = ReduceMean(square, last)  sum = Add(mean, eps)  y = Sqrt(sum)
+        }}"""
+        return saved(from_text(text), tmp_path / f"{epsilon}.onnx")
+
+    good = RunnerSpec(kind="onnxrt", threads=1, graph_optimization_level="disable", model=model(1e-6))
+    feeds = FeedSpec(val_range={"": (0.03, 0.05)})
+    done = run_compare(CompareSpec(model=model(1.02e-6), runners=[OFF, good], marks=ALL, feeds=feeds))
+    assert next(row["tensor"] for row in done.table() if row["passed"] is False) == "sum"
+    assert done.row("sum")["finding"] == "leap" and done.row("mean")["passed"]
