@@ -92,7 +92,7 @@ def together(runners: Sequence[BaseRunner], loader: Any, saving: Saving) -> Iter
         return
     loader = DataLoader() if loader is None else loader
     with ExitStack() as stack:
-        active = [stack.enter_context(runner) for runner in runners]
+        active = [_activated(runner, stack) for runner in runners]
         metadata = [runner.get_input_metadata(use_numpy_dtypes=False) for runner in active]
         with contextlib.suppress(AttributeError):
             loader.input_metadata = metadata[0]
@@ -112,6 +112,11 @@ def together(runners: Sequence[BaseRunner], loader: Any, saving: Saving) -> Iter
         finally:
             inputs.flush()
             outputs.flush()
+
+
+def _activated(runner: BaseRunner, stack: ExitStack) -> BaseRunner:
+    G_LOGGER.start(f"{runner.name:35} | Activating and starting inference")
+    return stack.enter_context(runner)
 
 
 def _iterations(runner: BaseRunner, cache: DataLoaderCache, warm_up: int) -> list[IterationResult]:

@@ -2,6 +2,7 @@
 """The log's lines, internal checks and declarations of scripts: as in Polygraphy."""
 
 import importlib.util
+import re
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -14,6 +15,7 @@ import onnx
 import pytest
 from support.both_packages import PACKAGES
 from support.models import mlp
+from support.two_files import chain
 
 LOGGING: dict[str, Callable[[Any, Any], object]] = {
     "levels": lambda log, mode: [getattr(log, name)(f"a {name}") for name in (
@@ -182,3 +184,37 @@ def test_a_deprecated_function_warns() -> None:
         mod = importlib.import_module(f"{package}.mod")
         with pytest.warns(DeprecationWarning, match=r"thing is deprecated .* 9\.0\. Use other instead"):
             mod.warn_deprecated("thing", "other", "9.0")
+
+
+_SAID = """
+runners = [OnnxrtRunner(SessionFromOnnx(name), name=name[:3]) for name in ("m.onnx", "off.onnx")]
+found = Comparator.run(runners, data_loader=DataLoader(iterations=2))
+Comparator.compare_accuracy(found)
+Comparator.compare_accuracy(Comparator.run(runners, streaming=True))
+Comparator.validate(found, check_inf=True)
+odd = RunResults()
+odd["r"] = [IterationResult({"y": np.array([1, np.nan, np.inf], np.float32), "n": np.arange(3)}, runner_name="r")]
+[Comparator.validate(odd, check_inf=inf, check_nan=nan) for inf in (True, False) for nan in (True, False)]
+Comparator.validate(odd, fail_fast=True)
+"""
+_ANSI = re.compile(r"\x1b\[[\d;]*m")
+_VARIES = re.compile(r"^\[[IWEF]\]|(?<=in |e: )[\d.e-]+(?= ms)")
+_ALONE = re.compile(r"Creating ONNX-Runtime|Some values are 0|'colored' module|Note: Use -vv")
+
+
+def test_running_comparing_and_validating_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(chain(0), "m.onnx")
+    onnx.save(chain(0, 1e-3), "off.onnx")
+    said = {}
+    for package in ("polygraphy", "layerwise"):
+        names: dict[str, Any] = {"np": np}
+        for module in ("backend.onnxrt", "comparator", "logger"):
+            names |= vars(importlib.import_module(f"{package}.{module}"))
+        with names["G_LOGGER"].verbosity(names["G_LOGGER"].INFO):
+            exec(_SAID, names)
+        lines = [_ANSI.sub("", line) for line in capsys.readouterr().out.splitlines() if not _ALONE.search(line)]
+        said[package] = [" ".join(_VARIES.sub("", line).split()) for line in lines]
+    assert said["layerwise"] == said["polygraphy"] and len(said["layerwise"]) > 100
