@@ -98,15 +98,16 @@ def _fill(folder: Path, fault: Fault) -> None:
 def try_bundle(folder: Path, kind: str = "onnxrt") -> tuple[int, str]:
     """Run the bundle's script as a recipient would; return its exit code (1: the fault is reproduced) and its output.
 
-    kind: of the runner; for TensorRT and torch, which are often found through PYTHONPATH, that variable is passed on.
+    kind: of the runner. The script is told where this process has the packages that it needs, which may be anywhere
+    (a folder on PYTHONPATH); of TensorRT, which is often found in several places, PYTHONPATH is passed on.
     """
-    alone = ["-I"] if kind == "onnxrt" else ["-P"] if sys.version_info >= (3, 11) else []
+    alone = ["-s", *(["-P"] if sys.version_info >= (3, 11) else [])]
     command = [sys.executable, "-B", *alone, str(folder / "repro.py")]
     allowed = _TIMEOUT + sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / _SLOWEST
     try:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, timeout=allowed, check=False, encoding="utf-8", errors="replace",
-            env=_with_torch(dict(os.environ)) if kind == "torch" else None,
+            env=None if kind == "trt" else _with_packages(dict(os.environ), kind),
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return 2, f"did not end within {allowed:.0f} s"
@@ -116,13 +117,11 @@ def try_bundle(folder: Path, kind: str = "onnxrt") -> tuple[int, str]:
     return done.returncode, said
 
 
-def _with_torch(environment: dict[str, str]) -> dict[str, str]:
-    """Variables with which torch is found where this process has it."""
-    found = importlib.util.find_spec("torch")
-    if found is not None and found.origin:
-        place = str(Path(found.origin).parents[1])
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [environment.get("PYTHONPATH", ""), place]))
-    return environment
+def _with_packages(environment: dict[str, str], kind: str) -> dict[str, str]:
+    """Variables with which the script finds its packages where this process has them, and nothing else of ours."""
+    found = [importlib.util.find_spec(name) for name in ("torch" if kind == "torch" else "onnxruntime", "numpy")]
+    places = dict.fromkeys(str(Path(spec.origin).parents[1]) for spec in found if spec is not None and spec.origin)
+    return {**environment, "PYTHONPATH": os.pathsep.join(places)}
 
 
 def why_not(code: int, said: str) -> str:

@@ -64,6 +64,7 @@ class ComparisonRun:
         check_average(spec)
         self.sides, self.model_sides, self.pairs = setup.sides, setup.model_sides, setup.pairs
         metrics = ["script"] if spec.compare_script else list(spec.metrics)
+        self._pictures = 0
         self.outcome = Outcome([side.name for side in self.sides], self.pairs, metrics, spec.feeds.iterations == 0)
         self.accuracy = Accuracy(metrics, spec.check_average)
         self.plots = stack.enter_context(Plots(spec))
@@ -221,8 +222,10 @@ class ComparisonRun:
 
     def _pictured(self, row: LayerRow, a: Array, b: Array) -> LayerRow:
         """The row with its figures, where they are asked for and not too many."""
-        if not self.spec.figures or row.passed is not False or self.outcome.failed >= FIGURES:
+        wanted = self.spec.figures and (row.passed is False or self.spec.all_figures)
+        if not wanted or self._pictures >= FIGURES:
             return row
+        self._pictures += 1
         return msgspec.structs.replace(row, figures=figures(a, b, self.spec.shape_check))
 
     def _resume(self) -> None:

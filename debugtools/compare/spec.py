@@ -71,6 +71,7 @@ class CompareSpec(Spec, frozen=True):
         tensors of both models without counterpart, 'names' says equal names, else a file that says it (a map).
     strict_names: inputs and outputs belong together by name alone, not by similar names or places too.
     figures: histograms of outputs that fail, and their values where they are few; quantiles of small tensors.
+    all_figures: with figures, those of outputs that pass too.
     statistics: exact median and quantiles for every row (several partial sorts a tensor).
     truth: every layer is held against the reference's graph in FP64; all tensors are observed if none are marked.
     memory_budget: bytes the worker may use at its peak; None is no limit. 'marked' is refused where it cannot keep it.
@@ -88,6 +89,7 @@ class CompareSpec(Spec, frozen=True):
     align: str = "auto"
     strict_names: bool = False
     figures: bool = False
+    all_figures: bool = False
     validate: bool = False
     fail_fast: bool = False
     shape_check: bool = True

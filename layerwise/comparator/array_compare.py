@@ -79,7 +79,7 @@ class ArrayCompareFunc(BaseCompareFunc):
             metrics=[self.metric], statistics=True, medians=True, shape_check=self.check_shapes,
         )  # fmt: skip
         row = layer_row(0, (0, 1), *names, "plain", Place(), result, (None, ""))
-        if result.passed is False and G_LOGGER.shows(G_LOGGER.INFO, "comparator"):
+        if G_LOGGER.shows(G_LOGGER.INFO if result.passed is False else G_LOGGER.VERBOSE, "comparator"):
             row = replace(row, figures=figures(a, b, self.check_shapes))
         for line in report_lines.metric_lines(row, self.metric, rules):
             with G_LOGGER.indent(line.depth - 1):

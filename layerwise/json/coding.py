@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -134,10 +134,12 @@ class Decoder(BaseCustomImpl):
 
 
 def _class_of(fields: dict[str, Any]) -> Any:
-    for key, value in fields.items():
-        if key.startswith(_LEGACY) and value == LEGACY_TYPE_MARKER:
-            return key.removeprefix(_LEGACY)
-    return fields.get(TYPE_MARKER)
+    name = fields.get(TYPE_MARKER)
+    if name is None:
+        for key, value in fields.items():
+            if key.startswith(_LEGACY) and value == LEGACY_TYPE_MARKER:
+                return key.removeprefix(_LEGACY)
+    return name
 
 
 @Encoder.register(np.ndarray)
@@ -225,11 +227,13 @@ class _Reading(Decoder):
     def __init__(self, descriptor: int, spans: list[Span]) -> None:
         self._descriptor, self._spans = descriptor, spans
 
-    def __call__(self, pairs: Iterable[tuple[str, Any]]) -> Any:
-        key, text = next(iter(pairs), ("", None))
-        number = text[len(MARK) :] if key == "array" and isinstance(text, str) and text.startswith(MARK) else ""
+    def __call__(self, pairs: Sequence[tuple[str, Any]]) -> Any:  # type: ignore[override]  # json gives a list
+        if not pairs or pairs[0][0] != "array":
+            return Decoder.__call__(self, pairs)
+        text = pairs[0][1]
+        number = text[len(MARK) :] if isinstance(text, str) and text.startswith(MARK) else ""
         if not number.isdigit() or int(number) >= len(self._spans):
-            return super().__call__(pairs)
+            return Decoder.__call__(self, pairs)
         return span_array(self._descriptor, self._spans[int(number)], dict(pairs).get("dtype"))
 
 

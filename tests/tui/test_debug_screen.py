@@ -45,7 +45,7 @@ def test_answers_undo_and_the_machines_end(pair: tuple[Path, Path]) -> None:
         await bench.press("4")
         await bench.see("No search yet. On: onnxruntime cpu against onnxruntime cpu, chain.onnx", "I  bisect by hand")
         await bench.press("I")
-        await bench.see("question 1 of about", "waiting for you since", "g good  b bad  s skip  u undo  a auto  o open")
+        await bench.see("question 1 of about", "waiting for you since", "g good  b bad  s skip  u undo  a auto  ctrl+o open")
         await bench.see("suspect onnxruntime cpu   reference onnxruntime cpu, chain.onnx", "layerwise_debug.onnx (")
         await answer(bench)
         await bench.see("question 2 of about")
@@ -55,10 +55,10 @@ def test_answers_undo_and_the_machines_end(pair: tuple[Path, Path]) -> None:
         await bench.see("undone", "question 2 of about")
         await answer(bench)
         await bench.press("a")
-        await bench.see(CULPRIT, "o opens the model found", "enter show  o open model  B bundle")
+        await bench.see(CULPRIT, "ctrl+o opens the model found", "enter show  ctrl+o open model  B bundle")
         assert [row.by for row in debug.counting][-1] == "comparison"
         await bench.press("ctrl+o")
-        assert bench.app.next_model is not None and bench.app.next_model.name == "reduced.onnx"
+        await bench.until(lambda: bench.app.next_model and bench.app.next_model.name == "reduced.onnx")
 
     with_bench(pair[1], story, size=(80, 24))
 
@@ -172,9 +172,9 @@ def test_the_way_back_from_a_model_that_was_found(pair: tuple[Path, Path]) -> No
     async def story(bench: Bench) -> None:
         await bench.press("colon", *"back", "enter")
         await bench.see("no other model was open before")
-        bench.app._before = pair[0]
+        bench.app.switching._before = pair[0]
         await bench.press("colon", *"back", "enter")
-        assert bench.app.next_model == pair[0]
+        await bench.until(lambda: bench.app.next_model == pair[0])
 
     with_bench(pair[1], story)
     assert os.environ["LAYERWISE_HOME"]

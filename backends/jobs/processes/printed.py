@@ -23,12 +23,12 @@ class Printed:
     def __init__(self, context: JobContext, stream: TextIO) -> None:
         self._context, self._stream = context, stream
         self._pid, self._lines, self._begun = os.getpid(), 0, ""
-        self._lock = threading.RLock()
+        self._lock, self._open = threading.RLock(), True
 
     def write(self, text: str) -> int:
         """Print text."""
         count = self._stream.write(text)
-        if os.getpid() == self._pid:
+        if self._open and os.getpid() == self._pid:
             with self._lock:
                 *whole, self._begun = (self._begun + text).split("\n")
                 for line in whole:
@@ -51,6 +51,10 @@ class Printed:
                 self._tell(self._begun)
             self._begun = ""
 
+    def close_journal(self) -> None:
+        """Tell nothing any more: who has kept this stdout may go on printing when the job has ended."""
+        self._open = False
+
     def _tell(self, line: str) -> None:
         self._lines += 1
         if self._lines <= _MOST:
@@ -68,4 +72,5 @@ def told(context: JobContext) -> Iterator[None]:
         yield
         printed.finish()
     finally:
+        printed.close_journal()
         sys.stdout = before

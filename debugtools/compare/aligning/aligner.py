@@ -16,7 +16,7 @@ from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.match import align
 from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
 from layerwise._tool.debugtools.align.side_data import SideData, collect
-from layerwise._tool.debugtools.compare.aligning.by_hand import corrected
+from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, with_given
 from layerwise._tool.debugtools.compare.aligning.files import FileAligner
 from layerwise._tool.debugtools.compare.aligning.given import given_for
 from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest, structure, whole_numbers
@@ -144,6 +144,7 @@ class Aligner:
                 before = self._pairs(file)
                 self._found[file.index] = self._files.again(base, file, feed, local)
                 changed |= self._pairs(file) != before
+        self._save_all()
         return changed
 
     def _pairs(self, side: ModelSide | SavedSide) -> set[tuple[str, str]]:
@@ -215,9 +216,9 @@ class Aligner:
         known = typed(self._context.previous_rows("alignment"), AlignmentRow)
         if known and [row.key for row in known] != [row.key for row in rows]:
             raise Stale("other tensors belong together than before")
-        for number, (index, found) in enumerate(self._found.items()):
-            self._context.log(f"{shown(self._setup.sides[index].name, 80)}: {summary(made[index])}")
-            self._save(index, found, first=number == 0)
+        for index, found in made.items():
+            self._context.log(f"{shown(self._setup.sides[index].name, 80)}: {summary(found)}")
+        self._save_all()
         for row in () if known else rows:
             self._context.row("alignment", row)
 
@@ -239,21 +240,18 @@ class Aligner:
             ],
         )
 
+    def _save_all(self) -> None:
+        for number, (index, found) in enumerate(self._found.items()):
+            self._save(index, found, first=number == 0)
+
     def _save(self, index: int, found: Alignment, *, first: bool) -> None:
         """Write the map where it was asked for (of a further model beside it), and for who looks at the job."""
         self._context.artifacts.mkdir(parents=True, exist_ok=True)
-        found = self._with_given(index, found)
+        found = with_given(found, self._given.get(index, ()))
         save_map(self._context.artifacts / map_name(index), found)
         if self._spec.save_align is not None:
             path = user_path(self._spec.save_align)
             save_map(path if first else path.with_stem(f"{path.stem}-{index}"), found)
-
-    def _with_given(self, index: int, found: Alignment) -> Alignment:
-        """The alignment with all that a person gave, used or not: weights too, and what does not fit its shape."""
-        there = {pair.tensor for pair in found.pairs}
-        left = {pair.tensor: pair for pair in self._given.get(index, ()) if pair.tensor not in there}
-        unpaired = [one for one in found.unpaired if one.side or one.tensor not in left]
-        return replace(found, pairs=[*found.pairs, *left.values()], unpaired=unpaired)
 
     def _base_index(self) -> int:
         base, _ = self._sides()

@@ -81,6 +81,14 @@ def corrected(found: Alignment, given: Iterable[AlignedPair], alone: Iterable[st
     return replace(found, pairs=[*kept, *given], unpaired=[*left, *lost])
 
 
+def with_given(found: Alignment, given: Iterable[AlignedPair]) -> Alignment:
+    """The alignment with all that a person gave, used or not: weights too, and what does not fit its shape."""
+    there = {pair.tensor for pair in found.pairs}
+    left = {pair.tensor: pair for pair in given if pair.tensor not in there}
+    unpaired = [one for one in found.unpaired if one.side or one.tensor not in left]
+    return replace(found, pairs=[*found.pairs, *left.values()], unpaired=unpaired)
+
+
 def _file(root: Path, models: tuple[str, str]) -> Path:
     return root / _FOLDER / f"{_hash(models)}.json"
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
-from layerwise._tool.backends.log import ERROR, FINISH, INFO, START, WARNING
+from layerwise._tool.backends.log import ERROR, FINISH, INFO, START, VERBOSE, WARNING
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.compare.pairing.left_out import KINDS, why_not
 from layerwise._tool.debugtools.compare.rows import LayerRow, SideStats
@@ -121,7 +121,7 @@ def side_stats(row: LayerRow, runners: tuple[str, str]) -> Iterator[ReportLine]:
 def _figure(row: LayerRow, place: int, depth: int) -> Iterator[ReportLine]:
     """The values and the histogram of one of the row's figures."""
     if row.figures is not UNSET and len(row.figures) > place and row.figures[place]:
-        yield ReportLine(INFO, depth, shown_lines(row.figures[place]))
+        yield ReportLine(INFO if row.passed is False else VERBOSE, depth, shown_lines(row.figures[place]))
 
 
 def truth(row: LayerRow) -> str:

@@ -35,6 +35,7 @@ def test_lines_are_told_and_still_in_the_log(monkeypatch: pytest.MonkeyPatch) ->
         print(" b\n10%\r20%")
         sys.stdout.writelines(["c\n", "x" * 5000])
         assert sys.stdout.encoding == log.encoding
+        kept = sys.stdout
         pid = os.fork()
         if pid == 0:
             try:
@@ -44,8 +45,9 @@ def test_lines_are_told_and_still_in_the_log(monkeypatch: pytest.MonkeyPatch) ->
                 os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert sys.stdout is log
+    print("late", file=kept)
     assert context.lines == ["a 1 b", "20%", "c", "x" * 4000]
-    assert log.getvalue() == f"a 1 b\n10%\r20%\nc\n{'x' * 5000}"
+    assert log.getvalue() == f"a 1 b\n10%\r20%\nc\n{'x' * 5000}late\n"
 
 
 def test_a_loop_does_not_fill_the_journal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,3 +110,17 @@ def test_a_model_that_ran_where_the_fault_was_found_and_not_here_shows_nothing(t
     code, said = try_bundle(folder)
     assert (code, why_not(code, said)) == (2, "SystemError: broken")
     assert why_not(-9, "") == "it was ended by SIGKILL, which the system does where memory runs out"
+
+
+def test_packages_are_found_wherever_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """onnxruntime may be in a folder on PYTHONPATH, which an isolated interpreter ignores."""
+    place = tmp_path / "elsewhere" / "onnxruntime"
+    place.mkdir(parents=True)
+    (place / "__init__.py").write_text("raise ImportError('the one in another folder')")
+    monkeypatch.syspath_prepend(str(place.parent))
+    monkeypatch.delitem(sys.modules, "onnxruntime")
+    model = one_node("Relu", (TensorProto.FLOAT, TensorProto.FLOAT))
+    onnx.save(model, tmp_path / "m.onnx")
+    fault = Fault(tmp_path / "m.onnx", RUNNER, {"x": np.ones(4, np.float32)}, {}, {}, "none")
+    code, said = try_bundle(write_bundle(fault, tmp_path / "bundle"))
+    assert (code, why_not(code, said)) == (2, "the one in another folder (pip install onnxruntime)")

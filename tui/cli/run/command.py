@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
-from layerwise._tool.backends.log import Log, put
+from layerwise._tool.backends.log import VERBOSE, Log, put
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.extensions.found import add_extensions, extended
@@ -38,7 +38,9 @@ def run_run(args: Namespace, log: Log) -> int:
         return _write_script(request.spec, args.gen_script)
     if not request.spec.runners:
         return 0
-    spec = msgspec.structs.replace(request.spec, figures=not args.json)
+    spec = msgspec.structs.replace(
+        request.spec, figures=not args.json, all_figures=not args.json and log.shows(VERBOSE, "comparator")
+    )
     marked = spec.marks.everything or spec.marks.names or spec.marks.op_types
     if marked and spec.observe == "auto" and any(runner.kind == "extension" for runner in spec.runners):
         spec = msgspec.structs.replace(spec, observe="marked")  # it loads the model itself: no parts of it can be run
