@@ -194,7 +194,9 @@ def _standing(state: ErrorsState, cells: int, glyphs: Glyphs) -> Line:
         (f" {passed} {glyphs.good}", ""),
     ]
     if facts.missing:
-        line.append((f"   {facts.missing} not compared", "warn"))
+        line += [(f"   {facts.missing} not compared", "warn"), (" U", "key")]
+    elif others := {item.tensor for item in facts.result.not_compared}:
+        line += [(f"   {len(others):,} left out", "dim"), (" U", "key")]
     line += _canary(facts)
     if state.locating:
         line.append((f"   {state.locating}", "dim"))
