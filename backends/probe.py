@@ -109,12 +109,15 @@ def _driver() -> dict[str, Any]:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return {}
-    code = cuda.cuInit(0)
-    if code:
-        return {"driver": _CUDA_ERRORS.get(code, f"cuInit returns {code}")}
-    count = ctypes.c_int()
-    cuda.cuDeviceGetCount(ctypes.byref(count))
-    return {"gpus": [_gpu(cuda, number) for number in range(count.value)]}
+    try:
+        code = cuda.cuInit(0)
+        if code:
+            return {"driver": _CUDA_ERRORS.get(code, f"cuInit returns {code}")}
+        count = ctypes.c_int()
+        cuda.cuDeviceGetCount(ctypes.byref(count))
+        return {"gpus": [_gpu(cuda, number) for number in range(count.value)]}
+    except AttributeError as error:
+        return {"driver": f"libcuda.so.1 is none of a driver: {error}"}
 
 
 def _gpu(cuda: Any, number: int) -> dict[str, Any]:

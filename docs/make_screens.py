@@ -119,7 +119,8 @@ async def visit(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
     await camera.take("jobs", "failed")
     await camera.press("question_mark")
     await camera.take("help", "Help")
-    await camera.press("escape")
+    await camera.press("escape", "0")
+    await camera.take("home", "Open what?")
 
 
 async def search(camera: Camera, app: Workbench, spec: CompareSpec) -> None:

@@ -29,8 +29,8 @@ def run_app(
 ) -> int:  # fmt: skip
     """Open the app on `model` (None: on the Home screen, to choose one) and return the exit code.
 
-    job: what to show at once. mouse: None is on, except under SSH. demo: who makes the demo, None where it cannot be
-    asked for. Raises UsageError where no terminal can show the app.
+    job: what to show at once. mouse: None is as the settings say, else on, except under SSH. demo: who makes the demo,
+    None where it cannot be asked for. Raises UsageError where no terminal can show the app.
     """
     check_terminal()
     path = None if model is None else absolute_path(Path(model))
@@ -46,7 +46,8 @@ def run_app(
     while True:
         bench = open_workbench(path, workspace, job, before, demo, tour)
         bench.keys.begin_with(typed)
-        bench.run(mouse=bench.with_mouse(not under_ssh) if mouse is None else mouse)
+        wanted = bench.state.settings.mouse if mouse is None else mouse
+        bench.run(mouse=not under_ssh if wanted is None else wanted)
         if bench.next_model is None:
             return bench.return_code or 0
         typed = bench.keys.rest()

@@ -36,11 +36,12 @@ from layerwise._tool.tui.state.files import complete_path
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.typed.driver import KeyDriver
 from layerwise._tool.tui.typed.queue import KeyQueue
-from layerwise._tool.tui.typed.settling import Settling
+from layerwise._tool.tui.typed.settling import MOVING, WRITING, Settling, Waits
 from layerwise._tool.tui.widgets.bars import CommandBar, Footer
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
+_GIVES_UP = ("escape", "ctrl+c", "ctrl+q")
 _TYPED_AHEAD = "ctrl+j"  # what a terminal makes of enter before the app has told it not to
 
 
@@ -51,7 +52,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
         super().__init__(driver_class=KeyDriver)
         self.state = state
         self.settling = Settling(self)
-        self.keys = KeyQueue(self.settling, self._take)
+        self.keys = KeyQueue(self.settling, self._ready_for, self._take)
         self._key_task: asyncio.Task[None] | None = None
         self.keys_of_user: dict[str, list[str]] = {}
         self._begun = ""
@@ -105,6 +106,9 @@ class CommandCenter(Commanded, App[None], scope="global"):
             await super()._flush_next_callbacks()
 
     def _typed(self, event: Key | Paste) -> None:
+        if isinstance(event, Key) and event.key in _GIVES_UP and self.gives_up():
+            self.keys.rest()
+            return
         lost = self.keys.give_up(event)
         if lost:
             self.state.say(f"{lost} keys typed ahead are forgotten", "warn")
@@ -117,16 +121,31 @@ class CommandCenter(Commanded, App[None], scope="global"):
             if not isinstance(event, Key):
                 await super().on_event(event)
                 return
-            if not self._goes_on(event) and self.state.owed.flush():
-                await self.settling.settled()
             await self._take_key(event)
 
-    def _goes_on(self, event: Key) -> bool:
-        """Whether a key only writes on, or moves on in a list: what is shown beside that may follow later."""
+    async def _ready_for(self, event: Event) -> None:
+        """Wait until all is done that a key acts on."""
+        with while_it_stays(self):
+            await self.settling.settled(WRITING)
+            without = self._not_needed(event)
+            if not without:
+                self.state.owed.flush()
+            if without != WRITING:
+                await self.settling.settled(without)
+
+    def _not_needed(self, event: Event) -> frozenset[Waits]:
+        """What a key does not wait for that only writes on, or moves on in a list."""
+        if not isinstance(event, Key):
+            return frozenset()
         if isinstance(self.focused, LineInput):
-            return event.is_printable
+            return WRITING if event.is_printable else frozenset()
         moves = in_scopes(("list",)) if isinstance(self.focused, VirtualList) else []
-        return any(event.key in found.keys.split(",") for found in moves if found.id != "list.select")
+        moving = any(event.key in found.keys.split(",") for found in moves if found.id != "list.select")
+        return MOVING if moving else frozenset()
+
+    def gives_up(self) -> bool:
+        """Give up what keys wait for, if a person may; the keys are for what comes, and forgotten with it."""
+        return False
 
     async def _take_key(self, event: Key) -> None:
         """Handle a key before the next one is looked at; one that means nothing here is dropped.

@@ -48,6 +48,7 @@ from layerwise._tool.tui.state.session import HOME, SessionStore
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.themes import PALETTES, textual_theme
 from layerwise._tool.tui.typed.driver import KeyDriver
+from layerwise._tool.tui.typed.settling import Waits
 from layerwise._tool.tui.widgets.bars import CommandBar, Footer, TitleBar
 from layerwise._tool.tui.widgets.lines import LineWidget, OneLine
 
@@ -58,6 +59,7 @@ PAGES: tuple[type[Page], ...] = (
 WATCH_EVERY = 2.0
 WARM_AFTER = 2.0
 OPEN_WAIT = 3.0
+SWITCH_WAIT = 3600.0
 """Seconds that keys typed at the start wait for the model, at most."""
 
 
@@ -121,6 +123,8 @@ class Workbench(Customised, scope="global"):
         self._keeper = SessionKeeper(state, store)
         self._controllers = Controllers(state)
         self.switching = Switching(state, self._leave_for_next, before, demo)
+        self.switching.on_begin.subscribe(self._wait_for_switch)
+        self._controllers.open_model = self.switching.switch
         for palette in PALETTES.values():
             self.register_theme(textual_theme(palette))
         self._tour = Tour(state, self.switching, self.show_page)
@@ -139,10 +143,6 @@ class Workbench(Customised, scope="global"):
     def next_job(self) -> int | None:
         """What is to be on view there."""
         return self.switching.job
-
-    def with_mouse(self, otherwise: bool) -> bool:
-        """Whether the mouse is on: as the settings say, else as by default."""
-        return otherwise if self.state.settings.mouse is None else self.state.settings.mouse
 
     def get_default_screen(self) -> Screen[None]:
         return MainScreen(id="_default")
@@ -167,7 +167,7 @@ class Workbench(Customised, scope="global"):
         if self._before is not None:
             self.state.say(f":back opens {shown(self._before.name, 60)} again")
         self._tell_settings()
-        self.settling.wait_for(self.run_worker(self._open(), group="open"), OPEN_WAIT)
+        self.settling.wait_for(self.run_worker(self._open(), group="open"), Waits.OPENING, OPEN_WAIT)
         self.state.client.keep_warm(WARM_AFTER)
         name = self.state.session.screen
         await self.show_page(name if name in self.page_names() else "graph")
@@ -212,6 +212,13 @@ class Workbench(Customised, scope="global"):
         page.main_widget().focus()
         self._show_footer()
 
+    def _wait_for_switch(self) -> None:
+        """Keys typed while a model is read are for that."""
+        self.settling.wait_for(self.switching, Waits.OPENING, SWITCH_WAIT)
+
+    def gives_up(self) -> bool:
+        return self.switching.stay()
+
     def on_page_footer_changed(self) -> None:
         if self.query(Footer):  # gone already when the app is being left
             self._show_footer()
@@ -234,7 +241,7 @@ class Workbench(Customised, scope="global"):
         await self.show_page(message.name)
 
     async def on_page_open_model(self, message: Page.OpenModel) -> None:
-        await self.switching.switch(message.path, message.job or None)
+        await self.switching.switch(message.path)
 
     async def on_page_demo(self) -> None:
         await self.switching.demo()

@@ -31,8 +31,10 @@ def _first(suspect: SuspectRow) -> str:
 
 
 def _others(result: LocateResult) -> str:
-    count = result.n_suspects - 1
-    return f"{count} more node{' is' if count == 1 else 's are'} suspected." if count > 0 else ""
+    more = sum(suspect.diagnosis != "clean" for suspect in result.suspects[1:])
+    if more == len(result.suspects) - 1:
+        more = result.n_suspects - 1  # of which the worst were told
+    return f"{more} more node{' is' if more == 1 else 's are'} suspected." if more > 0 else ""
 
 
 def _outputs(result: LocateResult) -> str:

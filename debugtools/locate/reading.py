@@ -111,8 +111,10 @@ class Reader:
         return enter(pair, suspect, self._walk) if pair else None
 
     def _is_suspect(self, found: Suspect) -> bool:
-        """Alike runners should give the same bits, so that any local error says something; others round their way."""
-        differs = self._plan.same_runner and found.local is not None and found.local.rel > 0
+        """Alike runners should give the same bits, so that any local error says something; others round their way, and
+        so do sides in different types."""
+        alike = self._plan.same_runner and len(set(found.place.types)) < 2
+        differs = alike and found.local is not None and found.local.rel > 0
         return differs or found.word not in ("clean", "propagated")
 
     def _row(self, met: Met, place: Place, result: Comparison, judged: Judged) -> LayerRow:

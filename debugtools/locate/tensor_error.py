@@ -67,7 +67,7 @@ class Error:
 def error_of(x: Array, reference: Array, low: Iterable[str], depth: int, types: Sequence[str] = ()) -> Error:
     """Return the error of `x`; low: further dtypes that it was rounded to; depth: rounded steps behind it.
 
-    types: the coarsest that it was rounded to on the way from inputs and weights.
+    types: the coarsest that each side rounded to on the way.
     """
     if same_bits(x, reference):
         bound, coarse = _bounds((dtype_name(x),), tuple(low), depth)

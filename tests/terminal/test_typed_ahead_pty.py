@@ -33,3 +33,14 @@ def test_a_command_of_ones_own_has_the_terminal_and_gives_it_back(tmp_path: Path
         terminal.wait_for("got word")
         terminal.press("enter")
         terminal.wait_for("tell: done")
+
+
+def test_keys_typed_while_a_model_is_opened_reach_that_model(tmp_path: Path, workspace: Path) -> None:
+    (tmp_path / "work").mkdir()
+    chain_model(tmp_path / "work" / "a.onnx", 7)
+    with app(env={"LAYERWISE_HOME": str(workspace)}, cwd=tmp_path / "work") as terminal:
+        terminal.wait_for("file    a.onnx")
+        terminal.press("enter", ":goto 4", "enter", "space", "3")
+        terminal.wait_for("[3 Jobs]")
+        terminal.press("1")
+        terminal.wait_for(lambda text: "1 marked" in text and "a.onnx  7 nodes" in text)

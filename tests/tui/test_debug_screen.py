@@ -46,7 +46,7 @@ def test_answers_undo_and_the_machines_end(pair: tuple[Path, Path]) -> None:
         await bench.see("No search yet. On: onnxruntime cpu against onnxruntime cpu, chain.onnx", "I  bisect by hand")
         await bench.press("I")
         await bench.see(
-            "question 1 of about", "waiting for you since", "g good  b bad  s skip  u undo  a auto", "ctrl+o open"
+            "question 1 of about", "waiting for you since", "g good  b bad  s skip  u undo  a auto  ctrl+o open"
         )
         await bench.see("suspect onnxruntime cpu   reference onnxruntime cpu, chain.onnx", "layerwise_debug.onnx (")
         await answer(bench)

@@ -1,5 +1,6 @@
 """The Home screen: what may be opened, a look into it, and that a bad file leaves what is open."""
 
+import asyncio
 from pathlib import Path
 
 import onnx
@@ -70,9 +71,30 @@ def test_a_bad_file_leaves_what_is_open(folder: Path) -> None:
         await bench.press("0")
         await bench.see("file    bad.onnx")
         await bench.press("enter")
-        await bench.press("colon", *"open sub", "enter")
+        await bench.press("colon", *"open 'sub'", "enter")
         await bench.see("a folder, not a model")
         assert bench.app.next_model is None and bench.app.is_running and bench.app.state.session.index is not None
+
+    with_bench(folder / "good.onnx", story)
+
+
+def test_keys_wait_for_a_model_that_is_read_and_escape_gives_it_up(folder: Path) -> None:
+    async def story(bench: Bench) -> None:
+        read = asyncio.Event()
+
+        async def problem(path: Path) -> str:
+            await read.wait()
+            return "it is none"
+
+        bench.app.switching._problem = problem  # type: ignore[method-assign]
+        await bench.press("colon", *"open sub/other.onnx", "enter", "3")
+        await bench.see("reading other.onnx", "[1 Graph]")
+        await bench.press("escape")
+        await bench.see("given up", "[1 Graph]")
+        await bench.press("colon", *"open sub/other.onnx", "enter", "3")
+        read.set()
+        await bench.see("[3 Jobs]")
+        assert bench.app.next_model is None
 
     with_bench(folder / "good.onnx", story)
 

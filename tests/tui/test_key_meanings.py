@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.bench import Bench, chain_pair, with_bench
+from support.bench import Bench, chain_pair, compare_spec, with_bench
 from textual.events import Paste
 
+from layerwise._tool.debugtools.search.rows import VerdictRow
 from layerwise._tool.tui import workbench
 from layerwise._tool.tui.commands import Command, in_scopes
 from layerwise._tool.tui.presenters.keys_page import SCREENS, TWICE, keys_page, meanings
@@ -120,3 +122,37 @@ def test_keys_that_come_at_once_wait_for_each_other(tmp_path: Path) -> None:
         assert "layer.1/MatMul" in made[1] and "insert Relu" in made[2]
 
     with_bench(chain_pair(tmp_path)[0], story)
+
+
+def test_the_cursor_stays_on_its_row_while_rows_come(tmp_path: Path) -> None:
+    """Verdicts come above it, jobs too: the next key is about the row that was under the cursor."""
+
+    async def story(bench: Bench) -> None:
+        debug, page = bench.app.state.debug, bench.app
+        await bench.press("4")
+        debug.open(7, "debug_bisect", {})
+        debug.rows += [VerdictRow(n=n, verdict="good") for n in range(5)]
+        debug.on_change.emit()
+        await bench.press("4", "j", "j")
+        meant = debug.row_at(page.page.main_list.cursor)
+        debug.rows.append(VerdictRow(n=5, verdict="bad"))
+        debug.on_change.emit()
+        assert debug.row_at(page.page.main_list.cursor) is meant
+        await bench.press("g")
+        debug.rows.append(VerdictRow(n=6, verdict="bad"))
+        debug.on_change.emit()
+        assert page.page.main_list.cursor == 0
+
+    with_bench(chain_pair(tmp_path)[0], story)
+
+
+def test_another_models_rows_say_whose_they_are(tmp_path: Path) -> None:
+    pair = chain_pair(tmp_path)
+    onnx.save(onnx.load(pair[1]), tmp_path / "third.onnx")
+
+    async def story(bench: Bench) -> None:
+        await bench.compare(compare_spec(tmp_path / "third.onnx", pair[1]))
+        await bench.press("2", "j", "j", "o")
+        await bench.see("third.onnx", "is of third.onnx, another model than the open one", "[2 Errors]")
+
+    with_bench(pair[0], story)

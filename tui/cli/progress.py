@@ -144,7 +144,7 @@ def run_as_asked(
 
         def listen(event: Event) -> None:
             if not reports:
-                reports.append(concluding(report(), log))
+                reports.append(concluding(report(), log, spec.action))
             reports[0](event)
 
         return run_shown(spec, log, listen)

@@ -66,21 +66,22 @@ def say_message(event: Event, log: Log, source: str = "") -> None:
         log.say(LEVELS.get(str(event.get("level", kind)).upper(), INFO), shown_lines(event.get("text")), source)
 
 
-def concluding(report: Listener, log: Log) -> Listener:
+def concluding(report: Listener, log: Log, action: str) -> Listener:
     """The report, and below it the last sentence of the result: what was found, how sure that is, what to do next."""
+    source = "comparator" if action == "compare" else "tools"
 
     def listen(event: Event) -> None:
         report(event)
         data = event.get("data") if event.get("type") == "result" else None
         if isinstance(data, dict) and data.get("conclusion"):
-            say_conclusion(str(data["conclusion"]), log, passed=data.get("passed") is not False)
+            say_conclusion(str(data["conclusion"]), log, passed=data.get("passed") is not False, source=source)
 
     return listen
 
 
-def say_conclusion(text: str, log: Log, *, passed: bool) -> None:
-    """Print a last sentence."""
-    log.say(INFO if passed else ERROR, f"found        {shown(text, 2000)}")
+def say_conclusion(text: str, log: Log, *, passed: bool, source: str = "tools") -> None:
+    """Print a last sentence. source: whose message it is, for --verbosity."""
+    log.say(INFO if passed else ERROR, f"found        {shown(text, 2000)}", source)
 
 
 def run_detached(spec: "JobSpec", log: Log) -> int:

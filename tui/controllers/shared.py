@@ -1,17 +1,27 @@
 """The controllers that several screens share."""
 
+from collections.abc import Awaitable, Callable
 from functools import cached_property
+from pathlib import Path
 
 from layerwise._tool.tui.controllers.opening import WarmWorker
 from layerwise._tool.tui.controllers.surgery import SurgeryController
 from layerwise._tool.tui.state.shared import AppState
 
 
+async def _nowhere(path: Path, job: int | None) -> None:
+    """Who opens models is not there yet."""
+
+
 class Controllers:
-    """Each is made when it is first asked for."""
+    """Each is made when it is first asked for.
+
+    open_model: leaves for a model once it is read, and shows a job there.
+    """
 
     def __init__(self, state: AppState) -> None:
         self._state = state
+        self.open_model: Callable[[Path, int | None], Awaitable[None]] = _nowhere
 
     @cached_property
     def warm(self) -> WarmWorker:

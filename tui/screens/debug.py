@@ -104,6 +104,8 @@ class DebugScreen(Page, scope="debug"):
         self._names = Names(state.glyphs)
         rows = LiveRows(lambda: len(state.debug.rows), self._line)
         self.main_list = VirtualList(rows, glyphs=state.glyphs, id="debug-rows", names=self._names)
+        self.main_list.moved = self._note_row
+        self._at: tuple[int, int] | None = None
         self._shown: tuple[object, ...] = ()
         self._offers: tuple[str, ...] = ()
         self._body_soon = Coalesce(self._show_body, DETAIL_WAIT, state.owed)
@@ -128,6 +130,15 @@ class DebugScreen(Page, scope="debug"):
     def _row(self) -> Shown | None:
         return self.debug.row_at(self.main_list.cursor)
 
+    def _note_row(self, told: bool) -> None:
+        """The cursor stays on this row, whatever rows come before it; on the first line it stays with the newest."""
+        line = self.main_list.cursor
+        self._at = (self.debug.job, self.debug.place(line)) if line else None
+
+    def _follow_row(self) -> None:
+        if self._at is not None and self._at[0] == self.debug.job and self._at[1] < len(self.debug.rows):
+            self.main_list.move_to(self.debug.place(self._at[1]))
+
     def _job_in_view(self) -> JobView | None:
         return self.state.jobs.view(self.debug.job)
 
@@ -141,6 +152,7 @@ class DebugScreen(Page, scope="debug"):
         if not self.display or not self.size.width:
             return
         self.set_class(not self.debug.job, "empty")
+        self._follow_row()
         self._show_head()
         self._show_body()
         names: Line = [("  ", "head"), *heading(self.debug.search, self.main_list.size.width - GUTTER)]

@@ -25,7 +25,8 @@ from layerwise._tool.tui.screens.source import TITLE, offer
 from layerwise._tool.tui.screens.tensor_panel import TensorPanel
 from layerwise._tool.tui.state.jobs import not_of_open_model
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.following import JOB, run_work
+from layerwise._tool.tui.typed.settling import Waits
+from layerwise._tool.tui.widgets.following import run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
@@ -90,7 +91,7 @@ class ErrorSearches(Commands, scope="errors"):
     def bundle(self, folder: str = "") -> None:
         row = self._row_in_view()
         if row and row.i >= 0:
-            run_work(self._page, "debug-start", lambda: self._bundle(row, folder), JOB)
+            run_work(self._page, "debug-start", lambda: self._bundle(row, folder), Waits.JOB)
         else:
             self._page.state.say("this row has no node")
 

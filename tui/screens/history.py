@@ -16,7 +16,8 @@ from layerwise._tool.tui.screens.page import Page, turns_pane
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.state.surgery import Gap, Pair, SideRows
-from layerwise._tool.tui.widgets.following import OPENING, follow, run_latest, run_work
+from layerwise._tool.tui.typed.settling import Waits
+from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
 from layerwise._tool.tui.widgets.lines import DetailPane, LinesView, OneLine
 from layerwise._tool.tui.widgets.virtual_list import LiveRows, VirtualList
 
@@ -49,7 +50,7 @@ class HistoryScreen(Page, scope="history"):
 
     def on_mount(self) -> None:
         follow(self, self.state.surgery.on_change, self.paint)
-        run_work(self, "surgery-open", self._surgeon.open, OPENING)
+        run_work(self, "surgery-open", self._surgeon.open, Waits.OPENING)
         self.paint()
 
     def shown_again(self) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from textual import on
 from textual.app import ComposeResult
+from textual.events import Key
 
 from layerwise._tool.backends.filesystem.files import absolute_path
 from layerwise._tool.tui.commands import command
@@ -135,14 +136,19 @@ class HomeScreen(Page, scope="home"):
 
     # ── opening ──
 
-    @on(VirtualList.Selected, "#home-list")
-    async def _open_row(self, event: VirtualList.Selected) -> None:
-        if event.index >= len(self._home.rows):
+    async def take_key(self, event: Key) -> bool:
+        """Enter opens at once, so that keys typed ahead find the model open."""
+        if event.key != "enter" or not self.main_list.has_focus:
+            return False
+        await self._open(self._row)
+        return True
+
+    async def _open(self, row: HomeRow | None) -> None:
+        if row is None:
             return
-        row = self._home.rows[event.index]  # the cursor may have gone on since
         away = row.path is not None and row.path != self.session.model
         if row.path is not None and away and (not row.job or await asyncio.to_thread(row.path.is_file)):
-            self.post_message(self.OpenModel(row.path, row.job))
+            await self.controllers.open_model(row.path, row.job or None)
         elif row.job:
             view = self.state.jobs.view(row.job)
             self.open((self._actions.show(view) if view is not None else "") or "jobs")

@@ -33,7 +33,8 @@ from layerwise._tool.tui.screens.searching import Answering
 from layerwise._tool.tui.state.job_list import ModelHead
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Coalesce
-from layerwise._tool.tui.widgets.following import DEED, follow, run_latest, run_work
+from layerwise._tool.tui.typed.settling import Waits
+from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
@@ -62,6 +63,7 @@ class JobsScreen(Page, scope="jobs"):
         self._actions = JobActions(state)
         kept = state.session.forms.get("jobs")
         self._at = kept if isinstance(kept, int) else 0
+        self._chosen = bool(self._at)
         self._raw = False
         self._shown = 0
         self._detail_soon = Coalesce(self._read_detail, DETAIL_WAIT, state.owed)
@@ -110,6 +112,8 @@ class JobsScreen(Page, scope="jobs"):
         if line >= 0:
             self.main_list.move_to(line)
         self.main_list.sync()
+        if not self._at:
+            self._note_job(told=False)
         self._answering.changed()
         names: Line = [("  ", "head"), *heading(self.main_list.size.width - GUTTER)]
         self.query_one("#jobs-heading", OneLine).set_line(names)
@@ -124,8 +128,17 @@ class JobsScreen(Page, scope="jobs"):
         self._detail_soon.touch()
 
     def _note_job(self, told: bool) -> None:
+        """The cursor stays on this job, whatever jobs come."""
         view = self._in_view()
-        self._at = view.id if view else 0
+        self._at, self._chosen = view.id if view else 0, told or self._chosen
+
+    def shown_again(self) -> None:
+        """The newest job is the one to look at, unless another one was chosen."""
+        if not self._chosen:
+            self._at, self._chosen = 0, False
+            self.main_list.move_to(0)
+            self._chosen = False
+        self.paint()
 
     def _read_detail(self) -> None:
         if self.display and self.is_mounted:
@@ -240,7 +253,7 @@ class JobsScreen(Page, scope="jobs"):
             self.choose("Which engine?", choices, self._engine_picked)
 
     def _engine_picked(self, picked: tuple[JobView, str]) -> None:
-        run_latest(self, "job-action", lambda: self._inspect(picked), DEED)
+        run_latest(self, "job-action", lambda: self._inspect(picked), Waits.DEED)
 
     async def _inspect(self, picked: tuple[JobView, str]) -> None:
         """The description comes as the journal of a job of its own, which comes into view."""

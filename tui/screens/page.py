@@ -1,6 +1,7 @@
 """What all screens share: a page between the bars, which owns its commands, and a modal list to choose from."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.presenters.text import ASCII, Glyphs, Line, plain
 from layerwise._tool.tui.state.session import Session
 from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.typed.settling import Settling
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, VirtualList
@@ -203,10 +205,9 @@ class Page(Container):
 
     @dataclass
     class OpenModel(Message):
-        """Leave this model for the one at `path`; job: what is on view there, 0 for what was."""
+        """Leave this model for the one at `path`."""
 
         path: Path
-        job: int = 0
 
     class Demo(Message):
         """Leave this model for the demo."""
@@ -240,6 +241,11 @@ class Page(Container):
 
     action_run_command = Commanded.action_run_command
     completions = Commands.completions
+
+    async def _on_message(self, message: Message) -> None:
+        settling: Settling | None = getattr(self.app, "settling", None)
+        with settling.at_work() if settling is not None else nullcontext():
+            await super()._on_message(message)
 
     @property
     def session(self) -> Session:

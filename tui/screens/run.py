@@ -29,7 +29,8 @@ from layerwise._tool.tui.state.run_fields import Field
 from layerwise._tool.tui.state.run_form import PRESETS, RunForm, add_side, drop_side, put
 from layerwise._tool.tui.state.run_inputs import PREFIX
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.following import DEED, follow, run_latest
+from layerwise._tool.tui.typed.settling import Waits
+from layerwise._tool.tui.widgets.following import follow, run_latest
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView
 from layerwise._tool.tui.widgets.virtual_list import LiveRows, VirtualList
@@ -81,10 +82,14 @@ class RunScreen(Page, scope="run"):
 
     def _changed(self) -> None:
         self._show_fields()
-        run_latest(self, "cost", self._find_cost)
+        run_latest(self, "cost", self._find_cost, Waits.ROWS)
 
     def _show_fields(self) -> None:
+        here = self._field.key
         self._fields = self._control.fields()
+        keys = [field.key for field in self._fields]
+        if here in keys:  # others may have come before it
+            self.main_list.move_to(keys.index(here))
         self.main_list.sync()
         self.paint()
 
@@ -199,7 +204,7 @@ class RunScreen(Page, scope="run"):
         if spec is None:
             self.state.say("not yet: " + next(iter(self._control.checked.problems.values())), "bad")
             return
-        run_latest(self, "start", partial(self._start, spec), DEED)
+        run_latest(self, "start", partial(self._start, spec), Waits.DEED)
 
     async def _start(self, spec: CompareSpec) -> None:
         with self.state.telling():

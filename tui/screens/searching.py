@@ -15,7 +15,8 @@ from layerwise._tool.tui.screens.page import Choice, Page
 from layerwise._tool.tui.state.debugging import Shown, StepRow, SuspectRow
 from layerwise._tool.tui.state.jobs import not_of_open_model
 from layerwise._tool.tui.state.questions import Question, read_question
-from layerwise._tool.tui.widgets.following import JOB, run_work
+from layerwise._tool.tui.typed.settling import Waits
+from layerwise._tool.tui.widgets.following import run_work
 
 
 class Searching:
@@ -216,7 +217,7 @@ class DebugFound(Commands, scope="debug"):
         return suspect_sets(self._debug, self._row())
 
     def _bundle_picked(self, picked: tuple[list[int], str]) -> None:
-        run_work(self._page, "debug-start", lambda: self._bundle(*picked), JOB)
+        run_work(self._page, "debug-start", lambda: self._bundle(*picked), Waits.JOB)
 
     async def _bundle(self, nodes: list[int], folder: str) -> None:
         row = self._row()

@@ -14,7 +14,8 @@ from layerwise._tool.tui.screens.nodes import NodeView
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.surgery_edits import Change, EditCommands, EditFiles, EditHistory
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.widgets.following import JOB, OPENING, follow, run_latest, run_work
+from layerwise._tool.tui.typed.settling import Waits
+from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
 from layerwise._tool.tui.widgets.virtual_list import FootedList
 
 
@@ -76,8 +77,8 @@ class SurgeryScreen(Page, scope="surgery", also=("graph",)):
 
     def _open_soon(self) -> None:
         if not self.state.surgery.opened:
-            run_work(self, "surgery-open", self._surgeon.open, OPENING)
-            run_work(self, "surgery-warm", self._surgeon.warm, JOB)
+            run_work(self, "surgery-open", self._surgeon.open, Waits.OPENING)
+            run_work(self, "surgery-warm", self._surgeon.warm, Waits.JOB)
 
     def paint(self) -> None:
         if not self.is_mounted or not self.size.width:

@@ -14,7 +14,8 @@ from layerwise._tool.tui.presenters.text import wrap_runs
 from layerwise._tool.tui.screens.editing import EditGroup
 from layerwise._tool.tui.screens.page import Choice
 from layerwise._tool.tui.state.surgery import Check
-from layerwise._tool.tui.widgets.following import DEED, JOB, run_latest
+from layerwise._tool.tui.typed.settling import Waits
+from layerwise._tool.tui.widgets.following import run_latest
 
 HINTS = {
     "insert": "OP [name=value] [with TENSOR|NUMBER] [before | on TENSOR]   tab completes",
@@ -205,7 +206,7 @@ class EditFiles(EditGroup, scope="surgery"):
             self._state.say(f"{shown(str(path))}: no such file", "bad")
             return
         self._state.say(f"comparing with {shown(path.name, 60)} …")
-        run_latest(self._page, "surgery-diff", lambda: self._diff_model(path), DEED)
+        run_latest(self._page, "surgery-diff", lambda: self._diff_model(path), Waits.DEED)
 
     async def _diff_model(self, path: Path) -> None:
         if await self._editing.did(self._surgeon.compare_model(path)):
@@ -289,7 +290,7 @@ class EditFiles(EditGroup, scope="surgery"):
             self._state.say("nothing is edited yet")
         else:
             self._state.say("running the file and the edited model on onnxruntime's CPU provider …")
-            run_latest(self._page, "surgery-try", self._try, JOB)
+            run_latest(self._page, "surgery-try", self._try, Waits.JOB)
 
     async def _try(self) -> None:
         with self._state.telling():

@@ -7,15 +7,14 @@ from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError, refusal
 from layerwise._tool.backends.filesystem.files import absolute_path, user_path
+from layerwise._tool.backends.shell import unquoted
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.surgery.inspect.preview import preview
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.opening import graph_index, is_engine
 from layerwise._tool.tui.state.files import complete_path, is_model_name
 from layerwise._tool.tui.state.shared import AppState
-
-WAIT = 2.0
-"""Seconds that keys typed ahead wait for a model that is being read."""
+from layerwise._tool.tui.state.signal import Signal
 
 Demo = Callable[[], tuple[Path, int]]
 """Makes the demo: its model, and the job that compares it. Raises LayerwiseError."""
@@ -23,7 +22,7 @@ Demo = Callable[[], tuple[Path, int]]
 
 class Switching(Commands, scope="global"):
     """leave: ends the app; whoever runs it goes on with `model` (None: does not), shows `job` there, and begins the
-    `tour` if it was asked for.
+    `tour` if it was asked for. on_begin: a model is being read.
 
     before: the model that was open before. demo: None where nobody makes it.
     """
@@ -36,11 +35,14 @@ class Switching(Commands, scope="global"):
         self.model: Path | None = None
         self.job: int | None = None
         self.tour = False
+        self.on_begin: Signal[[]] = Signal()
 
     @command("app.open", "open another model", line="open FILE", complete="models")
     async def open(self, text: str = "") -> None:
         """Open a file that was typed."""
         path = absolute_path(user_path(text))
+        if not path.exists():  # as it is copied from a shell
+            path = absolute_path(user_path(unquoted(text.strip())))
         if not text:
             self._state.say("open which file? 0 lists those there are", "bad")
         elif not path.is_file():
@@ -73,21 +75,35 @@ class Switching(Commands, scope="global"):
         else:
             await self.open(str(self._before))
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether no model is being read."""
+        return self._switch is None or self._switch.done()
+
+    def stay(self) -> bool:
+        """Give up the model that is being read, if there is one."""
+        if self._switch is None or self._switch.done():
+            return False
+        self._switch.cancel()
+        self._state.session.set_opening("")
+        self._state.say("given up; this model stays")
+        return True
+
     async def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if self._switch is not None:
             self._switch.cancel()
         self._switch = asyncio.create_task(work())
-        await asyncio.wait({self._switch}, timeout=WAIT)
+        self.on_begin.emit()
 
     async def _make(self) -> None:
-        self._state.say("making the demo's models …")
+        self._state.say("making the demo's models …  (esc stays here)")
         assert self._demo is not None
         with self._state.telling():
             model, job = await asyncio.to_thread(self._demo)
             await self._read(model, job)
 
     async def _read(self, path: Path, job: int | None) -> None:
-        self._state.say(f"reading {shown(path.name, 60)} …")
+        self._state.say(f"reading {shown(path.name, 60)} …  (esc stays here)")
         problem = "" if is_engine(path) else await self._problem(path)
         if problem:
             self._state.session.set_opening("")

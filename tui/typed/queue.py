@@ -18,10 +18,14 @@ IMPATIENT = 1.0
 
 
 class KeyQueue:
-    """Keys (and pastes, and clicks) that wait. handle: called for each in its turn."""
+    """Keys (and pastes, and clicks) that wait. ready, handle: called for each in its turn; the first waits until all is
+    done that it acts on.
+    """
 
-    def __init__(self, settling: Settling, handle: Callable[[Event], Awaitable[None]]) -> None:
-        self._settling, self._handle = settling, handle
+    def __init__(
+        self, settling: Settling, ready: Callable[[Event], Awaitable[None]], handle: Callable[[Event], Awaitable[None]]
+    ) -> None:
+        self._settling, self._ready, self._handle = settling, ready, handle
         self._typed: deque[Event] = deque()
         self._came = asyncio.Event()
         self._idle = asyncio.Event()
@@ -77,7 +81,7 @@ class KeyQueue:
             await self._came.wait()
             self._came.clear()
             while self._typed:
-                await self._settling.settled()
+                await self._ready(self._typed[0])
                 if self._typed:
                     self._waits_since = monotonic()
                     await self._handle(self._typed.popleft())

@@ -11,7 +11,7 @@ from textual.worker import Worker
 
 from layerwise._tool.tui.lifetime import stays, while_it_stays
 from layerwise._tool.tui.state.signal import Signal
-from layerwise._tool.tui.typed.settling import Settling
+from layerwise._tool.tui.typed.settling import Settling, Waits
 
 Work = Callable[[], Coroutine[Any, Any, object]]
 P = ParamSpec("P")
@@ -27,31 +27,25 @@ def follow(widget: Widget, signal: Signal[P], callback: Callable[P, object]) -> 
     signal.subscribe(call)
 
 
-DEED, OPENING, ANSWER, JOB = 60.0, 10.0, 3.0, 0.0
-"""How many seconds keys that are typed wait for work, at most: for what the screens or the model are after it; for a
-model to be opened; for more of what is on view; not at all for what runs models or waits for a job.
-"""
-
-
-def run_work(widget: Widget, group: str, work: Work, waits: float = DEED) -> None:
-    """Run `work` beside the app and what the group of `widget` does already. waits: seconds that keys wait for it.
+def run_work(widget: Widget, group: str, work: Work, waits: Waits = Waits.DEED) -> None:
+    """Run `work` beside the app and what the group of `widget` does already. waits: how long keys wait for it.
 
     Work that finds nothing to paint on, because the widget leaves, ends without a word.
     """
     _run_beside(widget, group, work, waits, exclusive=False)
 
 
-def run_latest(widget: Widget, group: str, work: Work, waits: float = ANSWER) -> None:
+def run_latest(widget: Widget, group: str, work: Work, waits: Waits = Waits.SHOWN) -> None:
     """Run `work` in place of what the group of `widget` does; it is called when it starts, which it may never do."""
     _run_beside(widget, group, work, waits, exclusive=True)
 
 
-def _run_beside(widget: Widget, group: str, work: Work, waits: float, *, exclusive: bool) -> None:
+def _run_beside(widget: Widget, group: str, work: Work, waits: Waits, *, exclusive: bool) -> None:
     async def run() -> None:
         with while_it_stays(widget):
             await work()
 
     worker: Worker[None] = widget.run_worker(run, group=group, exclusive=exclusive)
     settling: Settling | None = getattr(widget.app, "settling", None)
-    if settling is not None and waits:
+    if settling is not None:
         settling.wait_for(worker, waits)

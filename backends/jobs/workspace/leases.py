@@ -13,17 +13,22 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.workspace import locks
 from layerwise._tool.backends.jobs.workspace.ownership import check_above, own_folder
 
-_VARIABLE = "LAYERWISE_LEASES"
+LEASES = "LAYERWISE_LEASES"
+
+
+def leases_folder() -> Path:
+    """Where the folder of the lock files is or will be; whose it is is not looked at."""
+    chosen = os.environ.get(LEASES)
+    return Path(chosen) if chosen else Path(f"/tmp/layerwise-leases-{os.getuid()}")
 
 
 def leases_root() -> Path:
     """The folder of the lock files, never on a network file system: LAYERWISE_LEASES or
     /tmp/layerwise-leases-UID.
     """
-    chosen = os.environ.get(_VARIABLE)
-    root = Path(chosen) if chosen else Path(f"/tmp/layerwise-leases-{os.getuid()}")
-    check_above(root, _VARIABLE)
-    own_folder(root, _VARIABLE)
+    root = leases_folder()
+    check_above(root, LEASES)
+    own_folder(root, LEASES)
     return root
 
 
@@ -52,7 +57,7 @@ class Waiter:
     """One waiter's place in the line for `count` of the things called `names`."""
 
     def __init__(self, folder: Path, names: list[str], count: int, word: str) -> None:
-        own_folder(folder, _VARIABLE)
+        own_folder(folder, LEASES)
         self.folder = folder
         self.reason = f"waiting for {count} {word}{'s' * (count > 1)}: all {len(names)} taken"
         self._names = names

@@ -98,10 +98,8 @@ def compare_arrays(
     if how.kind == "string":
         return _compare_strings(result, a, b, metrics)
     totals = _judged_alone(result, a, b, how, depth, types)
-    unit = unit_roundoff(result.dtypes)
-    mixed = a.dtype != b.dtype or any(unit_roundoff((kind,)) > unit for kind in types)
-    if how.kind == "float" and (found := find_sentinels(a, b, totals, unit, mixed=mixed)):
-        totals = _without(found, result, (a, b), how, totals, depth, types, mixed)
+    if how.kind == "float" and (found := find_sentinels(a, b, totals, unit_roundoff(result.dtypes), types)):
+        totals = _without(found, result, (a, b), how, totals, depth, types)
     conclude(result, totals, a.size)
     _order(result, a, b, how, statistics, medians)
     result.verdicts = {name: _verdict(name, result, a, b) for name in metrics if _can_judge(name, result, a)}
@@ -132,15 +130,14 @@ def _without(
     totals: Totals,
     depth: int,
     types: Sequence[str],
-    mixed: bool,
 ) -> Totals:
     """The totals without sentinels. A rule with tolerances of the user's judges all elements, as Polygraphy's does."""
     rule, unit = result.rule, unit_roundoff(result.dtypes)
-    others = fuse_others(*pair, how, (rule.atol, rule.rtol), found, unit, mixed=mixed)
+    others = fuse_others(*pair, how, (rule.atol, rule.rtol), found, unit)
     if rule.auto:
         rms = root_mean_square(others.b.moments.squares, pair[1].size - found.count)
         result.rule = rule = rule.derived(result.dtypes, types, rms, depth)
-        others = fuse_others(*pair, how, (rule.atol, rule.rtol), found, unit, mixed=mixed)
+        others = fuse_others(*pair, how, (rule.atol, rule.rtol), found, unit)
     size = pair[0].size
     result.note = f"{found.count} of {size} elements are sentinels ({found.value:.4g}), alike on both sides: left out"
     judged = others if rule.auto else totals

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.fused import flat
 from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, FloatKernel
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.debugtools.compare.arithmetic.totals import Number, Totals
 
 GAP = 256.0
@@ -30,12 +31,16 @@ _ULPS = 8.0  # units roundoff by which two sentinels may differ
 
 
 class Sentinels(Struct, frozen=True):
-    """count: elements that are sentinels on both sides. value: the one furthest out. rest: the largest other."""
+    """count: elements that are sentinels on both sides. value: the one furthest out. rest: the largest other.
+
+    mixed: the sides compute in different types, and so may what masks are made of.
+    """
 
     count: int
     value: float
     values: tuple[float, ...]
     rest: float
+    mixed: bool
 
 
 def may_hold(totals: Totals) -> bool:
@@ -44,11 +49,11 @@ def may_hold(totals: Totals) -> bool:
     return bool(side.infs) or any(_may_be(value) for value in (side.moments.low, side.moments.high))
 
 
-def find_sentinels(a: Array, b: Array, totals: Totals, unit: float, *, mixed: bool) -> Sentinels | None:
+def find_sentinels(a: Array, b: Array, totals: Totals, unit: float, types: Sequence[str] = ()) -> Sentinels | None:
     """Return what is a sentinel in both of two floating arrays of one shape; None if nothing is.
 
-    totals: of the pair. unit: the coarser unit roundoff of the two types. mixed: the sides are of different types, or
-    one was made of narrower ones.
+    totals: of the pair. unit: the coarser unit roundoff of the two types. types: the coarsest that each side rounded to
+    on the way.
     """
     values = [value for value in _extremes(b, totals) if _may_be(value)]
     if not values:
@@ -60,24 +65,19 @@ def find_sentinels(a: Array, b: Array, totals: Totals, unit: float, *, mixed: bo
         size = np.abs(chunk)
         least = min(least, float(size.min(where=mask, initial=math.inf)))
         rest = max(rest, float(size.max(where=~mask & (size == size), initial=0.0)))
+    narrower = any(unit_roundoff((kind,)) > unit for kind in types)
+    mixed = a.dtype != b.dtype or len(set(types)) > 1 or narrower
     if rest * GAP > least or (least < HUGE and (members < _FEWEST or not (rest or mixed))):
         return None
     furthest = max(values, key=abs)
-    found = Sentinels(0, furthest, tuple(values), rest)
+    found = Sentinels(0, furthest, tuple(values), rest, mixed)
     pairs = zip(_doubles(a), _doubles(b), strict=True)
-    count = sum(int(np.count_nonzero(_alike(x, y, found, unit, mixed))) for x, y in pairs)
-    return Sentinels(count, furthest, found.values, rest) if count else None
+    count = sum(int(np.count_nonzero(_alike(x, y, found, unit))) for x, y in pairs)
+    return structs.replace(found, count=count) if count else None
 
 
 def fuse_others(
-    a: Array,
-    b: Array,
-    how: Arithmetic,
-    tolerances: tuple[float, float],
-    found: Sentinels,
-    unit: float,
-    *,
-    mixed: bool,
+    a: Array, b: Array, how: Arithmetic, tolerances: tuple[float, float], found: Sentinels, unit: float
 ) -> Totals:
     """Return the totals of two floating arrays with 0 in place of the sentinels; tolerances: absolute, relative."""
     first, second = flat(a), flat(b)
@@ -85,7 +85,7 @@ def fuse_others(
         kernel = FloatKernel(how, *tolerances, False)
         for at in range(0, a.size, CHUNK):
             x, y = np.array(first[at : at + CHUNK]), np.array(second[at : at + CHUNK])
-            mask = _alike(x.astype(np.float64), y.astype(np.float64), found, unit, mixed)
+            mask = _alike(x.astype(np.float64), y.astype(np.float64), found, unit)
             x[mask] = y[mask] = 0
             kernel.take(x, y, at, None)
     return kernel.totals
@@ -128,15 +128,15 @@ def _among(x: Array, values: Sequence[Number]) -> Array:
     return mask
 
 
-def _alike(x: Array, y: Array, found: Sentinels, unit: float, mixed: bool) -> Array:
-    """Which elements are sentinels on both sides. mixed: the sides' types differ, and so may what masks are made of.
+def _alike(x: Array, y: Array, found: Sentinels, unit: float) -> Array:
+    """Which elements are sentinels on both sides.
 
     A converter writes -1e4 or -65504 into an FP16 model for the -3.4e38 of the FP32 one; where a session then computes
     in FP32, the tensors have one type, and the mask is still the narrow one.
     """
     with np.errstate(all="ignore"):
         same = (x == y) | (np.isfinite(y) & (np.abs(x - y) <= _ULPS * unit * np.abs(y) + found.rest))
-        if mixed:
+        if found.mixed:
             bare = not found.rest and abs(found.value) < HUGE  # a mask of its own, in the narrower type
             least = HUGE if bare else max(_LEAST, GAP * found.rest)
             same |= (np.sign(x) == np.sign(y)) & (np.abs(x) >= least)

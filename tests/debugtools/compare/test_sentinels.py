@@ -107,3 +107,12 @@ def test_what_is_left_has_the_numbers_that_it_has_alone(a: Array, b: Array, mask
     assert result.totals is not None and result.totals.sentinels == int(mask.sum())
     for name in ("l2", "rel_l2", "cosine", "snr", "psnr", "over"):
         assert getattr(result, name) == pytest.approx(getattr(alone, name), nan_ok=True), name
+
+
+def test_sides_that_computed_in_different_types_may_have_masks_of_their_own() -> None:
+    """A graph in FP16 that onnxruntime runs in FP32 holds the largest FP16 value, its reference the largest of FP32."""
+    kept = np.linspace(-2, 2, 30, dtype=np.float32)
+    a, b = (np.concatenate([kept, np.full(2, low, np.float32)]) for low in (-65504.0, -3.4028235e38))
+    mixed = compare_arrays(a, b, Rule(auto=True), types=("float16", "float32"))
+    assert mixed.passed and mixed.totals is not None and mixed.totals.sentinels == 2
+    assert not compare_arrays(a, b, Rule(auto=True), types=("float32", "float32")).passed

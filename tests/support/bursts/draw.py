@@ -9,6 +9,8 @@ from layerwise._tool.tui.commands import REGISTRY, Command, in_scopes
 PAGES = {"graph": "1", "errors": "2", "jobs": "3", "debug": "4", "surgery": "5", "perf": "6", "run": "R"}
 NOT_TYPED = {"app.quit", "app.suspend", "app.open", "app.back", "app.mouse", "graph.source", "errors.source"}
 """What ends the app or leaves its terminal: tests of their own."""
+WRITES = {"surgery.write", "errors.export", "run.script"}
+"""What writes a file: by a line with a name of ours alone, never by a key and what happens to be typed after it."""
 STARTS = {
     "run.start", "perf.bench", "perf.bench_line", "perf.cancel", "jobs.retry", "jobs.cancel", "jobs.prune",
     "jobs.engine",
@@ -35,7 +37,7 @@ def _keys(found: Command) -> list[list[str]]:
 def _commands(page: str) -> list[Command]:
     scopes = {"surgery": ("surgery", "graph")}.get(page, (page,))
     own = in_scopes((*scopes, "list", "pane"))
-    return [found for found in own if found.id not in NOT_TYPED | STARTS and found.keys]
+    return [found for found in own if found.id not in NOT_TYPED | STARTS | WRITES and found.keys]
 
 
 def _step(chance: random.Random, page: str) -> list[str]:
@@ -69,7 +71,7 @@ def draw(seed: int, steps: int | None = None) -> list[str]:
             keys += [PAGES[page]]
         keys += _step(chance, page)
     if chance.random() < 0.15:
-        start = REGISTRY[chance.choice(("run.start", "errors.locate", "perf.bench"))]
+        start = REGISTRY[chance.choice(("run.start", "errors.locate"))]
         keys += ["escape", "escape", "escape", PAGES[start.scope], *_keys(start)[0]]
     return without_clashes(keys)
 

@@ -43,7 +43,7 @@ def converse(job: "JobSpec", report: SearchReport, log: Log) -> int:
 async def _converse(job: int, report: SearchReport, log: Log) -> bool:
     """Report and ask until the job has ended; False if the answers end before."""
     asker = VerdictAsker(log, NoBar())
-    following = asyncio.create_task(EventFollower(job, concluding(report.event, log), None, asker).run())
+    following = asyncio.create_task(EventFollower(job, concluding(report.event, log, "debug"), None, asker).run())
     ended = asyncio.create_task(asker.ended.wait())
     await asyncio.wait({following, ended}, return_when=asyncio.FIRST_COMPLETED)
     ended.cancel()

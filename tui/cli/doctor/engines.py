@@ -1,5 +1,6 @@
 """The engines, the driver and the GPUs: what is installed, and what works when it is tried."""
 
+import os
 import platform
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,7 +102,8 @@ def _driver(driver: tuple[int, int] | None, found: Probe | None) -> Finding:
     if found is not None and found.driver:
         return Finding(_GPU, "driver", "wrong", f"{told}, but {found.driver}", "nvidia-smi says more")
     if found is not None and not found.gpus and not found.lost:
-        return Finding(_GPU, "driver", "note", f"{told}; it offers no GPU", "unset CUDA_VISIBLE_DEVICES")
+        hidden = "unset CUDA_VISIBLE_DEVICES" if "CUDA_VISIBLE_DEVICES" in os.environ else ""
+        return Finding(_GPU, "driver", "note", f"{told}; it offers no GPU", hidden)
     return Finding(_GPU, "driver", "ok", told)
 
 

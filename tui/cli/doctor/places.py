@@ -1,6 +1,7 @@
 """The workspace, the settings, and where all of that is: for `doctor` and `where`."""
 
 import os
+import resource
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.places import config_file
 from layerwise._tool.backends.jobs.folder import disk_use, job_id
+from layerwise._tool.backends.jobs.workspace.leases import LEASES, leases_folder
 from layerwise._tool.backends.jobs.workspace.ownership import HOME, check_above, check_owner
 from layerwise._tool.backends.jobs.workspace.store import default_root
 from layerwise._tool.backends.limits.memory import limit
@@ -18,6 +20,8 @@ from layerwise._tool.tui.presenters.numbers import size_text
 _WORKSPACE, _SETTINGS = "Workspace", "Settings"
 _LARGE = 10 * 10**9
 _LITTLE = 2 * 10**9
+_FEW_FILES = 24
+_SMALL_FILE = 10**6
 _PRUNE = "layerwise jobs prune --older-than 7d"
 
 
@@ -25,25 +29,54 @@ def workspace() -> Iterator[Finding]:
     """Whose it is, how large, and how much room is left. Nothing is made."""
     try:
         root = default_root().absolute()
-        there = root.is_dir()
-        check_above(root, HOME)
-        if there:
-            check_owner(root)
-    except (LayerwiseError, OSError) as error:
+    except LayerwiseError as error:
         yield Finding(_WORKSPACE, "folder", "wrong", str(error), f"export {HOME}=/a/folder/of/yours")
         return
-    if os.path.lexists(root) and not there:
-        yield Finding(_WORKSPACE, "folder", "wrong", f"{root} is no folder", f"export {HOME}=/a/folder/of/yours")
-        return
-    above = next(folder for folder in (root, *root.parents) if folder.is_dir())
-    if not os.access(above, os.W_OK | os.X_OK):
-        yield Finding(_WORKSPACE, "folder", "wrong", f"{root} cannot be written", f"export {HOME}=/a/folder/of/yours")
-        return
-    yield Finding(_WORKSPACE, "folder", "ok", f"{root}, {'yours' if there else 'made when it is first needed'}")
-    if there:
-        yield _size(root)
-    yield _room(above)
+    wrong = _fault(root, HOME)
+    if wrong:
+        yield Finding(_WORKSPACE, "folder", "wrong", wrong, f"export {HOME}=/a/folder/of/yours")
+    else:
+        told = "yours" if root.is_dir() else "made when it is first needed"
+        yield Finding(_WORKSPACE, "folder", "ok", f"{root}, {told}")
+        if root.is_dir():
+            yield _size(root)
+        yield _room(_above(root))
+    leases = leases_folder()
+    wrong = _fault(leases, LEASES)
+    mend = f"export {LEASES}=/a/folder/of/yours" if wrong else ""
+    yield Finding(_WORKSPACE, "leases", "wrong" if wrong else "ok", wrong or str(leases), mend)
     yield _memory()
+    yield from limits()
+
+
+def _above(folder: Path) -> Path:
+    """The folder, or the nearest above it that is there."""
+    return next(path for path in (folder, *folder.parents) if path.is_dir())
+
+
+def _fault(folder: Path, variable: str) -> str:
+    """Why no job could keep anything in a folder, "" where it could."""
+    try:
+        check_above(folder, variable)
+        if folder.is_dir():
+            check_owner(folder, variable)
+        elif os.path.lexists(folder):
+            return f"{folder} is no folder"
+        if not os.access(_above(folder), os.W_OK | os.X_OK):
+            return f"{folder} cannot be written"
+    except (LayerwiseError, OSError) as error:
+        return str(error)
+    return ""
+
+
+def limits() -> Iterator[Finding]:
+    """Limits of this shell with which no job runs; none where they do not matter."""
+    files, size = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE))
+    if 0 <= files < _FEW_FILES:
+        yield Finding(_WORKSPACE, "open files", "wrong", f"{files} at most: a job needs {_FEW_FILES}", "ulimit -n 1024")
+    if 0 <= size < _SMALL_FILE:
+        told = f"files of {size_text(size)} at most: jobs and models are larger"
+        yield Finding(_WORKSPACE, "file size", "wrong", told, "ulimit -f unlimited")
 
 
 def _size(root: Path) -> Finding:
@@ -103,6 +136,6 @@ def places() -> dict[str, str | None]:
         "yanked": str(root / "yank.txt"),
         "settings": str(config_file()),
         "project": str(project) if project is not None else None,
-        "leases": os.environ.get("LAYERWISE_LEASES") or f"/tmp/layerwise-leases-{os.getuid()}",
+        "leases": str(leases_folder()),
         "program": str(Path(__file__).parents[3]),
     }

@@ -60,8 +60,9 @@ def follow_job(job: int, log: Log) -> None:
     from layerwise._tool.tui.cli.debug.interactive import VerdictAsker
 
     view = Workspace().view(job)
-    report = concluding(_report(view, log), log)
-    searching = str(raw_spec(view.folder).get("action")).startswith("debug_")
+    action = str(raw_spec(view.folder).get("action"))
+    report = concluding(_report(view, log), log, action)
+    searching = action.startswith("debug_")
     with progress(log) as show:
         asker = VerdictAsker(log, show) if searching else Asker(log, show)
         run_interruptibly(EventFollower(job, report, show, asker).run())
