@@ -50,6 +50,16 @@ def test_a_tensor_goes_by_its_node_s_name_unless_that_is_another_tensor_s() -> N
     assert [names.text(name, 20, "tensor").strip() for name in both] == ["/a/Relu", "/b/Add_output_0", "/b/Add"]
 
 
+def test_what_is_said_in_words_keeps_its_start_unless_its_end_tells_it_apart() -> None:
+    names = Names(UNICODE)
+    titles = [f"encoder.onnx: cpu against cuda, {end}" for end in ("every tensor", "outputs")] + [
+        "locate encoder.onnx, cpu"
+    ]
+    names.look(lambda: [names.text(title, 20, "title") for title in titles])
+    first, second, third = (names.text(title, 20, "title") for title in titles)
+    assert third == "locate encoder.onnx…" and first.endswith("tensor") and second.endswith("outputs")
+
+
 def test_names_that_look_equal_are_numbered() -> None:
     texts = shorten({name: name for name in ("a\n", "a\\x0a", "b", "b ")}, 12)
     assert len({text.strip() for text in texts.values()}) == 4

@@ -30,13 +30,13 @@ def detail_lines(row: LayerRow, names: list[str], cells: int, word: Run = ("", "
     return [part for line in lines if line for part in wrap_runs(line, cells, 2)]
 
 
-def brief_lines(row: LayerRow, cells: int, word: Run, evidence: str, glyphs: Glyphs) -> list[Line]:
+def brief_lines(row: LayerRow, cells: int, word: Run, glyphs: Glyphs) -> list[Line]:
     """A row in two lines: its whole name, and what it comes to and why; enter shows all of it.
 
     One run a line: both change at each move of the cursor, and each run costs some 45 bytes.
     """
     text, role = word
-    why = shown(row.note or evidence or MEANINGS.get(text, ""), 1000)
+    why = shown(row.note or MEANINGS.get(text, ""), 1000)
     numbers = f"  max-abs {sig(row.max_abs)} at {index_text(row.argmax_abs)}  ampl {sig(row.ampl)}"
     told = f"{text}: {why}" if why else text
     told += numbers if cell_len(told) + cell_len(numbers) <= cells else ""

@@ -194,12 +194,19 @@ def _standing(state: ErrorsState, cells: int, glyphs: Glyphs) -> Line:
         (f" {passed} {glyphs.good}", ""),
     ]
     if facts.missing:
-        line.append((f"   {facts.missing} not compared", "warn"))
+        line += [(f"   {facts.missing} not compared", "warn"), (" U", "key")]
     line += _canary(facts)
     if state.locating:
         line.append((f"   {state.locating}", "dim"))
-    tolerance: Line = [("   tolerance ", "dim"), (facts.tolerance, "")] if facts.tolerance else []
-    return merge([*line, *tolerance] if width([*line, *tolerance]) <= cells else line)
+    for more in (_left_out(facts), [("   tolerance ", "dim"), (facts.tolerance, "")] if facts.tolerance else []):
+        line += more if width([*line, *more]) <= cells else []
+    return merge(line)
+
+
+def _left_out(facts: RunFacts) -> Line:
+    """How many tensors were left out where that is no more than was to be expected, and the key that lists them."""
+    others = {item.tensor for item in facts.result.not_compared}
+    return [(f"   {len(others):,} left out", "dim"), (" U", "key")] if others and not facts.missing else []
 
 
 def _progress_text(facts: RunFacts, rows: int) -> str:

@@ -11,6 +11,8 @@ from layerwise._tool.tui.presenters.text import Glyphs, fit, last_cells
 
 OUTPUT = "_output_0"
 """What exporters put behind a node's name to name its tensor."""
+TITLE = "title"
+"""The column of what is said in words: it is cut at its end unless that is what tells it apart."""
 _SEPARATORS = "/._:"
 _MOST = 4
 """Parts out of the middle of a name that are shown, at most."""
@@ -68,7 +70,7 @@ class Names:
             columns.setdefault((one.column, one.cells), []).append(one.name)
         for (column, cells), names in columns.items():
             taken = self._taken.setdefault(column, {})
-            texts = shorten(_labels(names, column), cells, self._ellipsis, taken)
+            texts = shorten(_labels(names, column), cells, self._ellipsis, taken, cut_end=column == TITLE)
             self._texts |= {Wanted(name, cells, column): set_cell_size(text, cells) for name, text in texts.items()}
 
 
@@ -81,12 +83,13 @@ def _labels(names: Sequence[str], column: str) -> dict[str, str]:
 
 
 def shorten(
-    labels: dict[str, str], cells: int, ellipsis: str = "…", taken: dict[str, str] | None = None
-) -> dict[str, str]:
+    labels: dict[str, str], cells: int, ellipsis: str = "…", taken: dict[str, str] | None = None, *,
+    cut_end: bool = False,
+) -> dict[str, str]:  # fmt: skip
     """What to show of each name in at most `cells` cells, 4 at least: different texts for different names.
 
     labels: name -> all that there is to show of it. taken: texts that are shown already, and the name each stands for;
-    the new ones are added.
+    the new ones are added. cut_end: the start is what stays, where that is enough.
     """
     taken = {} if taken is None else taken
     found: dict[str, str] = {}
@@ -94,6 +97,9 @@ def shorten(
     long = {name: label for name, label in labels.items() if cell_len(label) > cells}
     whole = {name: label for name, label in labels.items() if name not in long}
     _take_unique(whole, found, taken)
+    if cut_end:
+        texts = {name: fit(label, cells, ellipsis, keep="start") for name, label in long.items()}
+        long = {name: long[name] for name in _take_unique(texts, found, taken)}
     _Shortening(cells, ellipsis, found, taken).run(long)
     for name in labels:
         if name not in found:

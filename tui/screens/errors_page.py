@@ -186,7 +186,7 @@ class ErrorRows(JobTable, scope="errors"):
 
     def brief(self, place: int, cells: int) -> list[Line]:
         row = self._errors.table.row(place)
-        return brief_lines(row, cells, word_of(self._errors.table, place), self._evidence(row), self._glyphs)
+        return brief_lines(row, cells, word_of(self._errors.table, place), self._glyphs)
 
     def _evidence(self, row: LayerRow) -> str:
         return self._errors.evidence.get(row.tensor, "")

@@ -27,6 +27,7 @@ from layerwise._tool.tui.presenters.jobs import (
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.gpus import GpuStrip
 from layerwise._tool.tui.screens.page import Choice, Page, turns_pane
 from layerwise._tool.tui.screens.searching import Answering
 from layerwise._tool.tui.state.job_list import ModelHead
@@ -69,6 +70,7 @@ class JobsScreen(Page, scope="jobs"):
 
     def compose(self) -> ComposeResult:
         yield LineInput("/ ", id="jobs-filter")
+        yield GpuStrip(self.state)
         yield OneLine(id="jobs-heading")
         yield self.main_list
         yield OneLine(id="jobs-title")

@@ -12,7 +12,7 @@ class LeftOutList(Commands, scope="errors"):
         self._page = page
 
     @command("errors.left_out", "what was not compared, and why; enter goes to a tensor's node", keys="U",
-             footer="not compared", line="not-compared")  # fmt: skip
+             line="not-compared")  # fmt: skip
     def show(self) -> None:
         state, facts = self._page.state, self._page.state.errors.facts
         items = facts.result.not_compared

@@ -30,7 +30,7 @@ class Palette:
 
 
 _DARK_RAMP = ("#5f5f87", "#5f5faf", "#875fd7", "#af5fd7", "#d75faf", "#ff5f87", "#ff875f", "#ffd75f")
-_LIGHT_RAMP = ("#8787af", "#5f5faf", "#5f5fd7", "#8700af", "#af0087", "#d70000", "#af0000", "#5f0000")
+_LIGHT_RAMP = ("#8787af", "#5f5faf", "#5f5fd7", "#875fd7", "#af5faf", "#d7005f", "#d75f00", "#870000")
 PALETTES = {
     palette.name: palette
     for palette in (
