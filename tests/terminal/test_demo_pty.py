@@ -34,7 +34,7 @@ def test_on_a_terminal_the_app_shows_the_comparison(workspace: Path) -> None:
         terminal.wait_for(lambda text: any(line.startswith("▌ ✗   454 Softmax") for line in text.splitlines()))
         terminal.press("o")
         terminal.wait_for("▸ Softmax #454 ◂")
-        terminal.wait_for(lambda text: re.search(r"▌ *454 Softmax .*8.4e-02!", text) is not None)
+        terminal.wait_for(lambda text: re.search(r"▌ *454 Softmax .*8.4e-02 ✗", text) is not None)
         terminal.resize(180, 50)
         path = re.compile(r"in +Div #451 .* ok\n.*here +Softmax #454 +8.4e-02  leap\n.*out +MatMul #457")
         terminal.wait_for(lambda text: path.search(text) is not None)
@@ -47,6 +47,7 @@ def test_on_a_terminal_the_app_shows_the_comparison(workspace: Path) -> None:
         terminal.press("G")
         terminal.wait_for("686 tensors have no counterpart (layerwise jobs show 1 --json lists them)")
         terminal.press("2", "q")
+        terminal.until_silent()  # it ends when all that it drew is read
         assert terminal.process.wait(10) == 0
     with Terminal([*DEMO[:-1], str(workspace / "cache/demo" / VERSION / "encoder_fp16.onnx")]) as terminal:
         terminal.wait_for("done: 411 rows", 30)

@@ -58,7 +58,7 @@ def test_a_bundle_of_a_rows_node_before_any_search(pair: tuple[Path, Path], tmp_
         await bench.see(f"its script fails on its own, as it should: bundle-{job}-{2 * BAD_LAYER}")
         assert (tmp_path / f"bundle-{job}-{2 * BAD_LAYER}" / "model.onnx").is_file()
         await bench.press("colon", *f"bundle bundle-{job}-{2 * BAD_LAYER}", "enter")
-        await bench.see("exists already")
+        await bench.see("error: job", "exists")
 
     with_bench(pair[1], story)
 

@@ -87,11 +87,11 @@ def test_keys_wait_for_a_model_that_is_read_and_escape_gives_it_up(folder: Path)
             return "it is none"
 
         bench.app.switching._problem = problem  # type: ignore[method-assign]
-        await bench.press("colon", *"open sub/other.onnx", "enter", "3")
+        await bench.pilot.press("colon", *"open sub/other.onnx", "enter", "3")
         await bench.see("reading other.onnx", "[1 Graph]")
-        await bench.press("escape")
+        await bench.pilot.press("escape")
         await bench.see("given up", "[1 Graph]")
-        await bench.press("colon", *"open sub/other.onnx", "enter", "3")
+        await bench.pilot.press("colon", *"open sub/other.onnx", "enter", "3")
         read.set()
         await bench.see("[3 Jobs]")
         assert bench.app.next_model is None

@@ -2,6 +2,8 @@
 
 import time
 
+from rich.cells import cell_len
+
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, wrap_runs
 from layerwise._tool.tui.state.messages import Level, Message
@@ -9,6 +11,7 @@ from layerwise._tool.tui.state.messages import Level, Message
 ROLES: dict[Level, str] = {"info": "", "good": "good", "warn": "warn", "bad": "bad"}
 _WORDS: dict[Level, str] = {"info": "", "good": "", "warn": "warning: ", "bad": "error: "}
 _MORE = " :messages"
+_LEAST = 12  # cells of a word that is cut
 
 
 def bar_line(message: Message | None, cells: int, glyphs: Glyphs) -> Line:
@@ -19,7 +22,15 @@ def bar_line(message: Message | None, cells: int, glyphs: Glyphs) -> Line:
     whole = fit(text, cells, glyphs.ellipsis, keep="start")
     if whole.rstrip() == text.rstrip() or cells <= 2 * len(_MORE):
         return [(whole, ROLES[message.level])]
-    return [(fit(text, cells - len(_MORE), glyphs.ellipsis, keep="start"), ROLES[message.level]), (_MORE, "key")]
+    shorter = _shorter(text, cells - len(_MORE), glyphs)
+    return [(fit(shorter, cells - len(_MORE), glyphs.ellipsis, keep="start"), ROLES[message.level]), (_MORE, "key")]
+
+
+def _shorter(text: str, cells: int, glyphs: Glyphs) -> str:
+    """With its longest word cut in the middle, so that the end of a path and what follows it stay."""
+    word = max(text.split(" "), key=cell_len)
+    room = cell_len(word) - (cell_len(text) - cells)
+    return text.replace(word, fit(word, room, glyphs.ellipsis), 1) if room >= _LEAST else text
 
 
 def message_lines(message: Message, cells: int) -> list[Line]:

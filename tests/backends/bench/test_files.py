@@ -197,7 +197,7 @@ def test_a_report_of_before_is_read(tmp_path: Path) -> None:
     path = tmp_path / "bench.json"
     path.write_text(json.dumps(told))
     report = read_report(path)
-    assert report is not None and msgspec.to_builtins(report) == told
+    assert report is not None and msgspec.to_builtins(report) == told | {"conclusion": ""}
     path.write_text(json.dumps(told | {"runs": [RUN | {"latency_ms": []}]}))
     with pytest.raises(BadFile):
         read_report(path)

@@ -15,6 +15,7 @@ def command(words):
     del held
     signal.pause()
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a shell that started us with `&`
 program._dispatch = command
 program.run()
 """
