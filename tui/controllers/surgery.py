@@ -99,10 +99,17 @@ class SurgeryController(OpenSurgery):
         self.state.on_change.emit()
         return Check(answer["problems"], [(name, was, now) for name, was, now in answer["types"]])
 
+    @property
+    def head_to_check(self) -> "Overlay | None":
+        """The head, if it has new tensors of which nobody has asked what they are."""
+        overlay = self.state.overlay
+        asks = overlay is not None and overlay.own and not overlay.types and overlay is not self._asked
+        return overlay if asks else None
+
     async def check_head(self) -> None:
         """Ask what the head's new tensors are, once for each state."""
-        overlay = self.state.overlay
-        if overlay is not None and overlay.own and not overlay.types and overlay is not self._asked:
+        overlay = self.head_to_check
+        if overlay is not None:
             self._asked = overlay
             params = {**self.place(), "at": 0, "to": self.model.history.at}
             await self._ask_check(params, overlay)

@@ -90,7 +90,7 @@ class SurgeryScreen(Page, scope="surgery", also=("graph",)):
         nodes.set_foot([] if preview is None else preview_lines(preview, surgery.check, cells, glyphs))
         self.view.update_status()
         self.view.show_detail()
-        if preview is None and surgery.opened:
+        if preview is None and surgery.opened and self._surgeon.head_to_check is not None:
             run_latest(self, "surgery-types", self._surgeon.check_head)
         if self._previewing != (preview is not None):
             self._previewing = preview is not None
