@@ -33,6 +33,11 @@ class SessionKeeper:
         except OSError as error:
             self._state.say(f"the session could not be saved: {error}", "warn")
 
+    def save_what_changed(self) -> None:
+        """Write the session now if a change waits to be written."""
+        if self._timer is not None:
+            self.save()
+
     def _save_soon(self) -> None:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(SAVE_AFTER, self.save)

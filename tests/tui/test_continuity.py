@@ -45,3 +45,19 @@ def test_screen_cursor_order_filter_and_forms_survive_a_kill(tmp_path: Path) -> 
         assert bench.app.state.errors.table.row(table.place).tensor == told[0]
 
     with_bench(suspect, after)
+
+
+def test_what_was_closed_in_the_last_moment_stays_closed(tmp_path: Path) -> None:
+    suspect, _ = chain_pair(tmp_path)
+
+    async def before(bench: Bench) -> None:
+        await bench.press("colon", *"goto half")
+        await on_disk(bench, '"line":"goto half"')
+        await bench.press("escape")
+
+    with_bench(suspect, before)
+
+    async def after(bench: Bench) -> None:
+        assert not bench.app.state.session.line
+
+    with_bench(suspect, after)
