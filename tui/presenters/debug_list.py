@@ -214,7 +214,7 @@ def _numbers(cells: int) -> int:
 def _step(row: StepRow, cells: int, glyphs: Glyphs) -> Line:
     by = "(you)" if row.by == "user" else ""
     answer = shown(row.answer, 8)
-    role = {"yes": "warn", "no": "good"}.get(answer, "")
+    role = {"yes": "warn", "no": "good", "refused": "bad"}.get(answer, "")
     rest = fit("; ".join(row.evidence), max(0, cells - 43), glyphs.ellipsis, keep="start")
     title = fit(shown(row.title, 60), 24, glyphs.ellipsis, keep="start")
     return merge([(f"{title} ", ""), (f"{answer:<8}", role), (f" {by:<8} ", "dim"), (rest, "")])

@@ -102,17 +102,23 @@ def test_the_users_answers_count(pair: Path) -> None:
     assert (wrong.returncode, "choose no or yes" in wrong.stderr + wrong.stdout) == (2, True)
 
 
-def test_a_suspect_that_does_not_run_is_not_said_to_lose_its_fault_by_marking(pair: Path) -> None:
+def test_a_suspect_that_does_not_run_is_not_searched_for_numbers(pair: Path) -> None:
     model = onnx.load(pair / "bad.onnx")
-    model.graph.node[4].input[1] = "nowhere"
+    model.graph.node[4].op_type = "Unknown"
     onnx.save(model, pair / "bad.onnx")
-    ended = layerwise(
-        "triage", "bad.onnx", *SIDES, "-o", "case", "--answer", "reduce=no", "--answer", "check=no", cwd=pair
-    )
-    assert "nothing could be compared" in ended.stdout + ended.stderr
-    assert "Marking makes" not in ended.stdout + ended.stderr
-    assert "refused again, in the same words" in ended.stdout + ended.stderr
-    assert "made-up data fails with 2 of 2 seeds" in ended.stdout + ended.stderr
+    ended = layerwise("triage", "bad.onnx", *SIDES, "-o", "case", "--json", cwd=pair)
+    document = json.loads(ended.stdout)
+    first, *others = document["steps"]
+    assert (first["answer"], [step["step"] for step in others]) == ("refused", ["reduce", "report"])
+    assert "Unknown" in first["evidence"][0] and "no numbers to compare" in first["advice"]
+    assert "layer2 (Unknown)" in document["result"]["conclusion"]
+
+
+def test_a_reference_that_does_not_run_is_named(pair: Path) -> None:
+    (pair / "good.onnx").write_bytes(b"no model")
+    ended = layerwise("triage", "bad.onnx", *SIDES, cwd=pair)
+    assert ended.returncode == 1
+    assert "The suspect runs, the reference does not" in ended.stdout + ended.stderr
 
 
 def test_one_side_is_not_enough(pair: Path) -> None:
