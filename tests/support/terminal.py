@@ -67,7 +67,7 @@ class Terminal:
     ) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
         if self.master >= 0:
             os.close(self.master)
 
@@ -106,7 +106,7 @@ class Terminal:
         self.raw += data
         self.received += len(data)
 
-    def until_silent(self, silence: float = 0.3, limit: float = 20.0) -> int:
+    def until_silent(self, silence: float = 0.3, limit: float = 60.0) -> int:
         """Read until nothing came for `silence` seconds; returns the bytes read."""
         total, deadline, last = 0, time.monotonic() + limit, time.monotonic()
         while time.monotonic() < deadline:
@@ -117,7 +117,7 @@ class Terminal:
                 break
         return total
 
-    def wait_for(self, seen: str | Callable[[str], bool], limit: float = 20.0) -> float:
+    def wait_for(self, seen: str | Callable[[str], bool], limit: float = 60.0) -> float:
         """Read until the screen holds a text (or satisfies a predicate); returns seconds since the start.
 
         Raises AssertionError with the screen after `limit` seconds.

@@ -72,7 +72,7 @@ def _is_free(folder: Path) -> bool:
 
 def _remove(workspace: Workspace, view: JobView) -> bool:
     try:
-        lock = locks.hold_within(view.folder / LOCK, 0.1) if is_own(view.folder) else _NO_LOCK
+        lock = locks.hold_within(view.folder / LOCK, _patience(view)) if is_own(view.folder) else _NO_LOCK
     except Damaged:  # nobody can hold it
         lock = _NO_LOCK
     except FileNotFoundError:  # another has just removed the job
@@ -95,6 +95,11 @@ def _remove(workspace: Workspace, view: JobView) -> bool:
             os.close(lock)
     discard(trash)
     return True
+
+
+def _patience(view: JobView) -> float:
+    """Seconds to wait for the lock: of a job that has just ended its supervisor may have it still."""
+    return locks.ENDING if abs(time.time() - (view.ended or 0.0)) < locks.ENDING else 0.1
 
 
 def discard(path: Path) -> None:

@@ -163,14 +163,14 @@ def test_a_killed_triage_goes_on_where_it_was(pair: Path, jobs_home: Workspace) 
     job = asyncio.run(client.submit(JobSpec(action="triage", params=params(pair, ask=True), cpus=0)))
 
     def answered(step: str, answer: str) -> None:
-        asked = until(lambda: asking(jobs_home, job, step), 60)
+        asked = until(lambda: asking(jobs_home, job, step))
         view = jobs_home.view(job)
         reply = {"type": "reply", "question": asked["id"], "data": {"answer": answer}, "attempt": view.attempt}
         send(view.folder, reply)
 
     answered("original", "yes")
     answered("sanitize", "yes")
-    until(lambda: len(steps(jobs_home, job)) == 2 and jobs_home.view(job).state == "waiting", 60)
+    until(lambda: len(steps(jobs_home, job)) == 2 and jobs_home.view(job).state == "waiting")
     for pid in reversed(pids_of(jobs_home, job)):  # the supervisor first, or it tells how the worker ended
         kill(pid)
     wait_for(jobs_home, job, "lost", seconds=30)
