@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
+AtStep = Callable[[str, tuple[Any, ...]], bool]
 _REMOVALS = frozenset({"os.remove", "os.rmdir"})
 _STEPS = _REMOVALS | {"os.rename", "os.mkdir", "os.link", "os.symlink", "os.truncate"}
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -75,7 +76,7 @@ def every_failure(prepare: Callable[[], object], work: Callable[[], object], err
         yield step
 
 
-def _run(work: Callable[[], object], at_step: Callable[[str, tuple[Any, ...]], bool], error: OSError | None = None) -> int:
+def _run(work: Callable[[], object], at_step: AtStep, error: OSError | None = None) -> int:
     """Do the work in a fork; `error` is raised where `at_step` says so. 3 if it was raised, 0 if the work was done."""
     child = os.fork()
     if child == 0:
@@ -85,9 +86,7 @@ def _run(work: Callable[[], object], at_step: Callable[[str, tuple[Any, ...]], b
     return ended
 
 
-def _child(
-    work: Callable[[], object], at_step: Callable[[str, tuple[Any, ...]], bool], error: OSError | None
-) -> NoReturn:
+def _child(work: Callable[[], object], at_step: AtStep, error: OSError | None) -> NoReturn:
     looking = raised = False
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
