@@ -1,9 +1,10 @@
 """The job action `baseline`: the errors of all layers, written to a file or held against one."""
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.specs import read_spec
@@ -47,8 +48,6 @@ def run_baseline(context: "JobContext", spec: BaselineSpec) -> BaselineResult:
         result = _checked(context, spec, then, taken)
     if spec.output:
         save_baseline(Path(spec.output), taken.baseline)
-    from msgspec.structs import replace
-
     return replace(result, written=spec.output or "", seconds=time.perf_counter() - started)
 
 
@@ -93,12 +92,10 @@ def _checked(context: "JobContext", spec: BaselineSpec, then: Baseline, taken: T
         passed=passed or bool(spec.output), layers=len(taken.layers), compared=len(growth.pairing.found), counts=counts,
         first=first, changes=since.told(), outputs_pass=taken.result.passed, repetitions=repetitions,
     )  # fmt: skip
-    from msgspec.structs import replace
-
     return replace(result, conclusion=conclusion(result, spec))
 
 
-def _counts(rows: list[ChangeRow]) -> Mapping[str, int]:
+def _counts(rows: list[ChangeRow]) -> dict[str, int]:
     found: dict[str, int] = {}
     for row in rows:
         found[row.change] = found.get(row.change, 0) + 1

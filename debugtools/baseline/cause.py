@@ -62,7 +62,8 @@ class Since:
             return [f"another processor ({shown(was.processor, 40)}, now {shown(has.processor, 40)})"]
         gone, come = set(was.features) - set(has.features), set(has.features) - set(was.features)
         words = [f"{sign}{shown(name, 40)}" for sign, names in (("-", gone), ("+", come)) for name in sorted(names)]
-        return [f"another processor ({counted(len(words), 'instruction set')}: {', '.join(words[:6])})"] if words else []
+        told = f"{counted(len(words), 'instruction set')}: {', '.join(words[:6])}"
+        return [f"another processor ({told})"] if words else []
 
     def told(self) -> list[str]:
         """All that changed, in words."""

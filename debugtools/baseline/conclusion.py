@@ -57,7 +57,7 @@ def grown(row: ChangeRow) -> str:
             f"has grown in single elements: the largest error is {_number(row.peak)} of the RMS, was "
             f"{_number(row.peak_then)}, of which rounding explains {_number(row.peak_limit)}"
         )
-    return f"holds values that are not finite, or of another shape, where it did not: relative L2 error {now}, was {then}"
+    return f"holds values that are not finite or of another shape, as it did not: relative L2 error {now}, was {then}"
 
 
 def label(row: ChangeRow) -> str:

@@ -18,7 +18,7 @@ FAILING = frozenset({"grown", "follows", "fails"})
 
 
 def times(old: Layer, new: Layer) -> float:
-    """How many times its limit the error of a layer is, or its largest error that of one element; inf if it is broken."""
+    """How many times its limit the error of a layer, or of its worst element, is; inf if it is broken."""
     if new.broken > old.broken or (new.error is None and old.error is not None):
         return math.inf
     found = [_over(new.error, old.limit), _over(new.peak, old.peak_limit)]

@@ -30,8 +30,8 @@ _SINGLE = 16.0
 def limit(error: float, behind: float, size: int, coarsest: float, depth: int) -> float:
     """Return up to where rounding explains a relative L2 error.
 
-    error: what it was. behind: the largest error of the tensors that it is made from. size: elements, of all iterations.
-    coarsest: unit roundoff of the coarsest type so far.
+    error: what it was. behind: the largest error of the tensors that it is made from. size: elements of all
+    iterations. coarsest: unit roundoff of the coarsest type so far.
     """
     few = FEW / math.sqrt(max(1, size))
     base = max(error, min(1.0, few) * behind)

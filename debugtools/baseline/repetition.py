@@ -1,10 +1,10 @@
 """Flaky or not: whether what was seen beyond a bound is there to stay, from a few repetitions. Pure functions.
 
-`beyond` asks how often repetitions are beyond a bound. With a uniform prior the rate of those beyond it has the posterior
-Beta(1 + beyond, 1 + within), and the confidence in a regression is P(rate > 1/2): a value whose median moved beyond its
-bound is beyond it in more than half of all runs (the sign test, with the answer a reader wants). Five of five give 0.984,
-four of five 0.89. `shifted` compares repetitions of then and of now without a bound: the exact rank test of Mann and
-Whitney (1947), one-sided.
+`beyond` asks how often repetitions are beyond a bound. With a uniform prior the rate of those beyond it has the
+posterior Beta(1 + beyond, 1 + within), and the confidence in a regression is P(rate > 1/2): a value whose median moved
+beyond its bound is beyond it in more than half of all runs (the sign test, with the answer that a reader wants). Five
+of five give 0.984, four of five 0.89. `shifted` compares repetitions of then and of now without a bound: the exact rank
+test of Mann and Whitney (1947), one-sided.
 
 Where all repetitions give the same number to the last bit there is nothing to repeat: chance has no part in it.
 """
@@ -37,7 +37,7 @@ class Repeated(Struct, frozen=True):
 def beyond(values: Sequence[float], bound: float, sure: float = SURE) -> Repeated:
     """Whether a number that should stay up to `bound` is beyond it in more than half of all runs.
 
-    values: one a repetition; NaN and infinities are beyond. sure: how sure an answer must be. ValueError without values.
+    values: one a repetition; NaN and infinities are beyond. sure: how sure an answer must be. ValueError without any.
     """
     if not values:
         raise ValueError("nothing was repeated")

@@ -20,8 +20,7 @@ _FREE = ("model", "memory_budget", "sequential", "warm_up", "figures", "all_figu
 
 
 def layered(spec: CompareSpec) -> CompareSpec:
-    """The request of a baseline: all layers where none are named, and no files. UsageError where there are no two sides.
-    """
+    """The request of a baseline: all layers where none are named, and no files. UsageError without two sides."""
     if len(spec.runners) < 2 and not any(runner.results_index == -1 for runner in spec.runners):
         raise UsageError("a baseline needs two sides: --onnxrt with --reference-model GOOD.onnx, or --onnxrt --onnx")
     if spec.check_average or spec.compare_script:

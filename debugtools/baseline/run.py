@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.feeds.sources import load_feeds
-from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.older_python import file_digest
 from layerwise._tool.backends.results.inference import Stored
 from layerwise._tool.backends.specs import FeedSpec
@@ -97,16 +96,11 @@ def repeat_rows(context: "JobContext", spec: CompareSpec, inputs: Path | None) -
     return recorder.layers
 
 
-def _facts(
-    spec: CompareSpec, rows: list[LayerRow]
-) -> tuple[Mapping[str, Fact], Mapping[str, Fact], list[str]]:
+def _facts(spec: CompareSpec, rows: list[LayerRow]) -> tuple[Mapping[str, Fact], Mapping[str, Fact], list[str]]:
     """What the graphs say of the tensors of rows: the comparison's, and the reference's where it runs another model;
     and digests of the sides' models.
     """
-    paths = [
-        runner.model or (None if runner.kind == "saved" else spec.model) if runner.kind != "saved" else None
-        for runner in spec.runners
-    ]
+    paths = [None if runner.kind == "saved" else runner.model or spec.model for runner in spec.runners]
     common = spec.model or next((path for path in paths if path), None)
     names = {row.tensor: row.tensor if row.tensor2 is UNSET else row.tensor2 for row in rows}
     mine = _of_model(common, spec, set(names))
