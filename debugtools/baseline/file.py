@@ -56,7 +56,10 @@ def save_baseline(path: Path, baseline: Baseline) -> None:
 
 
 def _line(item: object) -> str:
-    return json.dumps(_rounded(msgspec.to_builtins(item)), allow_nan=False)
+    found = _rounded(msgspec.to_builtins(item))
+    if found.get("pair") == [0, 1]:
+        del found["pair"]
+    return json.dumps(found, allow_nan=False)
 
 
 def _rounded(value: Any) -> Any:

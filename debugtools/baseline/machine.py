@@ -18,12 +18,9 @@ def machine(runners: list[RunnerSpec]) -> Machine:
     """What numbers that are made here by these runners are made with."""
     found = {name: version.partition(" ")[0] for name, version in versions().items()}
     others = {name: version for name, version in found.items() if not name.startswith("layerwise")}
-    return Machine(
-        dict(sorted({**others, "layerwise": VERSION}.items())),
-        platform.machine(),
-        sorted(features()),
-        [_provider(runner) for runner in runners],
-    )
+    named = dict(sorted({**others, "layerwise": VERSION}.items()))
+    named = dict(sorted({**others, "layerwise": VERSION}.items()))
+    return Machine(named, platform.machine(), sorted(features()), [_provider(runner) for runner in runners])
 
 
 def _provider(runner: RunnerSpec) -> str:
