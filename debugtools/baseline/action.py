@@ -14,7 +14,13 @@ from layerwise._tool.debugtools.baseline.conclusion import accepted, conclusion
 from layerwise._tool.debugtools.baseline.file import load_baseline, save_baseline
 from layerwise._tool.debugtools.baseline.growth import FAILING, Growth
 from layerwise._tool.debugtools.baseline.repeating import settle
-from layerwise._tool.debugtools.baseline.request import kept, layered, other_settings, read_request
+from layerwise._tool.debugtools.baseline.request import (
+    kept,
+    layered,
+    other_settings,
+    read_request,
+    without_paths,
+)
 from layerwise._tool.debugtools.baseline.rows import Baseline, BaselineResult, ChangeRow
 from layerwise._tool.debugtools.baseline.run import Taken, take
 from layerwise._tool.debugtools.baseline.spec import BaselineSpec
@@ -39,7 +45,7 @@ def run_baseline(context: "JobContext", spec: BaselineSpec) -> BaselineResult:
     compare = layered(spec.compare)
     then = _read(spec) if spec.file else None
     folder = Path(spec.output or spec.file or ".").absolute().parent
-    taken = take(context, compare, kept(compare, folder))
+    taken = take(context, compare, kept(compare if spec.paths else without_paths(compare), folder))
     if not taken.layers:
         raise UsageError(f"nothing was compared: {taken.result.conclusion}")
     if then is None:

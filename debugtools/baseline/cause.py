@@ -35,7 +35,7 @@ class Since:
             found.append(what if same else f"its operator changed ({shown(old.op, 40)}, now {shown(new.op, 40)})")
         if old.weights != new.weights and (old.operator or new.operator):
             found.append("its weights changed" if old.weights and new.weights else "it reads other weights")
-        if old.reference != new.reference:
+        if old.reference != new.reference and old.reference and new.reference:
             found.append("the reference's operator or weights for it changed")
         if old.dtype != new.dtype:
             found.append(f"its types changed ({' and '.join(old.dtype)}, now {' and '.join(new.dtype)})")

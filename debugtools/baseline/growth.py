@@ -33,8 +33,9 @@ def _over(value: float | None, limit: float) -> float:
 
 def changed(old: Layer, new: Layer) -> bool:
     """Whether what makes a layer from the tensors before it is not what it was, as far as that is known."""
-    was, has = (old.operator, old.weights, old.reference), (new.operator, new.weights, new.reference)
-    return bool(old.operator and new.operator) and was != has
+    reference = old.reference != new.reference and bool(old.reference and new.reference)
+    own = (old.operator, old.weights) != (new.operator, new.weights) and bool(old.operator and new.operator)
+    return own or reference
 
 
 class Growth:
@@ -99,9 +100,11 @@ class Growth:
         if change in ("grown", "follows") and old.passed and new.passed is False:
             notes.append("it fails its tolerance too")
         behind = [name for name in each.fact.reads if (new.pair, name) in grown]
+        by = self._times[j]
         return replace(
             row, was=old.layer if old.layer != new.layer else UNSET, error_then=old.error, limit=old.limit,
-            peak_then=old.peak, peak_limit=old.peak_limit, times=self._times[j], note="; ".join(notes),
+            peak_then=old.peak, peak_limit=old.peak_limit, times=by if math.isfinite(by) else None,
+            note="; ".join(notes),
             cause=self._since.cause(old, each, behind) if change in ("grown", "fails", "unsure") else "",
             confidence=repeated.confidence if repeated else UNSET,
         )  # fmt: skip

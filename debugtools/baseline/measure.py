@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import UNSET, Struct
 
 from layerwise._tool.debugtools.baseline.facts import Fact
-from layerwise._tool.debugtools.baseline.jitter import coarseness, limit, peak_limit
+from layerwise._tool.debugtools.baseline.jitter import Way, coarseness, limit, peak_limit
 from layerwise._tool.debugtools.baseline.rows import Layer
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 
@@ -69,9 +69,11 @@ def _rms(row: LayerRow) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def layers_of(rows: Iterable[LayerRow], facts: Mapping[str, Fact], reference: Mapping[str, Fact]) -> list[Measured]:
+def layers_of(
+    rows: Iterable[LayerRow], facts: Mapping[str, Fact], reference: Mapping[str, Fact], *, alike: bool = False
+) -> list[Measured]:
     """The layers of a comparison. facts: by the comparison's names; reference: the same of the reference's own model,
-    empty where it runs the same one.
+    empty where it runs the same one. alike: the sides' runners are the same, and give the same bits in every run.
     """
     found: dict[Key, Measured] = {}
     coarsest = 0.0
@@ -80,19 +82,20 @@ def layers_of(rows: Iterable[LayerRow], facts: Mapping[str, Fact], reference: Ma
         coarsest = max(coarsest, coarseness(first.dtype))
         fact = facts.get(first.tensor, Fact(depth=len(found) + 1))
         behind = [found[key[0], name].layer.error or 0.0 for name in fact.reads if (key[0], name) in found]
-        layer = _layer(several, fact, max(behind, default=0.0), coarsest)
         theirs = reference.get(first.tensor)
+        same = alike and bool(fact.operator) and (theirs is None or theirs.operator == fact.operator)
+        layer = _layer(several, fact, max(behind, default=0.0), Way(coarsest, fact.depth, same))
         if theirs is not None:
             layer = _with_reference(layer, theirs)
         found[key] = Measured(layer, first, fact)
     return list(found.values())
 
 
-def _layer(rows: Sequence[LayerRow], fact: Fact, behind: float, coarsest: float) -> Layer:
+def _layer(rows: Sequence[LayerRow], fact: Fact, behind: float, way: Way) -> Layer:
     first = rows[0]
     error, peak, broken = errors_of(rows)
     size = sum(row.size for row in rows)
-    bound = limit(error or 0.0, behind, size, coarsest, fact.depth)
+    bound = limit(error or 0.0, behind, size, way)
     verdicts = [row.passed for row in rows if row.mode in ("plain", "saved") and row.passed is not None]
     return Layer(
         layer=first.tensor, pair=first.pair, op=first.op, node=first.node, dtype=first.dtype, shape=first.shape,

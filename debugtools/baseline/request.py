@@ -64,6 +64,17 @@ def with_models(spec: CompareSpec, model: str | None, reference: str | None) -> 
     return replace(spec, runners=runners)
 
 
+def without_paths(spec: CompareSpec) -> CompareSpec:
+    """The request of models and inputs that are made anew each time: it does not say where they are."""
+    runners = [replace(runner, model=None, results=None) for runner in spec.runners]
+    return replace(spec, model=None, runners=runners, feeds=replace(spec.feeds, files=[], script=None))
+
+
+def names_models(spec: CompareSpec) -> bool:
+    """Whether a request says what to run."""
+    return bool(spec.model or any(runner.model or runner.results for runner in spec.runners))
+
+
 def other_settings(then: CompareSpec, now: CompareSpec) -> list[str]:
     """What differs of all that the numbers hang on, in words; models and inputs are not among it."""
     was, has = _settings(then), _settings(now)

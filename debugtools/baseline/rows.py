@@ -67,6 +67,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     change: grown (beyond its limit, its inputs are not), follows (grown, and so are its inputs), unsure (repetitions do
     not tell whether it has), fails (an output that passed its tolerance), lost, new, less (its error is far below).
     was: its name then, where it has another one. error, peak: now; *_then, *limit: as the baseline has them.
+    times: how many times its limit, None where values are not finite or of another shape that were.
     cause: what changed since that fits. confidence: that it is beyond its limit, where it was repeated.
     """
 
@@ -83,7 +84,7 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     peak: float | None = None
     peak_then: float | None = None
     peak_limit: float = 0.0
-    times: float = 0.0
+    times: float | None = 0.0
     cause: str = ""
     confidence: float | UnsetType = UNSET
     note: str = ""

@@ -12,7 +12,7 @@ from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.baseline.file import load_baseline
-from layerwise._tool.debugtools.baseline.request import read_request, with_models
+from layerwise._tool.debugtools.baseline.request import names_models, read_request, with_models
 from layerwise._tool.debugtools.baseline.spec import BaselineSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli import values
@@ -107,6 +107,11 @@ def to_compare(args: Namespace, file: Path) -> CompareSpec:
     alone = Namespace(**{**vars(args), "reference_model": None})
     asked = to_request(alone, bare=True).spec
     plain = CompareSpec(model=asked.model, statistics=asked.statistics, memory_budget=asked.memory_budget)
+    if not names_models(kept):
+        raise UsageError(
+            f"{shown(str(file), 200)} does not say where its models and inputs are, as one that a test made: run the "
+            "test, or give the whole comparison, runners and inputs too"
+        )
     if asked != plain:
         raise UsageError(
             f"{shown(str(file), 200)} keeps the comparison: leave its options out, or give all of it, runners too"

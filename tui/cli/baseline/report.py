@@ -3,17 +3,15 @@
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, WARNING, Log
 from layerwise._tool.backends.text import counted, shown
-from layerwise._tool.debugtools.baseline.conclusion import grown, label
+from layerwise._tool.debugtools.baseline.report import MOST, QUIET, change_line
 from layerwise._tool.debugtools.baseline.rows import BaselineResult, ChangeRow
 from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.submit import say_message
 
-_MOST = 10
 _LEVELS = {"grown": ERROR, "follows": ERROR, "fails": ERROR, "unsure": WARNING}
 
 
@@ -35,22 +33,12 @@ class BaselineReport:
 
     def _row(self, row: ChangeRow) -> None:
         self._told[row.change] = self._told.get(row.change, 0) + 1
-        if row.change in ("follows", "less") or self._told[row.change] > _MOST:
-            return
-        parts = [f"{row.change.upper()} | {label(row)}"]
-        if row.change in ("grown", "unsure"):
-            parts.append(grown(row))
-        if row.was is not UNSET:
-            parts.append(f"it was called {shown(row.was, 100)}")
-        parts += [f"what fits: {row.cause}"] if row.cause else []
-        parts += [row.note] if row.note else []
-        if row.source is not UNSET:
-            parts.append(f"{shown(row.source.file, 200)}:{row.source.line}")
-        self.log.say(_LEVELS.get(row.change, INFO), " | ".join(parts))
+        if row.change not in QUIET and self._told[row.change] <= MOST:
+            self.log.say(_LEVELS.get(row.change, INFO), change_line(row))
 
     def _result(self, result: BaselineResult) -> None:
         for change, count in self._told.items():
-            hidden = count if change in ("follows", "less") else count - _MOST
+            hidden = count if change in QUIET else count - MOST
             if hidden > 0:
                 self.log.say(INFO, f"{change.upper()} | {counted(hidden, 'more layer')}")
         if result.changes:
