@@ -34,9 +34,9 @@ __all__ = ["Checked", "Compared", "assert_layers_close", "assert_not_grown", "co
 
 Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
 Feeds: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str] | FeedSpec | None"
-Tolerance: TypeAlias = "float | tuple[float, float] | Mapping[str, float] | ToleranceSpec | None"
-Layers: TypeAlias = "Sequence[str] | bool"
-Runner: TypeAlias = "RunnerKind | RunnerSpec"
+Tolerance: TypeAlias = float | tuple[float, float] | Mapping[str, float] | ToleranceSpec | None
+Layers: TypeAlias = Sequence[str] | bool
+Runner: TypeAlias = RunnerKind | RunnerSpec
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -105,7 +105,7 @@ def assert_layers_close(
     runner: Runner = "onnxrt",
     reference_runner: Runner | None = None,
 ) -> Compared:
-    """Raise AssertionError, with the first wrong layer and the rows around it, unless all layers of the sides are close.
+    """Raise AssertionError, with the first wrong layer and the rows around it, unless all layers are close.
 
     Arguments as `compare_layers` takes them; returns what was compared.
     """
