@@ -18,7 +18,8 @@ def conclusion(result: BaselineResult, spec: BaselineSpec) -> str:
     if spec.output:
         parts.append("The file is written anew.")
     elif not result.passed:
-        parts.append("`baseline check --update` keeps the errors of now, once somebody has looked at them.")
+        how = "`baseline check --update`" if spec.paths else "`pytest --layerwise-accept`"
+        parts.append(f"{how} keeps the errors of now, once somebody has looked at them.")
     return " ".join(parts)
 
 
