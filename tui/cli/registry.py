@@ -129,6 +129,13 @@ COMMANDS: dict[str, Leaf | Branch] = {
         {"shard": Leaf(".sharding", "shard", "split a model over GPUs, as hints say")},
     ),
     "bench": Leaf(".bench.command", "bench", "how fast a model runs, layer by layer; trtexec's options", True),
+    "baseline": Branch(
+        "the errors of all layers, kept in a file",
+        {
+            "accept": Leaf(".baseline.command", "accept", "run a comparison and keep the error of every layer", True),
+            "check": Leaf(".baseline.command", "check", "has a layer grown beyond its rounding since then", True),
+        },
+    ),
     "triage": Leaf(".triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),
     "data": Branch(
         "combine saved inputs and outputs",
