@@ -1,5 +1,6 @@
 """What the cases of several kinds of jobs share: errors as figures and words, and where a node comes from."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,13 @@ from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.table.report_lines import number
 from layerwise._tool.debugtools.report.structure import Value
 from layerwise._tool.surgery.origin.origin import SourceLine, dotted
+
+_STAMP = re.compile(r"-\d\d/\d\d/\d\d-\d\d:\d\d:\d\d$")
+
+
+def lasting(runner: str) -> str:
+    """A runner's name without the time that Polygraphy's form ends with: tests keep their names from run to run."""
+    return _STAMP.sub("", runner)
 
 
 def origin(row: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from layerwise._tool.debugtools.bench.rows import ComparisonRow, ProfileRow, RunRow
 from layerwise._tool.debugtools.report.collected import Collected
-from layerwise._tool.debugtools.report.figures import known
+from layerwise._tool.debugtools.report.figures import known, lasting
 from layerwise._tool.debugtools.report.structure import Case, Section, Table
 
 
@@ -29,10 +29,10 @@ def _run(row: RunRow) -> Case:
     percentiles = {f"p{name} ms": value for name, value in row.latency.percentiles.items()}
     figures = known({"median ms": row.latency.median, "mean ms": row.latency.mean, **percentiles,
                      "runs a second": row.qps, "items a second": row.items_per_second, "runs": row.runs})  # fmt: skip
-    return Case(name=f"{row.runner}{batch}", outcome="passed", seconds=row.seconds, figures=figures)
+    return Case(name=f"{lasting(row.runner)}{batch}", outcome="passed", seconds=row.seconds, figures=figures)
 
 
 def _pair(number: int, row: ComparisonRow) -> Case:
     figures = known({"ratio": row.ratio, "low": row.low, "high": row.high, "p": row.p, "verdict": row.verdict})
-    return Case(name=f"{number}. {row.name} against {row.reference}", outcome="passed", message=row.words,
+    return Case(name=f"{number}. {lasting(row.name)} against {lasting(row.reference)}", outcome="passed", message=row.words,
                 rule="bench/comparison", figures=figures)  # fmt: skip

@@ -20,12 +20,12 @@ _STATUS: dict[str, Outcome] = {"obeyed": "passed", "broken": "failed", "not chec
 _TAKEN: dict[str, Outcome] = {"taken": "passed", "elsewhere": "passed", "unknown": "skipped"}
 
 
-class _Summary(msgspec.Struct):
+class _Summary(msgspec.Struct, frozen=True):
     passing: list[str] = []
     failing: list[str] = []
 
 
-class _LintFile(msgspec.Struct):
+class _LintFile(msgspec.Struct, frozen=True):
     """What is read of the file that a lint writes."""
 
     summary: _Summary = _Summary()

@@ -8,7 +8,7 @@ from layerwise._tool.debugtools.compare.pairing.left_out import why_not
 from layerwise._tool.debugtools.compare.result import Average, CompareResult
 from layerwise._tool.debugtools.compare.rows import LayerRow, NotCompared, Pair, RunRow, ValidateRow
 from layerwise._tool.debugtools.report.collected import Collected
-from layerwise._tool.debugtools.report.figures import error_text, errors, known, origin, place
+from layerwise._tool.debugtools.report.figures import error_text, errors, known, lasting, origin, place
 from layerwise._tool.debugtools.report.structure import Case, Section, Table
 
 
@@ -20,8 +20,9 @@ class ComparePart:
         self._rows = collected.rows("layers", LayerRow)
         self._runs = collected.rows("runs", RunRow)
         self._invalid = collected.rows("validate", ValidateRow)
-        names = self.result.runners if self.result else []
-        self._runners = {**{run.index: run.runner for run in self._runs}, **dict(enumerate(names))}
+        names = dict(enumerate(self.result.runners if self.result else []))
+        told = {**{run.index: run.runner for run in self._runs}, **names}
+        self._runners = {index: lasting(name) for index, name in told.items()}
 
     @property
     def averages(self) -> list[Average] | None:
@@ -71,7 +72,7 @@ class ComparePart:
     def _values(self) -> Iterator[Case]:
         for row in self._invalid:
             told = f"{row.nan} NaN and {row.inf} infinite elements"
-            name = f"{row.tensor} of {row.runner}, iteration {row.iteration}"
+            name = f"{row.tensor} of {lasting(row.runner)}, iteration {row.iteration}"
             yield Case(name=name, outcome="failed", message=told, rule="compare/not-finite", tensor=row.tensor)
         if not self._invalid and self.result and self.result.valid is True:
             yield Case(name="all values are finite", outcome="passed")
@@ -106,7 +107,7 @@ def run_cases(runs: Sequence[RunRow]) -> Iterator[Case]:
         own = [run for run in runs if run.index == index]
         seconds = [run.runtime for run in own if run.runtime is not None]
         figures = known({"iterations": len(own), "outputs": len(own[0].outputs)})
-        yield Case(name=f"{index}: {own[0].runner}", outcome="passed", seconds=sum(seconds) if seconds else None,
+        yield Case(name=f"{index}: {lasting(own[0].runner)}", outcome="passed", seconds=sum(seconds) if seconds else None,
                    figures=figures)  # fmt: skip
 
 
@@ -128,7 +129,7 @@ def layer_case(row: LayerRow, *, many: bool) -> Case:
 
 
 def _average(found: Average) -> Case:
-    name = f"{found.tensor}: {found.metric} of {' vs. '.join(found.pair)}"
+    name = f"{found.tensor}: {found.metric} of {' vs. '.join(map(lasting, found.pair))}"
     told = "" if found.passed else "the average over the iterations is beyond the tolerance"
     return Case(name=name, outcome="passed" if found.passed else "failed", message=told, rule="compare/average",
                 tensor=found.tensor, figures=known({"average": found.value}))  # fmt: skip

@@ -15,6 +15,7 @@ from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.options.logging import LOGGING
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.registry import Leaf
+from layerwise._tool.tui.cli.reports import make_reporter, reporter_of
 
 
 def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
@@ -31,11 +32,14 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     _tell_settings(log)
     args.words = ["layerwise", *words.split(), *argv]
     args.command = shell_line(args.words)
+    args.reporter = make_reporter(args, words, log)
     framed = leaf.timed and not any(getattr(args, name, None) for name in ("gen_script", "detach", "nsys"))
     started = time.monotonic()
     if framed:
         log.say(START, f"RUNNING | Command: {args.command}", source="tools")
     code = _run(getattr(module, f"run_{leaf.name}"), args, log, halve=not parser.halves)
+    if args.reporter is not None and not args.reporter.written:
+        log.warning("--report: nothing was judged, so that no report was written")
     if framed:
         verdict = "PASSED" if code == 0 else "FAILED"
         text = f"{verdict} | Runtime: {time.monotonic() - started:.3f}s | Command: {args.command}"
@@ -63,13 +67,19 @@ def _run(function: Callable[[Namespace, Log], int], args: Namespace, log: Log, *
         return function(args, log)
     except LayerwiseError as error:
         log.fatal(shown_lines(error))
-        return error.exit_code
+        return _reported(args, str(error), error.exit_code)
     except (OSError, RuntimeError, MemoryError) as error:
         words = refusal(error)
         if not words:
             raise
         log.fatal(words)
-        return 1
+        return _reported(args, words, 1)
+
+
+def _reported(args: Namespace, error: str, code: int) -> int:
+    """Have the reports say that the command could not be carried out; the exit code."""
+    reporter = reporter_of(args)
+    return code if reporter is None else reporter.failed(error, code)
 
 
 def make_log(args: Namespace) -> Log:

@@ -14,6 +14,7 @@ from layerwise._tool.debugtools.compare.table.report_lines import label, name, r
 from layerwise._tool.tui.cli.json_output import print_json
 from layerwise._tool.tui.cli.options.compare import COMPARE_NAMES, THRESHOLDS, metric_names
 from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.report import REPORT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.request.to_spec import tolerance
 from layerwise._tool.tui.cli.submit import say_conclusion
@@ -46,6 +47,7 @@ def fill_accuracy(parser: Parser) -> None:
                        help="accepted; outputs of other shapes failed when they were compared")  # fmt: skip
     group.add_argument("--save-accuracy-results", metavar="PATH", help="save the results with the new thresholds")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the report")
+    REPORT.add(parser, group)
     add(parser, THRESHOLDS)
 
 
