@@ -78,4 +78,3 @@ class Collected:
     def seconds(self) -> float | None:
         """From the start of the last attempt to its last event."""
         return None if self.started is None or self.ended is None else max(0.0, self.ended - self.started)
-

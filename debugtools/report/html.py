@@ -1,4 +1,4 @@
-"""A report as one HTML page that loads nothing: its policy forbids all but its own style and script, by their hashes."""
+"""A report as one HTML page that loads nothing: its policy allows its own style and script, by their hashes, alone."""
 
 import base64
 import hashlib
@@ -16,7 +16,16 @@ from layerwise._tool.debugtools.report.figures import source_text
 from layerwise._tool.debugtools.report.junit import figure
 from layerwise._tool.debugtools.report.markdown import WORDS
 from layerwise._tool.debugtools.report.plot import plot
-from layerwise._tool.debugtools.report.structure import OUTCOMES, Case, Part, Report, Section, Table, Value, counted_text
+from layerwise._tool.debugtools.report.structure import (
+    OUTCOMES,
+    Case,
+    Part,
+    Report,
+    Section,
+    Table,
+    Value,
+    counted_text,
+)
 
 _NAME, _TEXT = 1000, 10_000
 _MOST = 50_000  # rows of a table that a browser still scrolls
@@ -25,7 +34,8 @@ _MOST = 50_000  # rows of a table that a browser still scrolls
 def html(report: Report) -> str:
     """The page."""
     style, script = _asset("style.css"), _asset("script.js")
-    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
+    own = f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
+    policy = f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
     body = "\n".join(_body(report))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -58,13 +68,14 @@ def _body(report: Report) -> Iterator[str]:
 
 
 def _overview(parts: Sequence[Part]) -> Iterator[str]:
-    yield '<div class="scroll"><table><thead><tr><th>verdict</th><th>part</th><th>found</th><th>s</th></tr></thead><tbody>'
+    head = "".join(f"<th>{column}</th>" for column in ("verdict", "part", "found", "s"))
+    yield f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>'
     for number, part in enumerate(parts):
         name = " ".join(filter(None, (part.key, part.name)))
         found = _text(part.conclusion or counted_text(part.counts), 400)
         yield (
-            f'<tr><td class="{part.outcome}">{WORDS[part.outcome]}</td><td><a href="#part-{number}">{_text(name)}</a></td>'
-            f"<td>{found}</td>{_cell(part.seconds)}</tr>"
+            f'<tr><td class="{part.outcome}">{WORDS[part.outcome]}</td>'
+            f'<td><a href="#part-{number}">{_text(name)}</a></td><td>{found}</td>{_cell(part.seconds)}</tr>'
         )
     yield "</tbody></table></div>"
 
@@ -106,7 +117,8 @@ def _section(section: Section, name: str) -> Iterator[str]:
     yield f"<h3>{_text(section.title)}: {counts}</h3>"
     yield from plot(cases)
     if len(cases) > 1:
-        yield f'<form data-table="{name}" hidden><input type="search" name="text" placeholder="filter" aria-label="filter"> '
+        yield f'<form data-table="{name}" hidden>'
+        yield '<input type="search" name="text" placeholder="filter" aria-label="filter">'
         for outcome in (each for each in OUTCOMES if each in outcomes):
             yield f'<label><input type="checkbox" value="{outcome}" checked> {outcome}</label>'
         yield "<output></output></form>"

@@ -13,7 +13,7 @@ from layerwise._tool.debugtools.report.junit import figure
 from layerwise._tool.debugtools.report.structure import Case, Part, Report, Section, Table, counted_text
 
 WORDS = {"failed": "FAILED", "error": "ERROR", "skipped": "skipped", "passed": "passed"}
-_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~!@:&$])")
+_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~!@&$]|:(?=\S))")
 _BAD, _SKIPPED, _PASSED, _TABLE_ROWS, _PARTS = 100, 20, 20, 20, 1000
 _MOST = 900_000  # bytes; GitHub drops a summary of more than 1 MiB
 _NAMES = ("node", "tensor", "op", "name")
@@ -32,7 +32,10 @@ def markdown(report: Report) -> str:
         more = sum(len(line.encode()) + 1 for line in made)
         if size + more > _MOST:
             left = len(parts) - number
-            lines += [f"{left} more part{'s' * (left != 1)} of the report did not fit here: the HTML report has all.", ""]
+            lines += [
+                f"{left} more part{'s' * (left != 1)} of the report did not fit here: the HTML report has all.",
+                "",
+            ]
             break
         lines, size = [*lines, *made], size + more
     return "\n".join(lines)
@@ -79,7 +82,7 @@ def _section(section: Section) -> Iterator[str]:
     left = len(section.cases) - len(told)
     if left:
         outcomes = [case.outcome for case in section.cases]
-        every = ", ".join(f"{outcomes.count(each)} {each}" for each in WORDS if each in outcomes)  # type: ignore[arg-type]
+        every = ", ".join(f"{outcomes.count(each)} {each}" for each in WORDS if each in outcomes)
         yield f"… and {left} more ({every} in all): the HTML report has every one."
         yield ""
 

@@ -3,7 +3,7 @@
 from layerwise._tool.debugtools.bench.rows import ComparisonRow, ProfileRow, RunRow
 from layerwise._tool.debugtools.report.collected import Collected
 from layerwise._tool.debugtools.report.figures import known, lasting
-from layerwise._tool.debugtools.report.structure import Case, Section, Table
+from layerwise._tool.debugtools.report.structure import Case, Section, Table, Value
 
 
 def bench_sections(collected: Collected) -> list[Section]:
@@ -20,8 +20,10 @@ def bench_tables(collected: Collected) -> list[Table]:
     """The times of layers, slowest first."""
     rows = sorted(collected.rows("profile", ProfileRow), key=lambda row: -row.percent)
     columns = ["runner", "op", "layer", "node", "ms", "share %"]
-    told = [[row.runner, row.op, row.name, row.node, row.typical_ms, row.percent] for row in rows]
-    return [Table("layers", columns, told)] if told else []  # type: ignore[list-item]
+    told: list[list[Value]] = [
+        [row.runner, row.op, row.name, row.node, row.typical_ms, row.percent] for row in rows
+    ]  # fmt: skip
+    return [Table("layers", columns, told)] if told else []
 
 
 def _run(row: RunRow) -> Case:
@@ -33,6 +35,6 @@ def _run(row: RunRow) -> Case:
 
 
 def _pair(number: int, row: ComparisonRow) -> Case:
-    figures = known({"ratio": row.ratio, "low": row.low, "high": row.high, "p": row.p, "verdict": row.verdict})
-    return Case(name=f"{number}. {lasting(row.name)} against {lasting(row.reference)}", outcome="passed", message=row.words,
-                rule="bench/comparison", figures=figures)  # fmt: skip
+    figures = known({"ratio": row.ratio, "low": row.low, "high": row.high, "p": row.p, "found": row.verdict})
+    name = f"{number}. {lasting(row.name)} against {lasting(row.reference)}"
+    return Case(name=name, outcome="passed", message=row.words, rule="bench/comparison", figures=figures)

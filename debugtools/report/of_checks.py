@@ -14,7 +14,7 @@ from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.checks.lint.report import Entry, Level, LintResult
 from layerwise._tool.debugtools.report.collected import Collected
 from layerwise._tool.debugtools.report.figures import known
-from layerwise._tool.debugtools.report.structure import Case, Outcome, Section
+from layerwise._tool.debugtools.report.structure import Case, Outcome, Section, Severity
 
 _STATUS: dict[str, Outcome] = {"obeyed": "passed", "broken": "failed", "not checked": "skipped"}
 _TAKEN: dict[str, Outcome] = {"taken": "passed", "elsewhere": "passed", "unknown": "skipped"}
@@ -64,19 +64,23 @@ def _linted(name: str, found: Sequence[Entry]) -> Case:
     bad = [entry for entry in found if entry.level == Level.EXCEPTION]
     first = (bad or found)[0]
     detail = "\n".join(f"{entry.level}: {entry.message}" for entry in found) if len(found) > 1 else ""
-    severity = "" if bad else "warning" if any(entry.level == Level.WARNING for entry in found) else "note"
     return Case(name=f"{first.op} {name}".strip() if first.nodes[0] == name else name,
                 outcome="failed" if bad else "passed", message=first.message, detail=detail,
-                rule=f"lint/{first.source}", severity=severity, node=name,
+                rule=f"lint/{first.source}", severity=_severity(found), node=name,
                 op=first.op if first.nodes[0] == name else "")  # fmt: skip
+
+
+def _severity(found: Sequence[Entry]) -> Severity:
+    """Of the remarks, where none of these is an exception."""
+    levels = {entry.level for entry in found}
+    return "" if Level.EXCEPTION in levels else "warning" if Level.WARNING in levels else "note"
 
 
 def _of_model(number: int, entry: Entry) -> Case:
     bad = entry.level == Level.EXCEPTION
     head = next(iter(entry.message.strip().splitlines()), "")
-    severity = "" if bad else "warning" if entry.level == Level.WARNING else "note"
     return Case(name=f"{number}. {head[:80]}", outcome="failed" if bad else "passed", message=entry.message,
-                rule=f"lint/{entry.source}", severity=severity)  # fmt: skip
+                rule=f"lint/{entry.source}", severity=_severity([entry]))  # fmt: skip
 
 
 def compatibility_sections(collected: Collected) -> list[Section]:

@@ -47,7 +47,7 @@ class ComparePart:
         columns = ["iteration", "tensor", "max abs", "max rel", "within"]
         rows = [[row.iteration, row.tensor, errors(row).get("max abs"), errors(row).get("max rel"), row.passed]
                 for row in self._rows]  # fmt: skip
-        return [Table("each iteration", columns, rows)]  # type: ignore[arg-type]
+        return [Table("each iteration", columns, rows)]
 
     def facts(self) -> dict[str, str]:
         """What makes the verdict more or less sure."""
@@ -107,8 +107,8 @@ def run_cases(runs: Sequence[RunRow]) -> Iterator[Case]:
         own = [run for run in runs if run.index == index]
         seconds = [run.runtime for run in own if run.runtime is not None]
         figures = known({"iterations": len(own), "outputs": len(own[0].outputs)})
-        yield Case(name=f"{index}: {lasting(own[0].runner)}", outcome="passed", seconds=sum(seconds) if seconds else None,
-                   figures=figures)  # fmt: skip
+        name, total = f"{index}: {lasting(own[0].runner)}", sum(seconds) if seconds else None
+        yield Case(name=name, outcome="passed", seconds=total, figures=figures)
 
 
 def layer_case(row: LayerRow, *, many: bool) -> Case:
@@ -122,7 +122,9 @@ def layer_case(row: LayerRow, *, many: bool) -> Case:
     if row.passed is False:
         rule = f"compare/{row.finding or 'differs'}"
         shape = f"{', '.join(dict.fromkeys(row.dtype))} {list(row.shape)}"
-        return Case(name=name, outcome="failed", message=error_text(row), detail=shape, rule=rule, figures=figures, **what)
+        return Case(
+            name=name, outcome="failed", message=error_text(row), detail=shape, rule=rule, figures=figures, **what
+        )
     if left is not None:
         return Case(name=name, outcome="skipped", message=left[1] or left[0], rule="compare/not-compared", **what)
     return Case(name=name, outcome="passed", figures=figures, **what)

@@ -61,7 +61,7 @@ def search_sections(collected: Collected, action: str) -> list[Section]:
     if action == "debug_precision":
         return _precision(collected)
     kind = types.RepeatedResult if action in _TRIALS else types.NodeSearchResult
-    result = collected.result_as(kind)  # type: ignore[arg-type]
+    result = collected.result_as(kind)
     if action in _TRIALS:
         tries = [_try(row) for row in verdicts(collected) if row.phase != "original"]
         return [Section("tries", tries)] if tries else []
@@ -114,7 +114,8 @@ def _culprits(number: int, found: types.FoundRow) -> Case:
     label = place(first.i if first.i is not None else -1, first.op, first.node)
     more = f" and {len(found.nodes) - 1} more" if len(found.nodes) > 1 else ""
     minimal = ", and no node of it can be left out" if found.minimal else ""
-    text = f"{counted(len(found.nodes), 'node')} that fail by themselves{minimal}"
+    fail = "that fails by itself" if len(found.nodes) == 1 else "that fail by themselves"
+    text = f"{counted(len(found.nodes), 'node')} {fail}{minimal}"
     return Case(
         name=f"{number}. {label}{more}", outcome="failed", message="; ".join(filter(None, (text, found.note))),
         detail="\n".join([*map(_node, found.nodes), *([f"saved: {found.path}"] if found.path else [])]),
@@ -154,4 +155,4 @@ def _node(node: types.Node) -> str:
 
 def _measured(found: types.Numbers) -> dict[str, Value]:
     return known({"max abs": found.max_abs, "max rel": found.max_rel, "rel L2": found.rel_l2,
-                  "exit code": found.exit_code, "tensor": found.tensor})  # fmt: skip
+                  "exit code": found.exit_code, "worst tensor": found.tensor})  # fmt: skip

@@ -18,8 +18,26 @@ from layerwise._tool.debugtools.report.structure import Case, Message, Part, Sec
 Sections = Callable[[Collected], list[Section]]
 Tables = Callable[[Collected], list[Table]]
 _SEARCHES = ("debug_reduce", "debug_bisect", "debug_repeat", "debug_build", "debug_layers", "debug_precision")
+
+
+def _compared(collected: Collected) -> list[Section]:
+    return ComparePart(collected).sections()
+
+
+def _compared_tables(collected: Collected) -> list[Table]:
+    return ComparePart(collected).tables()
+
+
+def _no_sections(collected: Collected) -> list[Section]:
+    return []
+
+
+def _no_tables(collected: Collected) -> list[Table]:
+    return []
+
+
 _SECTIONS: dict[str, Sections] = {
-    "compare": lambda found: ComparePart(found).sections(),
+    "compare": _compared,
     "locate": of_search.locate_sections,
     "bench": of_bench.bench_sections,
     "lint": of_checks.lint_sections,
@@ -30,7 +48,7 @@ _SECTIONS: dict[str, Sections] = {
     **{action: partial(of_search.search_sections, action=action) for action in _SEARCHES},
 }
 _TABLES: dict[str, Tables] = {
-    "compare": lambda found: ComparePart(found).tables(),
+    "compare": _compared_tables,
     "locate": of_search.locate_tables,
     "bench": of_bench.bench_tables,
     **{action: partial(of_search.search_tables, action=action) for action in _SEARCHES},
@@ -46,15 +64,15 @@ def job_part(
 
     An action that no writer knows has its verdict and its conclusion.
     """
-    result = collected.result or {}
-    sections = _SECTIONS.get(action, lambda _: [])(collected) + _stopped(action, collected)
+    result, card = collected.result or {}, collected.card or {}
+    sections = _SECTIONS.get(action, _no_sections)(collected) + _stopped(action, collected)
     untold = [Message("warning", f"{collected.untold} more messages are in the job's journal")] * bool(collected.untold)
     part = Part(
         name=name, action=action, key=key, command=command, model=model_path(params), exit_code=exit_code,
-        conclusion=str(result.get("conclusion") or (collected.card or {}).get("summary") or ""),
+        conclusion=str(result.get("conclusion") or result.get("summary") or card.get("summary") or ""),
         started=collected.started, seconds=collected.seconds,
         facts=ComparePart(collected).facts() if action == "compare" else {},
-        sections=sections, tables=_TABLES.get(action, lambda _: [])(collected),
+        sections=sections, tables=_TABLES.get(action, _no_tables)(collected),
         messages=[*collected.messages, *untold],
     )  # fmt: skip
     return accounted(with_origins(part))
@@ -82,7 +100,9 @@ def model_path(params: Mapping[str, Any]) -> str:
         inner = found.get(name)
         found = inner if isinstance(inner, Mapping) else found
     runners = found.get("runners") or []
-    named = found.get("model") or next((r.get("model") for r in runners if isinstance(r, Mapping) and r.get("model")), "")
+    named = found.get("model") or next(
+        (r.get("model") for r in runners if isinstance(r, Mapping) and r.get("model")), ""
+    )
     return named if isinstance(named, str) else ""
 
 

@@ -49,7 +49,8 @@ def _drawn(column: str, points: Sequence[tuple[Case, float]]) -> Iterator[str]:
         x = LEFT + (WIDTH - LEFT - EDGE) * (number + 0.5) / len(points)
         kind = "dot bad" if case.outcome == "failed" else "dot"
         told = escape(shown(f"{case.name}: {error:.3g}", 200))
-        yield f'<circle class="{kind}" cx="{x:.1f}" cy="{_y(math.log10(error), low, high):.1f}" r="3"><title>{told}</title></circle>'
+        y = _y(math.log10(error), low, high)
+        yield f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{told}</title></circle>'
     yield "</svg>"
 
 

@@ -16,6 +16,7 @@ from layerwise._tool.tui.cli.options.compare import COMPARE_NAMES, THRESHOLDS, m
 from layerwise._tool.tui.cli.options.option import add
 from layerwise._tool.tui.cli.options.report import REPORT
 from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.reports import reporter_of
 from layerwise._tool.tui.cli.request.to_spec import tolerance
 from layerwise._tool.tui.cli.submit import say_conclusion
 
@@ -75,6 +76,17 @@ def run_accuracy(args: Namespace, log: Log) -> int:
     if args.save_accuracy_results:
         checked.save(args.save_accuracy_results)
     gaps = list(dict.fromkeys(text for result in checked.results for text in result.gaps()))
+    code = _tell(checked, gaps, args, log)
+    if reporter := reporter_of(args):
+        from layerwise._tool.tui.cli.check.accuracy_report import sections
+
+        told = conclusion(checked, gaps)
+        return reporter.sections("accuracy", sections(checked, gaps), code, conclusion=told, facts={"file": args.path})
+    return code
+
+
+def _tell(checked: "AccuracyResults", gaps: Sequence[str], args: Namespace, log: Log) -> int:
+    """Print the verdicts; the exit code."""
     if args.json:
         told: dict[str, object] = {"nothing_compared": checked.bare(), "not_compared": gaps}
         told["conclusion"] = conclusion(checked, gaps)
