@@ -10,7 +10,6 @@ from pathlib import Path
 from time import gmtime, strftime
 
 from layerwise._tool import VERSION
-from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.report.columns import CaseColumns
 from layerwise._tool.debugtools.report.figures import source_text
 from layerwise._tool.debugtools.report.junit import figure
@@ -26,6 +25,7 @@ from layerwise._tool.debugtools.report.structure import (
     Value,
     counted_text,
 )
+from layerwise._tool.debugtools.report.text import shown, shown_lines
 
 _NAME, _TEXT = 1000, 10_000
 _MOST = 50_000  # rows of a table that a browser still scrolls
@@ -41,7 +41,7 @@ def html(report: Report) -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n<link rel="icon" href="data:,">\n'
+        '<meta name="referrer" content="no-referrer">\n'
         f"<title>{WORDS[report.outcome]}: {_text(report.title, 200)}</title>\n<style>{style}</style>\n</head>\n"
         f"<body>\n{body}\n<script>{script}</script>\n</body>\n</html>\n"
     )
@@ -163,4 +163,4 @@ def _cell(value: Value) -> str:
 
 
 def _text(text: str, limit: int = _NAME) -> str:
-    return escape(shown(" ".join(text.split("\n")), limit))
+    return escape(shown(text, limit))

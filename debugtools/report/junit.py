@@ -3,16 +3,14 @@
 A section is a test suite, a case a test case: failed is a failure, error an error, skipped is skipped with its reason.
 """
 
-import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from xml.sax.saxutils import escape, quoteattr
 
-from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.report.figures import source_text
 from layerwise._tool.debugtools.report.structure import Case, Part, Report, Section, Table, Value
+from layerwise._tool.debugtools.report.text import shown, shown_lines
 
-_INVALID = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 cannot hold
 _NAME, _TEXT = 500, 4000
 _ROWS = 200
 _HOST = "localhost"
@@ -130,8 +128,8 @@ def _time(started: float | None) -> str:
 
 
 def _attr(text: str, limit: int = _NAME) -> str:
-    return quoteattr(_INVALID.sub("?", shown(" ".join(text.split("\n")), limit)))
+    return quoteattr(shown(text, limit))
 
 
 def _body(text: str) -> str:
-    return escape(_INVALID.sub("?", shown_lines(text, _TEXT)))
+    return escape(shown_lines(text, _TEXT))

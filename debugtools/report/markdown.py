@@ -6,14 +6,14 @@ Names are code spans, in which nothing is obeyed; other text has its marks escap
 import re
 from collections.abc import Iterator, Sequence
 
-from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.report.columns import CaseColumns
 from layerwise._tool.debugtools.report.figures import source_text
 from layerwise._tool.debugtools.report.junit import figure
 from layerwise._tool.debugtools.report.structure import Case, Part, Report, Section, Table, counted_text
+from layerwise._tool.debugtools.report.text import shown
 
 WORDS = {"failed": "FAILED", "error": "ERROR", "skipped": "skipped", "passed": "passed"}
-_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~!@&$]|:(?=\S))")
+_MARKS = re.compile(r"([\\`*{}\[\]<>#|~!@&$]|:(?=\S)|(?<!\w)_|_(?!\w))")
 _BAD, _SKIPPED, _PASSED, _TABLE_ROWS, _PARTS = 100, 20, 20, 20, 1000
 _MOST = 900_000  # bytes; GitHub drops a summary of more than 1 MiB
 _NAMES = ("node", "tensor", "op", "name")
@@ -133,7 +133,7 @@ def _word(outcome: str) -> str:
 
 def prose(text: str, limit: int = 500) -> str:
     """Text that may hold anything, on one line, with every mark of Markdown and HTML escaped."""
-    plain = shown(" ".join(text.split("\n")), limit)
+    plain = shown(text, limit)
     marked = _MARKS.sub(lambda found: f"&#{ord(found[1])};", plain)
     return re.sub(r"(?i)(www)\.", r"\1&#46;", marked)
 

@@ -115,7 +115,7 @@ def layer_case(row: LayerRow, *, many: bool) -> Case:
     """A row of the layer table. many: there are several iterations."""
     left = why_not(row)
     name = place(row.i, row.op, row.node or row.tensor)
-    name = name if row.tensor in name else f"{name}: {row.tensor}"
+    name = f"{name}: {row.tensor}" if row.node else name
     what = {"i": row.i, "node": row.node, "op": row.op, "tensor": row.tensor, **origin(row)}
     figures = {**errors(row), **known({"finding": row.finding})}
     name = f"{name}, iteration {row.iteration}" if many else name

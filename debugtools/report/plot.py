@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.report.structure import Case
+from layerwise._tool.debugtools.report.text import shown
 
 WIDTH, HEIGHT, LEFT, EDGE = 900, 160, 60, 12
 _MOST = 2000

@@ -15,9 +15,9 @@ from urllib.parse import quote
 import msgspec
 
 from layerwise._tool import VERSION
-from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.report.figures import place, source_text
 from layerwise._tool.debugtools.report.structure import Case, Part, Report
+from layerwise._tool.debugtools.report.text import shown, shown_lines
 from layerwise._tool.surgery.origin.origin import SourceLine
 
 Json = dict[str, Any]
@@ -34,7 +34,16 @@ _RULES = {
 
 def sarif(report: Report, root: Path) -> str:
     """The JSON document. root: the folder that files are named from, where they are in it."""
-    return msgspec.json.format(msgspec.json.encode(_log(report, root)), indent=1).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(_safe(_log(report, root))), indent=1).decode() + "\n"
+
+
+def _safe(value: Any) -> Any:
+    """The same with every text escaped; what is escaped already stays."""
+    if isinstance(value, str):
+        return shown_lines(value)
+    if isinstance(value, dict):
+        return {shown(key): _safe(inner) for key, inner in value.items()}
+    return [_safe(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _log(report: Report, root: Path) -> Json:
@@ -61,7 +70,7 @@ def _level(case: Case) -> str:
 
 
 def _rule(case: Case) -> str:
-    return case.rule or "layerwise/finding"
+    return shown(case.rule, 200) or "layerwise/finding"
 
 
 def _described(rule: str) -> Json:
@@ -164,7 +173,7 @@ def _notifications(part: Part) -> Iterator[Json]:
     skipped = [case for case in part.cases if case.outcome == "skipped"]
     for case in skipped[:100]:
         text = f"not judged: {case.name}: {case.message}"
-        yield {"level": "note", "message": {"text": shown(" ".join(text.split("\n")), 1000)}}
+        yield {"level": "note", "message": {"text": shown(text, 1000)}}
     if len(skipped) > 100:
         yield {"level": "note", "message": {"text": f"not judged: {len(skipped) - 100} more"}}
 
