@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from layerwise._tool.tui.cli import registry
 from layerwise._tool.tui.cli.bench.trtexec import NO_EFFECT, OPTIONS
-from layerwise._tool.tui.cli.options.logging import LOGGING
+from layerwise._tool.tui.cli.leaf import fill_parser
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf
 
@@ -92,8 +91,7 @@ def leaf_of(words: list[str]) -> tuple[Leaf, list[str]]:
 
 def parser_of(leaf: Leaf) -> Parser:
     parser = Parser(leaf.name, leaf.summary)
-    getattr(importlib.import_module(leaf.module, registry.__package__), f"fill_{leaf.name}")(parser)
-    LOGGING.add(parser)
+    fill_parser(parser, leaf)
     return parser
 
 

@@ -51,7 +51,12 @@ def _is(value: Any, name: str) -> bool:
 def _properties(value: Any, rule: Any, root: Any, at: str, schema: Any) -> list[str]:
     if not isinstance(value, dict):
         return []
-    return [text for name, inner in rule.items() if name in value for text in _check(value[name], inner, root, f"{at}.{name}")]
+    return [
+        text
+        for name, inner in rule.items()
+        if name in value
+        for text in _check(value[name], inner, root, f"{at}.{name}")
+    ]
 
 
 def _additional(value: Any, rule: Any, root: Any, at: str, schema: Any) -> list[str]:
@@ -104,7 +109,9 @@ def _const(value: Any, rule: Any, root: Any, at: str, schema: Any) -> list[str]:
 
 
 def _pattern(value: Any, rule: str, root: Any, at: str, schema: Any) -> list[str]:
-    return [] if not isinstance(value, str) or re.search(rule, value) else [f"{at}: {value!r:.80} does not match {rule}"]
+    return (
+        [] if not isinstance(value, str) or re.search(rule, value) else [f"{at}: {value!r:.80} does not match {rule}"]
+    )
 
 
 def _bound(over: bool, length: bool) -> Any:

@@ -140,7 +140,7 @@ def run_as_asked(
     and the exit code to what --json prints.
     """
     if getattr(args, "detach", False):
-        return run_detached(spec, log)
+        return run_detached(spec, log, as_json=args.json)
     reporter = reporter_of(args)
     collected = reporter.collected() if reporter else None
     listeners = [collected.event] if collected else []

@@ -45,7 +45,7 @@ def show_saved(path: Path, against: Path | None, log: Log, top: int, command: st
     profile = report is None and is_profile(path)
     document = _profile(path, against) if profile else _times(path, report, against)
     if as_json:
-        print_json({"command": command, "exit_code": 0, "passed": True, **to_builtins(document)})
+        print_json({"command": command, "exit_code": 0, "passed": True, **to_builtins(document)}, "bench file")
     elif isinstance(document, SavedProfile):
         _print_profile(document, log, top)
     else:
