@@ -18,7 +18,7 @@ from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
-NO_COMMANDS = {"text", "python", "diff"}  # what a fenced block may say that it is, other than commands
+NO_COMMANDS = {"text", "python", "diff", "yaml"}  # what a fenced block may say that it is, other than commands
 OF_OTHERS = {".", "cd", "docker", "export", "git", "pip", "pipx", "uv"}  # commands of the shell and of other programs
 OPTIONS_OF_OTHERS = {"--build-arg", "--gpus", "--user"}  # of docker and pip
 EXAMPLE = "--pause"  # the option that CONTRIBUTING.md adds

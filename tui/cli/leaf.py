@@ -4,7 +4,6 @@ import contextlib
 import importlib
 import os
 import sys
-import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Callable
@@ -71,6 +70,8 @@ def fill_parser(parser: Parser, leaf: Leaf) -> bool:
 
 def in_json(run: Callable[[], int], words: str, line: str, log: Log, *, own: bool) -> int:
     """Run a command that prints one JSON document, whatever happens: its own, or one of the lines that it prints."""
+    import tempfile
+
     from layerwise._tool.tui.cli.json_output import Current, print_json
 
     Current.begin(words, line)
