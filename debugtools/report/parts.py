@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from layerwise._tool.backends.jobs.spec import load_spec
+from layerwise._tool.backends.jobs.spec import JobSpec, load_spec
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.debugtools.report import of_bench, of_checks, of_search, of_triage
 from layerwise._tool.debugtools.report.collected import Collected
@@ -82,8 +83,15 @@ def folder_part(folder: Path, *, key: str = "", name: str = "") -> Part:
     """The part of a job that has ended, from its folder. BadFile where the folder's description cannot be read."""
     spec, collected = load_spec(folder), Collected().read(folder)
     code = _code(collected)
-    return job_part(spec.action, spec.params, collected, name=name or spec.title, command=shell_line(spec.command),
+    return job_part(spec.action, spec.params, collected, name=name or _words(spec), command=shell_line(spec.command),
                     key=key, exit_code=code)  # fmt: skip
+
+
+def _words(spec: JobSpec) -> str:
+    """`layerwise debug locate m.onnx`: the words of a job's command and its model; its title where there are none."""
+    words = list(takewhile(lambda word: not word.startswith("-") and "." not in word, spec.command))
+    model = model_path(spec.params)
+    return " ".join([*words, *([Path(model).name] if model else [])]) if words else spec.title
 
 
 def failed_part(name: str, message: str, *, exit_code: int, command: str = "") -> Part:

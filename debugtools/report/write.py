@@ -1,10 +1,11 @@
 """Writes a report in the format that a file's name asks for, whole or not at all."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.files import atomic_write, read_file
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.report.structure import Report
 
@@ -13,7 +14,12 @@ KINDS = "JUnit (.xml), SARIF 2.1.0 (.sarif), Markdown (.md) or HTML (.html)"
 
 
 def format_of(path: str) -> str:
-    """The format by a file's name: junit, sarif, markdown or html. UsageError for any other."""
+    """The format by a file's name: junit, sarif, markdown or html. UsageError for any other.
+
+    The summary of a job on GitHub has a name of its own, and is Markdown.
+    """
+    if _is_summary(path):
+        return "markdown"
     name = path.lower().removesuffix(".json") if path.lower().endswith(".sarif.json") else path.lower()
     found = SUFFIXES.get(Path(name).suffix)
     if found is None:
@@ -22,9 +28,18 @@ def format_of(path: str) -> str:
 
 
 def write_report(report: Report, path: str | Path, root: Path) -> None:
-    """Write the report. root: the folder that SARIF names files from. UsageError, OSError."""
+    """Write the report. root: the folder that SARIF names files from. UsageError, OSError.
+
+    What other steps wrote to the summary of a job on GitHub stays before it.
+    """
     text = _WRITERS[format_of(str(path))](report, root)
-    atomic_write(Path(path), text.encode("utf-8", "backslashreplace"))
+    data = text.encode("utf-8", "backslashreplace")
+    before = read_file(path) if _is_summary(str(path)) and Path(path).exists() else b""
+    atomic_write(Path(path), before + data)
+
+
+def _is_summary(path: str) -> bool:
+    return bool(path) and path == os.environ.get("GITHUB_STEP_SUMMARY")
 
 
 def _junit(report: Report, root: Path) -> str:

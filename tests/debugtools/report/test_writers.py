@@ -137,6 +137,14 @@ def test_a_command_that_failed_is_never_told_as_passed() -> None:
     assert accounted(Part(name="run", exit_code=0, sections=[passed])).counts == {"passed": 1}
 
 
+def test_the_summary_of_a_job_on_github_is_added_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = tmp_path / "step_summary_1"
+    summary.write_text("# other\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    write_report(Report("run", [accounted(Part(name="run", exit_code=0))]), summary, tmp_path)
+    assert summary.read_text(encoding="utf-8").startswith("# other\n# passed: run\n")
+
+
 def test_the_name_decides_the_form(tmp_path: Path) -> None:
     assert [format_of(name) for name in ("a.junit.xml", "a.SARIF", "b.sarif.json", "c.md", "d.html")] == [
         "junit", "sarif", "sarif", "markdown", "html",
