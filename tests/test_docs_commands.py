@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from layerwise._tool.tui.cli import registry
 from layerwise._tool.tui.cli.bench.trtexec import NO_EFFECT, OPTIONS
-from layerwise._tool.tui.cli.options.logging import LOGGING
+from layerwise._tool.tui.cli.leaf import fill_parser
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
-NO_COMMANDS = {"text", "python", "diff"}  # what a fenced block may say that it is, other than commands
+NO_COMMANDS = {"text", "python", "diff", "yaml"}  # what a fenced block may say that it is, other than commands
 OF_OTHERS = {".", "cd", "docker", "export", "git", "pip", "pipx", "uv"}  # commands of the shell and of other programs
 OPTIONS_OF_OTHERS = {"--build-arg", "--gpus", "--user"}  # of docker and pip
 EXAMPLE = "--pause"  # the option that CONTRIBUTING.md adds
@@ -92,8 +91,7 @@ def leaf_of(words: list[str]) -> tuple[Leaf, list[str]]:
 
 def parser_of(leaf: Leaf) -> Parser:
     parser = Parser(leaf.name, leaf.summary)
-    getattr(importlib.import_module(leaf.module, registry.__package__), f"fill_{leaf.name}")(parser)
-    LOGGING.add(parser)
+    fill_parser(parser, leaf)
     return parser
 
 

@@ -12,8 +12,10 @@ from layerwise._tool.backends.log import WARNING, Log
 from layerwise._tool.backends.text import shown_lines
 from layerwise._tool.tui.cli.follow import EventFollower, messages, run_interruptibly
 from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.options.report import REPORT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.reports import reporter_of
 from layerwise._tool.tui.cli.submit import Listener, card_text, concluding, exit_code
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 def fill_attach(parser: Parser) -> None:
     parser.add_argument("job", nargs="?", help="number of the job; the newest if none is given")
     parser.add_argument("--json", action="store_true", help="wait for its end and print one JSON document")
+    REPORT.add(parser, parser)
 
 
 def run_attach(args: Namespace, log: Log) -> int:
@@ -50,7 +53,8 @@ def run_attach(args: Namespace, log: Log) -> int:
     else:
         damage = f" ({view.damage})" if view.damage else ""
         log.verdict(exit_code(view) == 0, f"Job {job}: {view.outcome}{damage}")
-    return exit_code(view)
+    reporter, code = reporter_of(args), exit_code(view)
+    return reporter.folder(job, code) if reporter else code
 
 
 def follow_job(job: int, log: Log) -> None:
