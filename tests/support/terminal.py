@@ -86,13 +86,13 @@ class Terminal:
         total = self._read(seconds)
         if total and self.raw.find(ASKS_SYNC, -total - len(ASKS_SYNC) + 1) >= 0:
             os.write(self.master, HAS_SYNC)
-        if total and self.raw.find(ASKS_PLACE, -total - len(ASKS_PLACE) + 1) >= 0 and self.answers:
-            os.write(self.master, PLACE)
         while self.raw.rfind(FRAME_STARTS) > self.raw.rfind(FRAME_ENDS):
             count = self._read(5.0)
             if not count:
                 break
             total += count
+        if total and self.raw.find(ASKS_PLACE, -total - len(ASKS_PLACE) + 1) >= 0 and self.answers:
+            os.write(self.master, PLACE)
         return total
 
     def _read(self, seconds: float) -> int:
