@@ -6,7 +6,7 @@ asked for right behind a frame: the way there and back, and the frame itself.
 
 import msgspec
 
-LATE, VERY_LATE, EARLY = 0.25, 0.6, 0.1
+LATE, VERY_LATE, EARLY = 0.25, 1.5, 0.1
 """Seconds that an answer takes on a slow line, on one that is beyond doubt, and on one that is not slow."""
 ROUNDS = 2
 ASK_EVERY = 5.0
