@@ -80,6 +80,7 @@ _KEY_NAMES = {
     "slash": "/", "question_mark": "?", "colon": ":", "asterisk": "*", "minus": "-", "left_square_bracket": "[",
     "right_square_bracket": "]", "full_stop": ".", "plus": "+", "underscore": "_", "equals_sign": "=",
     "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc", "semicolon": ";",
+    "number_sign": "#",
 }  # fmt: skip
 
 

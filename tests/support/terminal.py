@@ -28,6 +28,7 @@ KEYS = {
     "ctrl+p": "\x10", "ctrl+c": "\x03",
 }  # fmt: skip
 ASKS_SYNC, HAS_SYNC = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
+ASKS_PLACE, PLACE = b"\x1b[6n", b"\x1b[1;1R"
 FRAME_STARTS, FRAME_ENDS = b"\x1b[?2026h", b"\x1b[?2026l"
 
 
@@ -37,6 +38,7 @@ class Terminal:
     It knows synchronized output, as modern terminals do: what is read is always whole frames.
 
     env: over the tests' own environment. hangup: False starts the program with SIGHUP ignored, as nohup does.
+    answers: it says where its cursor is when asked, at once.
     forked: the command is words for `layerwise`, which is a fork of what has imported it.
     """
 
@@ -47,6 +49,7 @@ class Terminal:
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self.received = 0
+        self.answers = True
         self.raw = bytearray()
         master, slave = pty.openpty()
         self.master = master
@@ -88,6 +91,8 @@ class Terminal:
             if not count:
                 break
             total += count
+        if total and self.raw.find(ASKS_PLACE, -total - len(ASKS_PLACE) + 1) >= 0 and self.answers:
+            os.write(self.master, PLACE)
         return total
 
     def _read(self, seconds: float) -> int:

@@ -194,6 +194,7 @@ def overview() -> str:
     ]
     lines += [
         "  -V, --version  print the version",
+        "  --slow-line    open the app with fewer frames and colours: layerwise --slow-line [MODEL]",
         "",
         "Option names are Polygraphy's. NO_COLOR, LAYERWISE_HOME and LAYERWISE_MEMORY are honoured.",
     ]

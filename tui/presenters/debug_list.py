@@ -189,10 +189,11 @@ def _verdict(row: VerdictRow, cells: int, names: Names, glyphs: Glyphs) -> Line:
     at = f"#{row.i}" if row.i is not None else ""
     nodes = "" if row.nodes is None else row.nodes
     numbers = f" {nodes:>7} {at:>7}  {shown(row.by, 11):<11} {row.seconds:>6.2f}  "
-    measured = "  ".join(part for part in (shown(row.note, 200), measured_text(row.measured, named=False)) if part)
+    parts = [part for part in (shown(row.note, 200), *measured_parts(row.measured, named=False)) if part]
     room = max(0, cells - 13 - len(numbers))
-    name = names.text(row.node, min(room, max(_NODE, room - cell_len(measured) - 2))).rstrip() if row.node else ""
-    rest = numbers + fit(f"{name}{'  ' * bool(name)}{measured}", room, glyphs.ellipsis, keep="start")
+    wanted = cell_len("  ".join(parts))
+    name = names.text(row.node, min(room, max(_NODE, room - wanted - 2))).rstrip() if row.node else ""
+    rest = numbers + fit(whole_parts([name, *parts] if name else parts, room), room, glyphs.ellipsis, keep="start")
     if row.undone:
         return [(f"{row.n:>4} {glyph} {'undone':<6}{rest}", "dim")]
     return merge([(f"{row.n:>4} ", ""), (f"{glyph} {row.verdict:<6}", role), (rest, "")])
@@ -211,24 +212,48 @@ def _numbers(cells: int) -> int:
     return 3 if cells >= 90 else 2 if cells >= 70 else 0
 
 
+def whole_words(text: str, cells: int, ellipsis: str) -> str:
+    """`text` in exactly so many cells, cut between words."""
+    text = shown(text)
+    kept = fit(text, cells, ellipsis, keep="start")
+    if cell_len(text) <= cells or " " not in kept[:-1]:
+        return kept
+    return fit(f"{kept.rpartition(' ')[0].rstrip(' ;,:')}{ellipsis}", cells)
+
+
 def _step(row: StepRow, cells: int, glyphs: Glyphs) -> Line:
     by = "(you)" if row.by == "user" else ""
     answer = shown(row.answer, 8)
     role = {"yes": "warn", "no": "good", "refused": "bad"}.get(answer, "")
-    rest = fit("; ".join(row.evidence), max(0, cells - 43), glyphs.ellipsis, keep="start")
+    rest = whole_words("; ".join(row.evidence), max(0, cells - 43), glyphs.ellipsis)
     title = fit(shown(row.title, 60), 24, glyphs.ellipsis, keep="start")
     return merge([(f"{title} ", ""), (f"{answer:<8}", role), (f" {by:<8} ", "dim"), (rest, "")])
 
 
+def whole_parts(parts: Sequence[str], cells: int) -> str:
+    """As many of the first parts as there is room for: a number that is cut is another number."""
+    fitting = parts[:1]
+    for part in parts[1:]:
+        if cell_len("  ".join([*fitting, part])) > cells:
+            break
+        fitting = [*fitting, part]
+    return "  ".join(fitting)
+
+
 def measured_text(measured: Numbers, *, named: bool = True) -> str:
     """Numbers of a verdict, short; with the tensor's name."""
+    return "  ".join(measured_parts(measured, named=named))
+
+
+def measured_parts(measured: Numbers, *, named: bool = True) -> list[str]:
+    """What `measured_text` joins."""
     errors = (("max abs", measured.max_abs), ("max rel", measured.max_rel), ("rel L2", measured.rel_l2))
     parts = [shown(measured.tensor, 60) if named and measured.tensor else ""]
     parts += [f"{word} {value:.3g}" for word, value in errors if value is not None]
     parts.append(f"{measured.over:,} elements over" if measured.over else "")
     parts.append("" if measured.exit_code is None else f"exit code {measured.exit_code}")
     parts.append(shown(measured.note, 120))
-    return "  ".join(part for part in parts if part)
+    return [part for part in parts if part]
 
 
 _MOST = 1000

@@ -106,7 +106,7 @@ def _side_lines(row: LayerRow, names: list[str], cells: int) -> list[Line]:
     lines: list[Line] = [[(f"{'side':<{room}}{titles}{'nan':>6}{'inf':>6}", "head")]]
     for side, (number, stats) in enumerate(zip(row.pair, row.stats, strict=False)):
         name = names[number] if number < len(names) else f"side {side + 1}"
-        text = fit(f"{side + 1} {name}", room, keep="start")
+        text = fit(f"{side + 1} {name}", room - 1) + " "
         text += "".join(f"{sig(getattr(stats, k, None), 3):>10}" for k in SIDE_COLUMNS)
         lines.append([(text, ""), *_odd_counts(row.nan[side], row.inf[side])])
     return lines
@@ -178,6 +178,7 @@ COLUMN_HELP: tuple[tuple[str, str], ...] = (
     ("\u00d7", "times what rounding explains the layer is off by itself, against"),
     ("", "the reference's graph in FP64 on the side's own inputs (--truth)"),
     ("accum", "rel-L2 of the whole run: the column rel-L2"),
+    ("L2 log10", "the bar: rel-L2 on a log scale, empty at 1e-8, full at 1"),
     ("verdict", "ok or failed under the tolerance"),
     ("", "leap, overflow, nan: the trouble starts in this layer"),
     ("", "propagated: the layer hands on what came in"),
@@ -228,7 +229,7 @@ def _worst(worst: list[dict[str, Any]], sides: Sequence[str], cells: int) -> lis
     if not worst:
         return [[("every element is equal on both sides", "good")]]
     room = max(10, min(24, (cells - INDEX_CELLS - 24) // 2))
-    head = f"{'worst elements':<{INDEX_CELLS}} " + "".join(f"{fit(s, room, keep='start'):>{room}} " for s in sides)
+    head = f"{'worst elements':<{INDEX_CELLS}} " + "".join(f"{fit(s, room).strip():>{room}} " for s in sides)
     lines: list[Line] = [[(f"{head}{'abs':>10} {'rel':>10}", "head")]]
     for found in worst:
         both = "".join(f"{_value(found[side], room):>{room}} " for side in ("a", "b"))

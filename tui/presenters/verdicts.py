@@ -26,7 +26,7 @@ MEANINGS = DIAGNOSES | {
 """What the word of a row means."""
 DECADES = 8
 """Cells of the bar: one a power of ten, from 1e-8 to 1."""
-BAR_TITLE = "1e-8   1"
+BAR_TITLE = "L2 log10"
 _PARTS = " ▏▎▍▌▋▊▉█"
 
 
