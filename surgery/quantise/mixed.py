@@ -30,7 +30,8 @@ _OPSETS = {"int4": 21, "uint4": 21, "fp8e4m3": 19, "fp8e5m2": 19}
 
 class Given(Struct, frozen=True):
     """What a mixed model is made of. array: a weight's values by its tensor; weight_scale: its scale, None where its
-    format has none; scales: (node, position) -> an activation's. block: of weights, 0: none.
+    format has none; scales: (node, position) -> an activation's. block: of weights, 0: none. emulate: nodes in FP32
+    round, whatever the format.
     """
 
     form: Format
@@ -39,6 +40,12 @@ class Given(Struct, frozen=True):
     scales: Mapping[tuple[int, int], Scale]
     ranks: Mapping[str, int]
     block: int = 0
+    emulate: bool = False
+
+    @property
+    def stored(self) -> bool:
+        """Whether ONNX's operators say it."""
+        return self.form.name in STORED and not self.emulate
 
 
 def real(form: Format, *, scalar: bool = True) -> bool:
@@ -78,9 +85,21 @@ class _Mixed:
             low = changed(node)
             for operand in one.operands:
                 low.input[operand.position] = self._operand(one, operand)
-            nodes += [*self._new.taken(), low]
+            ends = [self._rounded_output(low, position) for position in one.outputs]
+            before, after = self._new.taken(), [node for end in ends for node in end]
+            nodes += [*before, low, *after]
         weights = {**self._structure.initializers, **{tensor.name: tensor for tensor in self._new.constants}}
         return self._structure.with_(nodes=tuple(nodes), initializers=weights)
+
+    def _rounded_output(self, low: onnx.NodeProto, position: int) -> list[onnx.NodeProto]:
+        """Round an output of a node; the nodes that do."""
+        name = low.output[position]
+        low.output[position] = f"{self._new.prefix}exact/{name}"
+        before = self._new.taken()
+        fake_nodes(self._new, low.output[position], self._given.form)
+        after, self._new.nodes = self._new.taken(), before
+        after[-1].output[0] = name
+        return after
 
     def _operand(self, one: Candidate, operand: Operand) -> str:
         if operand.weight:
@@ -97,7 +116,7 @@ class _Mixed:
 
     def _activation(self, operand: Operand, scale: Scale | None) -> str:
         given, new = self._given, self._new
-        if scale is None or scale.scale.ndim or given.form.name not in STORED:
+        if scale is None or scale.scale.ndim or not given.stored:
             names = ("", "") if scale is None else (new.array(scale.scale), new.array(scale.zero))
             rank = given.ranks.get(operand.name, 0)
             return fake_nodes(new, operand.name, given.form, *names, axis=operand.axis, rank=rank)
@@ -108,7 +127,7 @@ class _Mixed:
         given, new = self._given, self._new
         array = given.array(operand.name)
         scale = given.weight_scale(operand, array)
-        if given.form.name not in STORED or scale is None:
+        if not given.stored or scale is None:
             return new.array(fake(array, given.form, scale, operand.axis, given.block))
         if given.block:
             return self._blocks(operand, array, scale)

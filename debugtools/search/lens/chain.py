@@ -24,6 +24,7 @@ Tensors = Mapping[str, Array]
 _FALSE, _TRUE = np.zeros((), np.bool_), np.ones((), np.bool_)
 _NOTHING = np.zeros((), np.float32)
 _PARTS = 12
+_ROOM = 1 << 30  # bytes, for tensors where parts meet
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -38,7 +39,8 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class Chain:
-    """The parts of a model, switched. Close it.
+    """The parts of a model, switched. Close it. A feed is known by its object, which must live as long. last: the
+    outputs of the last run in FP32.
 
     known: sizes of tensors; ranks: of those that blocks are made of.
     """
@@ -57,12 +59,13 @@ class Chain:
         self.part_of = {i: k for k, part in enumerate(self.parts) for i in part.nodes}
         self._needed = _needed(self.parts, self.outputs)
         self._runners: list[Runner | None] = [None] * len(self.parts)
-        self._starts: list[dict[str, Array]] = []
-        self._fed: object = None
+        self._starts: dict[int, list[dict[str, Array]]] = {}
+        self._room = _ROOM
+        self.last: Tensors = {}
 
     def full(self, feed: Tensors, look: Collection[str] = ()) -> Iterator[Tensors]:
-        """Run everything in FP32, part by part; gives what is looked at as far as each part makes it, and keeps where
-        parts meet for `run`.
+        """Run everything in FP32, part by part; gives what is looked at as far as each part makes it, at last the
+        outputs. Keeps where parts meet for `run`, as long as there is room.
         """
         live: dict[str, Array] = {**feed}
         starts = []
@@ -71,22 +74,31 @@ class Chain:
             made = self._run(k, live, {}, look)
             yield {name: made[name] for name in part.gives if name in look and name in made}
             live = self._after(k, live, made)
-        self._fed, self._starts = feed, [*starts, live]
-
-    def ends(self) -> Tensors:
-        """The outputs of the last run in FP32."""
-        return {name: self._starts[-1][name] for name in self.outputs if name in self._starts[-1]}
+        held = {id(array): array.nbytes for start in starts for array in start.values()}
+        if self._room >= sum(held.values()):
+            self._room -= sum(held.values())
+            self._starts[id(feed)] = starts
+        self.last = {name: live[name] for name in self.outputs if name in live}
 
     def run(self, feed: Tensors, on: Mapping[int, Setting], look: Collection[str] = ()) -> dict[str, Array]:
         """The outputs, and what is looked at behind the first candidate, with these candidates switched on (by their
-        positions). Begins at the first of them where `feed` is the one that the last full run had.
+        positions). Begins at the first of them where the feed's run in FP32 is known.
         """
-        first = min((self.part_of[i] for i in on), default=len(self.parts))
-        if feed is not self._fed:
-            first = 0
-        live: dict[str, Array] = {**(self._starts[first] if feed is self._fed else feed)}
+        return self._from(min((self.part_of[i] for i in on), default=0), feed, on, look, len(self.parts))
+
+    def look(self, feed: Tensors, k: int, names: Collection[str]) -> Tensors:
+        """Tensors that part `k` reads or makes, in FP32."""
+        starts = self._starts.get(id(feed))
+        found = {**(starts[k] if starts else {}), **self._from(k, feed, {}, names, k + 1)}
+        return {name: found[name] for name in names if name in found}
+
+    def _from(
+        self, first: int, feed: Tensors, on: Mapping[int, Setting], look: Collection[str], end: int
+    ) -> dict[str, Array]:
+        starts = self._starts.get(id(feed))
+        first, live = (first, dict(starts[first])) if starts else (0, dict(feed))
         found: dict[str, Array] = {}
-        for k in range(first, len(self.parts)):
+        for k in range(first, end):
             made = self._run(k, live, on, look)
             found.update({name: made[name] for name in look if name in made})
             live = self._after(k, live, made)
@@ -98,7 +110,7 @@ class Chain:
             if runner is not None:
                 runner.close()
         self._runners = [None] * len(self.parts)
-        self._starts = []
+        self._starts = {}
 
     def _run(self, k: int, live: Tensors, on: Mapping[int, Setting], look: Collection[str]) -> Tensors:
         part = self.parts[k]

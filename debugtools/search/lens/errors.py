@@ -119,3 +119,11 @@ def allowed(bound: Bound) -> float:
     if bound.metric == "cosine":
         return math.sqrt(max(0.0, 2 * (1 - bound.value)))
     return bound.value
+
+
+def root_mean_square(array: Array) -> float:
+    """Of the finite values of floats; 0 where there are none."""
+    if array.dtype.kind != "f" or not array.size:
+        return 0.0
+    values = array[np.isfinite(array)].astype(np.float64)
+    return float(np.sqrt(np.mean(values * values))) if values.size else 0.0

@@ -1,7 +1,8 @@
 """One model, its candidates and its inputs: calibrated, and measured in any choice of low nodes."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
-from layerwise._tool.debugtools.search.lens.chain import Chain, Setting, Tensors, made_by
+from layerwise._tool.debugtools.search.lens.chain import Chain, Setting, Tensors
 from layerwise._tool.debugtools.search.lens.errors import Errors
 from layerwise._tool.debugtools.search.lens.spec import Rounding
 from layerwise._tool.surgery.cut.sizes import estimates
@@ -24,7 +25,6 @@ from layerwise._tool.surgery.types.node_types import tensor_types
 from layerwise._tool.surgery.types.shapes import inferred_tensors
 
 _KEPT_LOW = 512 << 20
-_ZERO = np.zeros((), np.float32)
 
 
 class Lens:
@@ -50,6 +50,7 @@ class Lens:
         if not self.candidates:
             raise UsageError(f"no node of this model can be {rounding.to}")
         self.by_i = {one.i: one for one in self.candidates}
+        self.ranks = ranks
         self.chain = Chain(model, runner, self.candidates, self.form, estimates(model.cut.model, shapes), ranks)
         self.scales: dict[tuple[int, int], Scale] = {}
         self.reference: list[dict[str, Array]] = []
@@ -66,12 +67,12 @@ class Lens:
         made = {each.name for one in self.candidates for each in one.weights} - self.model.cut.initializers.keys()
         for feed in self.feeds:
             given = {name: array for name, array in feed.items() if name in look}
-            for tensors in [given, *self._full(feed, look | made)]:
+            for tensors in chain([given], self.chain.full(feed, look | made)):
                 for key in {(each.name, self._along(each)) for _, each in static} if tensors else ():
                     if key[0] in tensors:
                         ranges.setdefault(key, Range(key[1])).add(_single(tensors[key[0]]))
                 self._made.update({name: array for name, array in tensors.items() if name in made})
-            self.reference.append(dict(self.chain.ends()))
+            self.reference.append(dict(self.chain.last))
         how = self.rounding
         for one, each in static:
             found = ranges.get((each.name, self._along(each)))
@@ -81,17 +82,8 @@ class Lens:
                     percentile=how.percentile,
                 )  # fmt: skip
 
-    def _full(self, feed: Tensors, look: Collection[str]) -> Iterable[Tensors]:
-        return self.chain.full(feed, look)
-
     def _along(self, operand: Operand) -> int | None:
         return operand.axis if self.rounding.activation_scales == "channel" else None
-
-    def start(self, number: int) -> Tensors:
-        """Make an input the one whose run in FP32 candidates begin from; its outputs."""
-        for _ in self.chain.full(self.feeds[number]):
-            pass
-        return self.chain.ends()
 
     def setting(self, one: Candidate, *, weights: bool = True, activations: bool = True) -> Setting:
         """How a candidate is switched on, with its weights and activations low, or one of both."""
@@ -147,26 +139,26 @@ class Lens:
 
     def measured(self, on: Iterable[int]) -> Errors:
         """What the outputs are off by with these candidates low, on all inputs."""
-        settings = {i: self.setting(self.by_i[i]) for i in on}
+        return self.errors_of(self.outputs({i: self.setting(self.by_i[i]) for i in on}))
+
+    def outputs(self, settings: Mapping[int, Setting], look: Collection[str] = ()) -> Iterator[dict[str, Array]]:
+        """The outputs of each input with these candidates switched on, and what is looked at."""
+        return (self.chain.run(feed, settings, look) for feed in self.feeds)
+
+    def errors_of(self, outputs: Iterable[Tensors]) -> Errors:
+        """What outputs, of each input in turn, are off by."""
         errors = Errors(self._tolerance)
-        for number, feed in enumerate(self.feeds):
-            errors.add(self.chain.run(feed, settings), self.reference[number])
+        for made, reference in zip(outputs, self.reference, strict=True):
+            errors.add(made, reference)
         return errors
 
-    def outputs(self, on: Iterable[int]) -> list[dict[str, Array]]:
-        """The outputs with these candidates low, of each input."""
-        settings = {i: self.setting(self.by_i[i]) for i in on}
-        return [self.chain.run(feed, settings) for feed in self.feeds]
-
     def shape(self, name: str, tensors: Mapping[str, Array]) -> tuple[int, ...]:
-        """The shape of a tensor that was looked at, or of a weight."""
-        if name in tensors:
-            return tensors[name].shape
+        """The shape of a tensor among these, or of a weight; () if it is neither."""
+        known = tensors.get(name, self._made.get(name))
+        if known is not None:
+            return tuple(known.shape)
         weights = self.model.file.weights()
-        return tuple(weights[name].shape) if name in weights else ()
-
-    def made_by(self, one: Candidate) -> list[str]:
-        return made_by(self.model, one)
+        return tuple(weights[name].dims) if name in weights else ()
 
     def close(self) -> None:
         self.chain.close()

@@ -95,8 +95,8 @@ class LensResult(SearchResult, kw_only=True):
     how many of `sets` were predicted within 15 %; factor: median of measured over predicted.
 
     kept: what stays in FP32, None: no bound was given, or no set keeps it; minimal: no node of it can be left out;
-    proved: error of the mixed model as it is run at last. real: whether its nodes are ONNX's own; path, files: what was
-    written. left_out: kinds of nodes that cannot be switched, with their number.
+    proved: error of the mixed model as it is run at last. real: whether that ran on ONNX's own operators, not_real: why
+    not; path, files: what was written. left_out: kinds of nodes that cannot be switched, with their number.
     """
 
     format: str = ""
@@ -116,6 +116,7 @@ class LensResult(SearchResult, kw_only=True):
     proved: float | None = None
     runs: int = 0
     real: bool = True
+    not_real: str = ""
     path: str = ""
     files: dict[str, str] = {}
     frontier: list[FrontierPoint] = []
