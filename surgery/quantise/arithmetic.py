@@ -1,4 +1,4 @@
-"""Fake quantisation as nodes that compute in FP32, so that any runner has them: Div, Round, Min, Max, Mul, Where, Gather.
+"""Fake quantisation as nodes that compute in FP32, which any runner has: Div, Round, Min, Max, Mul, Where, Gather.
 
 Bit-equal to `surgery.quantise.numeric.fake`. FP16 and bfloat16 are casts.
 """

@@ -25,10 +25,12 @@ def scale_for(low: NDArray[np.floating], high: NDArray[np.floating], form: Forma
     if form.kind == "nv":
         return Scale(nv_tensor_scale(float(most.max(initial=0))), np.zeros((), np.float32))
     if form.kind == "float8":
-        return Scale(_scale(most / np.float32(MINI[form.element].largest)), np.zeros((), np.float32))
+        size = (most / np.float32(MINI[form.element].largest)).astype(np.float32)
+        return Scale(_scale(size), np.zeros((), np.float32))
     if symmetric:
         middle = np.float32((form.least + form.most + 1) // 2)
-        return Scale(_scale(most / (np.float32(form.most) - middle)), np.full_like(most, middle))
+        size = most / (np.float32(form.most) - middle)
+        return Scale(_scale(size.astype(np.float32)), np.full_like(most, middle))
     scale = _scale((high - low) / np.float32(form.most - form.least))
     zero = np.clip(np.rint(np.float32(form.least) - low / scale), form.least, form.most)
     return Scale(scale, zero.astype(np.float32))
@@ -125,7 +127,9 @@ class Range:
         low, high = max(low, float(self.low)), min(high, float(self.high))
         return scale_for(np.asarray(low), np.asarray(high), form, symmetric=symmetric)
 
-    def _chosen(self, form: Format, calibration: Calibration, percentile: float, *, symmetric: bool) -> tuple[float, float]:
+    def _chosen(
+        self, form: Format, calibration: Calibration, percentile: float, *, symmetric: bool
+    ) -> tuple[float, float]:
         edges = np.linspace(-self._most, self._most, _BINS + 1)
         if calibration == "percentile":
             share = (1 - percentile / 100) / 2

@@ -157,8 +157,9 @@ class _Mixed:
         form = self._given.form
         found = array / scale.scale
         if form.kind == "integer":
-            return np.clip(np.rint(found) + scale.zero, form.least, form.most)
-        return np.clip(found, -MINI[form.element].largest, MINI[form.element].largest)
+            return np.asarray(np.clip(np.rint(found) + scale.zero, form.least, form.most), np.float32)
+        most = MINI[form.element].largest
+        return np.asarray(np.clip(found, -most, most), np.float32)
 
     def _stored(self, array: NDArray[np.float32], scale: Scale) -> str:
         return self._new.tensor(self._proto(self._codes(array, scale)))

@@ -74,7 +74,8 @@ def _of_blocks(parts: Floats, form: Format, scale: Scale | None) -> Floats:
         return _scaled(parts, form, scale)
     scales = mx_scale(parts, form) if form.kind == "mx" else nv_scale(parts, form, scale)
     some = np.where(scales == 0, np.float32(1), scales)
-    return cast(np.divide(parts, some, dtype=np.float32), form.element) * scales
+    found: Floats = cast(np.divide(parts, some, dtype=np.float32), form.element) * scales
+    return found
 
 
 def blocked(array: NDArray[Any], axis: int, block: int) -> NDArray[Any]:
@@ -110,7 +111,8 @@ def nv_scale(parts: Floats, form: Format, scale: Scale | None) -> Floats:
     most = np.abs(parts).max(axis=-1, keepdims=True, initial=0)
     own = nv_tensor_scale(float(most.max(initial=0))) if scale is None else scale.scale
     largest = np.float32(MINI[form.element].largest)
-    return cast(most / largest / own, NV_SCALE) * own
+    found: Floats = cast(most / largest / own, NV_SCALE) * own
+    return found
 
 
 def nv_tensor_scale(most: float) -> Floats:

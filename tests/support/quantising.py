@@ -51,7 +51,8 @@ def awkward(count: int, form: Format, scale: float = 1.0, seed: int = 0) -> Floa
         held = codes.view(dtype).astype(np.float32)
     held = np.unique(held[np.isfinite(held)])
     ties = held[1:] / 2 + held[:-1] / 2 if form.kind == "half" else (held[1:] + held[:-1]) / 2
-    points = np.concatenate([held, ties, np.nextafter(ties, np.float32(np.inf)), np.nextafter(ties, -np.float32(np.inf)),
+    beside = [np.nextafter(ties, np.float32(end)) for end in (np.inf, -np.inf)]
+    points = np.concatenate([held, ties, *beside,
                              [0.0, -0.0, 1e-45, -1e-45, 1e-39, 3e38, -3e38]]).astype(np.float32)  # fmt: skip
     usual = rng.standard_normal(count).astype(np.float32) * np.float32(held.max() / 4)
     with np.errstate(over="ignore"):
@@ -134,7 +135,9 @@ def _of_blocks(form: Format, count: int) -> dict[str, int]:
     scales = mx_scale(rows, form) if own is None else nv_scale(rows, form, own)
     mine = fake(values, form, own, axis=1)
     some = np.where(scales == 0, np.float32(1), scales)
-    theirs = np.where(scales == 0, np.copysign(np.float32(0), rows), by_onnx(rows, form, some, np.zeros_like(some), form.block))
+    theirs = np.where(
+        scales == 0, np.copysign(np.float32(0), rows), by_onnx(rows, form, some, np.zeros_like(some), form.block)
+    )
     return {
         "onnx": differing(mine, unblocked(theirs.astype(np.float32), values, 1)),
         "nodes": differing(mine, by_nodes(values, form, own, axis=1)),

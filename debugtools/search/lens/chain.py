@@ -51,7 +51,7 @@ class Chain:
     ) -> None:  # fmt: skip
         self._model, self._spec, self._form, self._ranks = model, _quiet(spec), form, ranks
         self._chosen = {candidate.i: candidate for candidate in chosen}
-        self.outputs = [name for name in model.cut.outputs]
+        self.outputs = list(model.cut.outputs)
         seen = {operand.name for candidate in chosen for operand in candidate.operands}
         seen |= {name for candidate in chosen for name in made_by(model, candidate)}
         wanted = [name for name in (*self.outputs, *seen) if name in model.cut.maker]

@@ -73,7 +73,7 @@ class Choice(Struct):
 
 
 class Choosing:
-    """holds: whether a set to keep lets the outputs stay within the bound, by measuring. limit: how often it may ask."""
+    """holds: whether the bound is kept with a set in FP32, by measuring. limit: how often it may ask."""
 
     def __init__(self, items: Sequence[Item], holds: Callable[[frozenset[int]], bool], limit: int) -> None:
         self._items, self._limit = items, limit

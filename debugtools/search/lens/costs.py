@@ -15,7 +15,9 @@ from layerwise._tool.debugtools.search.lens.spec import Cost
 UNITS: dict[Cost, str] = {"bytes": "bytes", "flops": "FLOPs", "time": "ms", "nodes": "nodes"}
 
 
-def set_costs(rows: Sequence[EffectRow], cost: Cost, times: str | None, bits: float, warn: Callable[[str], None]) -> None:
+def set_costs(
+    rows: Sequence[EffectRow], cost: Cost, times: str | None, bits: float, warn: Callable[[str], object]
+) -> None:
     """Fill in the cost of each row. bytes, FLOPs: what the format takes less (FLOPs in proportion to bits). times: the
     report of a bench with a profile. BadFile for a file that is none.
     """
@@ -33,7 +35,9 @@ def set_costs(rows: Sequence[EffectRow], cost: Cost, times: str | None, bits: fl
         else:
             row.cost = 1.0
     if cost == "time" and known < len(rows):
-        warn(f"{len(rows) - known} of {len(rows)} nodes have no time in {shown(str(times))}: keeping them costs nothing")
+        warn(
+            f"{len(rows) - known} of {len(rows)} nodes have no time in {shown(str(times))}: keeping them costs nothing"
+        )
 
 
 def _times(path: str) -> Mapping[str, float]:

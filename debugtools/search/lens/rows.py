@@ -53,8 +53,8 @@ class EffectRow(Struct, kw_only=True):
 
 class SetRow(Struct, kw_only=True):
     """A row of the table sets: several nodes low at once, measured on the switchboard. what: check (of the prediction)
-    or choice. low, kept: how many nodes; key: which. predicted: by squares; error: measured, of the worst output; ratio:
-    over the bound. passed: within it.
+    or choice. low, kept: how many nodes; key: which. predicted: by squares; error: measured, of the worst output;
+    ratio: over the bound. passed: within it.
     """
 
     what: str
@@ -70,13 +70,15 @@ class SetRow(Struct, kw_only=True):
 
 
 class FrontierPoint(Struct, frozen=True):
-    """What the best sets come to, by prediction. cost: of what is kept, as a share of all."""
+    """What the best sets come to. cost: of what is kept, as a share of all; rel_l2: of the worst output, predicted, or
+    measured where `verdict` says so.
+    """
 
     kept: int
     low: int
     cost: float
-    predicted: float | None
-    error: float | None = None
+    rel_l2: float | None
+    verdict: str = ""
 
 
 class KeptRow(Struct, frozen=True):

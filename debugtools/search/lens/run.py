@@ -1,4 +1,4 @@
-"""A lens job from beginning to end: calibrated, every candidate measured, the prediction checked, a set chosen, proved."""
+"""A lens job from beginning to end: every candidate measured, the prediction checked, a set chosen and proved."""
 
 import math
 import time
@@ -53,9 +53,7 @@ def debug_lens(context: "JobContext") -> LensResult:
 
 def _run(context: "JobContext", spec: LensSpec) -> LensResult:
     given = [runner for runner in spec.compare.runners if runner.kind != "saved"] or [RunnerSpec(kind="onnxrt")]
-    compare = replace(
-        spec.compare, runners=given[:1], marks=MarkSpec(), observe="auto", statistics=False, **NO_FILES
-    )
+    compare = replace(spec.compare, runners=given[:1], marks=MarkSpec(), observe="auto", statistics=False, **NO_FILES)
     setup = Setup(compare)
     try:
         (side,) = setup.model_sides
@@ -82,9 +80,7 @@ class LensRun:
                          "--load-inputs or --data-loader-script")  # fmt: skip
         keep = labels(side.model.cut.nodes, spec.keep, ()) if spec.keep else set()
         tolerance = spec.compare.tolerance if spec.bound and spec.bound.metric == "tolerance" else None
-        self._lens = Lens(
-            side.model, side.spec, spec.rounding, feeds, ops=spec.ops, keep=keep, tolerance=tolerance
-        )
+        self._lens = Lens(side.model, side.spec, spec.rounding, feeds, ops=spec.ops, keep=keep, tolerance=tolerance)
 
     def run(self) -> LensResult:
         """Measure and choose; the job's result."""
@@ -144,10 +140,11 @@ class LensRun:
         lens, first = self._lens, sets[0]
         told = [row.error / row.predicted for row in sets if row.error is not None and row.predicted]
         within = sum(_alike(row) for row in sets)
+        adds = within >= _MOST * len(sets) if len(rows) > 1 else None
         order = sorted(rows.values(), key=lambda row: -math.inf if row.effect is None else -row.effect)
         return LensResult(
             passed=True, search="precision", format=lens.form.name, candidates=len(rows),
-            predicted_all=first.predicted, all_low=first.error, adds=within >= _MOST * len(sets) if len(rows) > 1 else None,
+            predicted_all=first.predicted, all_low=first.error, adds=adds,
             within=within, sets=len(sets), factor=sorted(told)[len(told) // 2] if told else None,
             cost_unit=UNITS[self._spec.cost], real=is_real(lens), frontier=frontier(list(rows.values())),
             left_out=left_out(lens), worst=[row.node for row in order[:5]], checks=len(rows) + len(sets),
@@ -190,7 +187,7 @@ class LensRun:
         kept = [order[k] for k in sorted(choice.kept)]
         low = [i for i in order if i not in kept]
         whole, cost = sum(row.cost for row in rows.values()), sum(rows[i].cost for i in kept)
-        errors, ratio = judging.measured(low)
+        errors, _ = judging.measured(low)
         structure = mixed_model(self._lens, low, self._context)
         proved, real_ratio, runs_as = self._prove(structure, low, judging)
         path = ""
@@ -202,7 +199,7 @@ class LensRun:
         told = [KeptRow(i, rows[i].node, rows[i].op, rows[i].effect, rows[i].cost) for i in kept]
         points = [*result.frontier]
         points.append(FrontierPoint(len(kept), len(low), cost / whole if whole else 0.0,
-                                    finite(worst(predicted(rows, low))), finite(errors.worst)))  # fmt: skip
+                                    finite(errors.worst), "measured"))  # fmt: skip
         return replace(
             result, passed=real_ratio <= 1, kept=told, minimal=choice.minimal, cost=cost,
             saved=1 - cost / whole if whole else None, error=finite(errors.worst), proved=finite(proved.worst),

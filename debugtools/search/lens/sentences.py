@@ -29,7 +29,9 @@ def _summary(result: LensResult) -> str:
         text = f"{len(result.kept)} of {result.candidates} nodes must stay in FP32 ({sure}): {names}{more}"
         if result.saved is not None:
             text += f"; {result.saved:.0%} of the {result.cost_unit} that {result.format} saves is saved"
-    proof = f"the mixed model is off by {_error(result.proved)}" + ("" if result.real else ", with FP32 nodes that round")
+    proof = f"the mixed model is off by {_error(result.proved)}" + (
+        "" if result.real else ", with FP32 nodes that round"
+    )
     return f"{text}. Run once: {proof}." if result.passed else f"{text}. But {proof}: it does not keep the bound."
 
 

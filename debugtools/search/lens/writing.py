@@ -58,8 +58,8 @@ def write_mixed(structure: Structure, path: Path) -> None:
 
 
 def write_lists(folder: Path, lens: Lens, kept: Sequence[EffectRow], rows: Sequence[EffectRow]) -> dict[str, str]:
-    """Write what other tools take: onnxruntime's nodes_to_exclude, Model Optimizer's, TensorRT's layer precisions, and a
-    table to read. What each file is for -> its path.
+    """Write what other tools take: nodes_to_exclude of onnxruntime and of Model Optimizer, TensorRT's layer precisions,
+    and a table to read. What each file is for -> its path.
     """
     make_folder(folder)
     names = [row.node for row in kept]
@@ -81,7 +81,8 @@ def write_lists(folder: Path, lens: Lens, kept: Sequence[EffectRow], rows: Seque
 
 def _for_onnxruntime(names: Sequence[str]) -> str:
     listed = json.dumps(list(names), indent=4, ensure_ascii=True)
-    return f"# onnxruntime.quantization.quantize_static(..., nodes_to_exclude=nodes_to_exclude)\nnodes_to_exclude = {listed}\n"
+    use = "# onnxruntime.quantization.quantize_static(..., nodes_to_exclude=nodes_to_exclude)"
+    return f"{use}\nnodes_to_exclude = {listed}\n"
 
 
 def _for_modelopt(names: Sequence[str], low: str) -> str:
@@ -102,9 +103,13 @@ def _for_tensorrt(names: Sequence[str], low: str) -> str:
 
 
 def _table(kept: Sequence[EffectRow], rows: Sequence[EffectRow], form: str) -> str:
-    lines = [f"# Nodes that stay in FP32 ({len(kept)} of {len(rows)} that could be {form})", "",
-             "| node | operator | effect on the outputs | own error | weights, bytes | FLOPs |", "|---|---|---|---|---|---|"]  # fmt: skip
+    lines = [
+        f"# Nodes that stay in FP32 ({len(kept)} of {len(rows)} that could be {form})", "",
+        "| node | operator | effect on the outputs | own error | weights, bytes | FLOPs |", "|---|---|---|---|---|---|",
+    ]  # fmt: skip
     for row in sorted(kept, key=lambda row: -(row.effect if row.effect is not None else float("inf"))):
         effect, own = ("not finite" if value is None else f"{value:.3g}" for value in (row.effect, row.own))
-        lines.append(f"| {shown(row.node, 200)} | {shown(row.op, 40)} | {effect} | {own} | {row.nbytes} | {row.flops} |")
+        lines.append(
+            f"| {shown(row.node, 200)} | {shown(row.op, 40)} | {effect} | {own} | {row.nbytes} | {row.flops} |"
+        )
     return "\n".join(lines) + "\n"

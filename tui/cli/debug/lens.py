@@ -1,4 +1,4 @@
-"""`layerwise debug precision --to FORMAT`: what each node's low precision does to the outputs, and what to leave alone."""
+"""`layerwise debug precision --to FORMAT`: what each node's low precision does, and which to leave alone."""
 
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any

@@ -44,7 +44,9 @@ class LensReport:
 
     def _result(self, result: LensResult) -> None:
         kept = {row.i for row in result.kept or []}
-        self.log.info(f"Effect of each node alone in {result.format} on the worst output (relative L2):", source="tools")
+        self.log.info(
+            f"Each node alone in {result.format}: its effect on the worst output (relative L2):", source="tools"
+        )
         for line in table(list(self._rows.values()), kept):
             self.log.continued(line)
         if result.kept is not None:
@@ -52,7 +54,9 @@ class LensReport:
                 if path:
                     self.log.info(f"Written for {what}: {shown(path)}", source="tools")
         self.log.verdict(
-            result.passed, f"layerwise debug precision: {result.candidates} nodes, {result.seconds:.1f} s", source="tools"
+            result.passed,
+            f"layerwise debug precision: {result.candidates} nodes, {result.seconds:.1f} s",
+            source="tools",
         )
 
 
