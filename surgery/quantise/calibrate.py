@@ -26,14 +26,18 @@ def scale_for(low: NDArray[np.floating], high: NDArray[np.floating], form: Forma
         return Scale(nv_tensor_scale(float(most.max(initial=0))), np.zeros((), np.float32))
     if form.kind == "float8":
         size = (most / np.float32(MINI[form.element].largest)).astype(np.float32)
-        return Scale(_scale(size), np.zeros((), np.float32))
+        return _both(_scale(size), np.zeros_like(size))
     if symmetric:
         middle = np.float32((form.least + form.most + 1) // 2)
         size = most / (np.float32(form.most) - middle)
-        return Scale(_scale(size.astype(np.float32)), np.full_like(most, middle))
+        return _both(_scale(size.astype(np.float32)), np.full_like(most, middle))
     scale = _scale((high - low) / np.float32(form.most - form.least))
     zero = np.clip(np.rint(np.float32(form.least) - low / scale), form.least, form.most)
-    return Scale(scale, zero.astype(np.float32))
+    return _both(scale, zero)
+
+
+def _both(scale: NDArray[np.floating], zero: NDArray[np.floating]) -> Scale:
+    return Scale(np.asarray(scale, np.float32), np.asarray(zero, np.float32))
 
 
 def _scale(value: NDArray[np.float32]) -> Floats:
