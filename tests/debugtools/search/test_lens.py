@@ -27,7 +27,7 @@ from layerwise._tool.debugtools.search.lens.writing import mixed_model
 
 pytestmark = pytest.mark.usefixtures("workspace")
 ORT = RunnerSpec(kind="onnxrt", threads=1)
-AS_WRITTEN = RunnerSpec(kind="onnxrt", threads=1, options={"session_config": {"session.disable_quant_qdq": "1"}})
+AS_WRITTEN = RunnerSpec(kind="onnxrt", threads=1, graph_optimization_level="disable")
 
 
 def network(outlier: float = 1.0) -> onnx.ModelProto:
