@@ -19,12 +19,13 @@ from layerwise._tool.surgery.quantise.formats import Format
 
 
 class Switch(Struct, frozen=True):
-    """The inputs of the board that set one candidate: on, and rounded (its activations); for each operand a scale and
-    a zero point, or the weight.
+    """The inputs of the board that set one candidate: on, rounded (its activations), ends (its outputs are rounded; ""
+    where none can be); for each operand a scale and a zero point, or the weight.
     """
 
     on: str
     rounded: str
+    ends: str
     scales: dict[int, str]
     zeros: dict[int, str]
     weights: dict[int, str]
@@ -35,7 +36,7 @@ def switch(candidate: Candidate) -> Switch:
     base = f"switch:{candidate.i}"
     acts, weights = candidate.activations, candidate.weights
     return Switch(
-        f"{base}:on", f"{base}:rounded",
+        f"{base}:on", f"{base}:rounded", f"{base}:ends" if candidate.outputs else "",
         {operand.position: f"{base}:scale{operand.position}" for operand in acts},
         {operand.position: f"{base}:zero{operand.position}" for operand in acts},
         {operand.position: f"{base}:weight{operand.position}" for operand in weights},
@@ -58,7 +59,7 @@ def board(
             continue
         own = switch(chosen[i])
         part.graph.node.append(_switched(cut.nodes[i], chosen[i], own, form, ranks, opset))
-        for name in (own.on, own.rounded):
+        for name in filter(None, (own.on, own.rounded, own.ends)):
             part.graph.input.append(helper.make_tensor_value_info(name, TensorProto.BOOL, []))
         for name in (*own.scales.values(), *own.zeros.values(), *own.weights.values()):
             part.graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
@@ -80,7 +81,7 @@ def _switched(
     ends = _append(low, node, inputs, f"switch:{candidate.i}:low:")
     for position in candidate.outputs:
         name = ends[node.output[position]]
-        ends[node.output[position]] = low.op("Where", own.rounded, fake_nodes(low, name, form), name)
+        ends[node.output[position]] = low.op("Where", own.ends, fake_nodes(low, name, form), name)
     full = Emitter(f"switch:{candidate.i}:f", opset)
     branches = {
         "then_branch": _branch(low, [ends[name] for name in made]),

@@ -28,11 +28,12 @@ _ROOM = 1 << 30  # bytes, for tensors where parts meet
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """How a candidate is switched on. scales, zeros: position of an activation -> its scale and zero point, which are
-    used where `rounded`; weights: position -> the array to take.
+    """How a candidate is switched on. rounded: its activations; ends: its outputs. scales, zeros: position of an
+    activation -> its scale and zero point; weights: position -> the array to take.
     """
 
     rounded: bool
+    ends: bool
     scales: Mapping[int, Array]
     zeros: Mapping[int, Array]
     weights: Mapping[int, Array]
@@ -138,12 +139,13 @@ def made_by(model: Model, candidate: Candidate) -> list[str]:
 
 
 def _set(own: Switch, setting: Setting | None) -> dict[str, Array]:
-    names = (*own.scales.values(), *own.zeros.values(), *own.weights.values())
-    if setting is None:
-        return {own.on: _FALSE, own.rounded: _FALSE, **dict.fromkeys(names, _NOTHING)}
-    fed = {own.on: _TRUE, own.rounded: _TRUE if setting.rounded else _FALSE, **dict.fromkeys(names, _NOTHING)}
-    for told, given in ((own.scales, setting.scales), (own.zeros, setting.zeros), (own.weights, setting.weights)):
-        fed |= {name: given[position] for position, name in told.items() if position in given}
+    fed = dict.fromkeys((*own.scales.values(), *own.zeros.values(), *own.weights.values()), _NOTHING)
+    flags = {own.on: setting is not None, own.rounded: setting is not None and setting.rounded,
+             own.ends: setting is not None and setting.ends}  # fmt: skip
+    fed |= {name: _TRUE if flag else _FALSE for name, flag in flags.items() if name}
+    if setting is not None:
+        for told, given in ((own.scales, setting.scales), (own.zeros, setting.zeros), (own.weights, setting.weights)):
+            fed |= {name: given[position] for position, name in told.items() if position in given}
     return fed
 
 

@@ -12,6 +12,7 @@ from layerwise._tool.debugtools.search.lens.chain import Setting, Tensors
 from layerwise._tool.debugtools.search.lens.errors import Errors, finite
 from layerwise._tool.debugtools.search.lens.lens import Lens, decibels
 from layerwise._tool.debugtools.search.lens.rows import Channel, EffectRow
+from layerwise._tool.surgery.precision.plan import EXACT
 from layerwise._tool.surgery.quantise.candidates import Candidate
 from layerwise._tool.surgery.quantise.formats import MINI, Format
 from layerwise._tool.surgery.quantise.numeric import Scale, fake
@@ -51,9 +52,27 @@ class Effects:
         if self._split and one.weights and (one.activations or one.outputs):
             row.weight = self._alone(one, lens.setting(one, activations=False))
             row.activation = self._alone(one, lens.setting(one, weights=False))
+        if one.outputs:
+            row.fed_by = self._fed_by(one)
+            stored = lens.outputs({one.i: lens.setting(one, activations=False, ends=True)})
+            row.stored = lens.errors_of(stored).rows()
         self._operands(one, row)
         row.seconds = time.perf_counter() - started
         return row
+
+    def _fed_by(self, one: Candidate) -> list[int] | None:
+        """The candidates that make what it reads, itself or through nodes that only move values; None if others do."""
+        cut, found = self._lens.model.cut, set[int]()
+        waiting = [each.name for each in one.activations]
+        while waiting:
+            i = cut.maker.get(waiting.pop())
+            if i in self._lens.by_i:
+                found.add(i)
+            elif i is None or cut.nodes[i].op_type not in EXACT:
+                return None
+            else:
+                waiting += [name for name in cut.reads[i] if name not in self._lens.fixed]
+        return sorted(found)
 
     def _alone(self, one: Candidate, setting: Setting) -> float | None:
         return finite(self._lens.errors_of(self._lens.outputs({one.i: setting})).worst)
@@ -170,10 +189,15 @@ def _clipped(whole: Array, low: Array, form: Format, scale: Scale) -> tuple[floa
 
 
 def predicted(rows: Mapping[int, EffectRow], low: Sequence[int]) -> dict[str, float]:
-    """Output -> the error of these candidates together, by squares of their single ones; inf where one is."""
+    """Output -> the error of these candidates together, by squares of their single ones; inf where one is.
+
+    What all its makers have rounded a node does not round again: of FP16 and bfloat16 that counts once.
+    """
     sums: dict[str, float] = {}
-    for i in low:
-        for effect in rows[i].effects:
+    chosen = frozenset(low)
+    for i in chosen:
+        fed = rows[i].fed_by
+        for effect in rows[i].effects if fed is None or not chosen.issuperset(fed) else rows[i].stored:
             if not effect.changed:
                 error = math.inf if effect.error is None else effect.error
                 sums[effect.name] = sums.get(effect.name, 0.0) + error * error

@@ -18,7 +18,7 @@ from layerwise._tool.debugtools.search.lens.errors import Errors
 from layerwise._tool.debugtools.search.lens.spec import Rounding
 from layerwise._tool.surgery.cut.sizes import estimates
 from layerwise._tool.surgery.quantise.calibrate import Range, weight_scale
-from layerwise._tool.surgery.quantise.candidates import Candidate, Operand, candidates
+from layerwise._tool.surgery.quantise.candidates import Candidate, Operand, candidates, constants
 from layerwise._tool.surgery.quantise.formats import FORMATS
 from layerwise._tool.surgery.quantise.numeric import Scale, blocked, fake
 from layerwise._tool.surgery.types.node_types import tensor_types
@@ -50,6 +50,7 @@ class Lens:
         if not self.candidates:
             raise UsageError(f"no node of this model can be {rounding.to}")
         self.by_i = {one.i: one for one in self.candidates}
+        self.fixed = constants(model.cut)
         self.ranks = ranks
         self.chain = Chain(model, runner, self.candidates, self.form, estimates(model.cut.model, shapes), ranks)
         self.scales: dict[tuple[int, int], Scale] = {}
@@ -85,12 +86,17 @@ class Lens:
     def _along(self, operand: Operand) -> int | None:
         return operand.axis if self.rounding.activation_scales == "channel" else None
 
-    def setting(self, one: Candidate, *, weights: bool = True, activations: bool = True) -> Setting:
-        """How a candidate is switched on, with its weights and activations low, or one of both."""
+    def setting(
+        self, one: Candidate, *, weights: bool = True, activations: bool = True, ends: bool | None = None
+    ) -> Setting:  # fmt: skip
+        """How a candidate is switched on, with its weights and activations low, or one of both. ends: its outputs,
+        None: as its activations.
+        """
         scales = {each.position: self.scales.get((one.i, each.position)) for each in one.activations}
         known = {position: scale for position, scale in scales.items() if scale is not None}
         return Setting(
             activations,
+            activations if ends is None else ends,
             {position: scale.scale for position, scale in known.items()},
             {position: scale.zero for position, scale in known.items()},
             {each.position: self.weight(one, each) if weights else self.array(each.name) for each in one.weights},

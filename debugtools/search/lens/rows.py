@@ -28,6 +28,8 @@ class EffectRow(Struct, kw_only=True):
     own: error of its own output; effect: of the worst of the model's, None: not finite. weight, activation: the same
     with those alone low, None: not measured. sqnr_weight, sqnr_activation: dB, of the worst operand; clipped: share of
     an activation's values beyond its range; clipping: share of its squared error that they make, the rest is rounding.
+    fed_by: nodes whose outputs, where they are all low, it reads rounded already (of FP16 and bfloat16; None: it never
+    does); stored: the outputs' errors then, with its weights and outputs low.
     cost: of keeping it in FP32, in the unit that was asked for; nbytes: what its weights take less; flops.
     """
 
@@ -45,6 +47,8 @@ class EffectRow(Struct, kw_only=True):
     clipped: float | None = None
     clipping: float | None = None
     channels: list[Channel] = []
+    fed_by: list[int] | None = None
+    stored: list[OutputEffect] = []
     nbytes: int = 0
     flops: int = 0
     cost: float = 0.0

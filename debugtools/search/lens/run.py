@@ -4,33 +4,27 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.model.reads import every_node
-from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec, read_spec
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.spec import NO_FILES, MarkSpec
-from layerwise._tool.debugtools.search.lens.choose import Choice, Choosing, Item
+from layerwise._tool.debugtools.search.lens.choice import Chooser, set_key, set_row
 from layerwise._tool.debugtools.search.lens.costs import UNITS, set_costs
 from layerwise._tool.debugtools.search.lens.effects import Effects, predicted, some_sets, worst
-from layerwise._tool.debugtools.search.lens.errors import Errors, finite
-from layerwise._tool.debugtools.search.lens.judging import Judging
+from layerwise._tool.debugtools.search.lens.errors import finite
 from layerwise._tool.debugtools.search.lens.lens import Lens
-from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint, KeptRow, LensResult, SetRow
+from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint, LensResult, SetRow
 from layerwise._tool.debugtools.search.lens.sentences import concluded
 from layerwise._tool.debugtools.search.lens.spec import LensSpec
-from layerwise._tool.debugtools.search.lens.writing import is_real, mixed_model, write_lists, write_mixed
-from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.debugtools.search.lens.writing import is_real
 from layerwise._tool.surgery.precision.conversion import labels
 from layerwise._tool.surgery.quantise.candidates import QUANTISED_OPS
 
@@ -118,23 +112,12 @@ class LensRun:
         found = []
         for number, low in enumerate(sets):
             self._context.progress(number, len(sets), "sets checked")
-            key = _key(low)
+            key = set_key(low)
             if key not in earlier:
-                earlier[key] = self._set("check", key, low, rows, self._lens.measured(low))
+                earlier[key] = set_row("check", low, rows, self._lens.measured(low))
                 self._context.row("sets", earlier[key])
             found.append(earlier[key])
         return found
-
-    def _set(
-        self, what: str, key: str, low: Sequence[int], rows: Mapping[int, EffectRow], errors: Errors,
-        ratio: float | None = None,
-    ) -> SetRow:  # fmt: skip
-        kept = [row for i, row in rows.items() if i not in low]
-        return SetRow(
-            what=what, key=key, low=len(low), kept=len(kept), cost=sum(row.cost for row in kept),
-            predicted=finite(worst(predicted(rows, low))), error=finite(errors.worst), ratio=finite(ratio),
-            passed=None if ratio is None else ratio <= 1,
-        )  # fmt: skip
 
     def _result(self, rows: Mapping[int, EffectRow], sets: Sequence[SetRow]) -> LensResult:
         lens, first = self._lens, sets[0]
@@ -152,81 +135,8 @@ class LensRun:
         )  # fmt: skip
 
     def _chosen(self, rows: Mapping[int, EffectRow], result: LensResult) -> LensResult:
-        assert self._spec.bound is not None
-        lens, order = self._lens, [one.i for one in self._lens.candidates]
-        judging = Judging(self._spec.bound, self._spec.compare.tolerance, lens)
-        earlier = {row.key: row for row in typed(self._context.previous_rows("sets"), SetRow) if row.what == "choice"}
-
-        def holds(kept: frozenset[int]) -> bool:
-            low = [i for k, i in enumerate(order) if k not in kept]
-            key = _key(low)
-            if key not in earlier:
-                started = time.perf_counter()
-                errors, ratio = judging.measured(low)
-                row = self._set("choice", key, low, rows, errors, ratio)
-                row.seconds = time.perf_counter() - started
-                earlier[key] = row
-                self._context.row("sets", row)
-            self._context.progress(len(earlier), None, "sets tried")
-            return bool(earlier[key].passed)
-
-        limit = judging.allowed()
-        names = [name for name, array in lens.reference[0].items() if array.dtype.kind == "f"]
-        items = [_item(rows[i], names, limit) for i in order]
-        choice = Choosing(items, holds, self._spec.limit).run()
-        return self._proved(choice, order, rows, replace(result, runs=choice.tries), judging)
-
-    def _proved(
-        self, choice: Choice, order: Sequence[int], rows: Mapping[int, EffectRow], result: LensResult,
-        judging: Judging,
-    ) -> LensResult:  # fmt: skip
-        """The mixed model as it is run, and what is written."""
-        seconds = time.perf_counter() - self._started
-        if choice.kept is None:
-            return replace(result, passed=False, kept=None, seconds=seconds)
-        kept = [order[k] for k in sorted(choice.kept)]
-        low = [i for i in order if i not in kept]
-        whole, cost = sum(row.cost for row in rows.values()), sum(rows[i].cost for i in kept)
-        errors, _ = judging.measured(low)
-        structure = mixed_model(self._lens, low, self._context)
-        proved, real_ratio, runs_as = self._prove(structure, low, judging)
-        path = ""
-        if self._spec.output:
-            write_mixed(structure, Path(self._spec.output))
-            path = self._spec.output
-        folder = Path(self._spec.lists) if self._spec.lists else self._context.artifacts / "lists"
-        files = write_lists(folder, self._lens, [rows[i] for i in kept], list(rows.values()))
-        told = [KeptRow(i, rows[i].node, rows[i].op, rows[i].effect, rows[i].cost) for i in kept]
-        points = [*result.frontier]
-        points.append(FrontierPoint(len(kept), len(low), cost / whole if whole else 0.0,
-                                    finite(errors.worst), "measured"))  # fmt: skip
-        return replace(
-            result, passed=real_ratio <= 1, kept=told, minimal=choice.minimal, cost=cost,
-            saved=1 - cost / whole if whole else None, error=finite(errors.worst), proved=finite(proved.worst),
-            verified=real_ratio <= 1, real=not runs_as, not_real=runs_as, path=path, files=files, frontier=points,
-            seconds=time.perf_counter() - self._started,
-        )  # fmt: skip
-
-    def _prove(self, structure: Structure, low: Sequence[int], judging: Judging) -> tuple[Errors, float, str]:
-        """What the mixed model does as it is run: its errors, how often the bound is reached, and why it could only be
-        run with nodes in FP32 that round ("": it was run as it is).
-        """
-        note = "" if is_real(self._lens) else f"ONNX has no operators for {self._lens.form.name}"
-        for spec in (self._side.spec, replace(self._side.spec, graph_optimization_level="disable")):
-            try:
-                return *judging.judged(self._mixed_outputs(structure, spec)), note
-            except LayerwiseError as error:
-                why = str(error)
-        self._context.warn(f"the mixed model does not run here, only with FP32 nodes that round: {why}")
-        emulated = mixed_model(self._lens, low, emulate=True)
-        return *judging.judged(self._mixed_outputs(emulated, self._side.spec)), note or why
-
-    def _mixed_outputs(self, structure: Structure, spec: RunnerSpec) -> list[dict[str, Array]]:
-        """onnxruntime moves FP8 nodes past a Transpose, which then fails: without optimisation it runs as written."""
-        spec, folder = replace(spec, model=None), self._lens.model.file.folder
-        model = Loadable(data=structure.proto().SerializeToString(), folder=folder)
-        with open_runner(spec, model, name="mixed") as runner:
-            return [dict(runner.infer(feed).outputs) for feed in self._lens.feeds]
+        chooser = Chooser(self._context, self._spec, self._side.spec, self._lens, rows)
+        return replace(chooser.choose(result), seconds=time.perf_counter() - self._started)
 
 
 def _alike(row: SetRow) -> bool:
@@ -234,19 +144,6 @@ def _alike(row: SetRow) -> bool:
     if row.error is None or row.predicted is None:
         return row.error is row.predicted
     return abs(row.error - row.predicted) <= max(_WITHIN * row.predicted, _NOISE)
-
-
-def _item(row: EffectRow, names: Sequence[str], limit: float) -> Item:
-    known = {effect.name: effect.error for effect in row.effects}
-    squares = []
-    for name in names:
-        error = known.get(name)
-        squares.append(math.inf if error is None else (error / limit) ** 2)
-    return Item(tuple(squares), row.cost)
-
-
-def _key(low: Sequence[int]) -> str:
-    return blake2b(",".join(map(str, sorted(low))).encode(), digest_size=10).hexdigest()
 
 
 def frontier(rows: Sequence[EffectRow]) -> list[FrontierPoint]:
