@@ -81,7 +81,10 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "reduce": Leaf(".debug.reduce", "reduce", "make a failing model as small as it gets", timed=True),
             "bisect": Leaf(".debug.bisect", "bisect", "find the first node after which it fails", timed=True),
             "precision": Leaf(
-                ".debug.precision", "precision", "which nodes must stay in FP32, the others in FP16", timed=True
+                ".debug.precision",
+                "precision",
+                "which nodes must stay in FP32, the others in FP16, INT8, FP8",
+                timed=True,
             ),
             "repeat": Leaf(".debug.repeat", "repeat", "try the same again and again, and count", timed=True),
             "build": Leaf(".debug.build", "build", "build an engine again and again: bad tactics", timed=True),

@@ -7,8 +7,10 @@ from rich.cells import cell_len
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
+from layerwise._tool.debugtools.search.lens.rows import EffectRow
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers, VerdictRow
 from layerwise._tool.tui.presenters.compare_text import BACKENDS
+from layerwise._tool.tui.presenters.effects import effect_fields, effect_heading, effect_line
 from layerwise._tool.tui.presenters.invariants import HEADING, relation_line, relation_lines
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import clock_text, sig, span_text
@@ -25,7 +27,8 @@ def head_lines(
     """now: unix seconds. tall: there is room for what the band's signs mean."""
     other: Line = [(f"of {shown(debug.other, 40)}   ", "warn")] if debug.other else []
     name: Line = [(f"{debug.search}  ", "strong"), *other, (f"job {debug.job}   ", "dim"), *_standing(debug, now)]
-    lines = [name, _held(debug) if debug.search == "invariants" else _sides(sides, cells, glyphs)]
+    about = {"invariants": _held, "lens": _measured_alone}.get(debug.search)
+    lines = [name, about(debug) if about else _sides(sides, cells, glyphs)]
     if debug.band:
         lines += _band(debug, cells, glyphs)
         lines += [legend(debug.search, glyphs)] if tall else []
@@ -67,6 +70,14 @@ def _held(debug: DebugState) -> Line:
     kind = BACKENDS.get(str(runner.get("kind")), "onnxruntime")
     return [(shown(Path(str(debug.params.get("model") or "")).name, 60), "strong"), (f" on {kind}, ", "dim"),
             ("its runs held against each other", "")]  # fmt: skip
+
+
+def _measured_alone(debug: DebugState) -> Line:
+    """Which model a lens measures, in what."""
+    model = debug.compare.model if debug.compare is not None else ""
+    form = shown(str((debug.params.get("rounding") or {}).get("to", "int8")), 20)
+    return [(shown(Path(str(model or "")).name, 60), "strong"), (f" in {form}, ", "dim"),
+            ("node by node, against itself in FP32", "")]  # fmt: skip
 
 
 def _sides(sides: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
@@ -166,6 +177,8 @@ _VERDICTS = f"{'n':>4} {'verdict':<8} {'nodes':>7} {'at':>7}  {'by':<11} {'s':>6
 
 def heading(search: str, cells: int) -> Line:
     """Column names of the list below."""
+    if search == "lens":
+        return [(fit(effect_heading(cells), cells), "head")]
     if search == "locate":
         titles = "".join(f" {title:>8}" for title in ("local", "accum", "ampl")[: _numbers(cells)])
         return [(fit(f"{'#':>6} {'op':<14}{titles}  diagnosis       node", cells), "head")]
@@ -180,6 +193,8 @@ def row_line(row: Shown | None, cells: int, names: Names, glyphs: Glyphs) -> Lin
         return clip(_step(row, cells, glyphs), cells)
     if isinstance(row, RelationRow):
         return clip(relation_line(row, cells, glyphs), cells)
+    if isinstance(row, EffectRow):
+        return clip(effect_line(row, cells, names), cells)
     return clip(_verdict(row, cells, names, glyphs), cells) if row is not None else []
 
 
@@ -267,6 +282,8 @@ def row_detail(row: Shown | None, cells: int) -> list[Line]:
         return _step_lines(row, cells)
     if isinstance(row, RelationRow):
         return relation_lines(row, cells)
+    if isinstance(row, EffectRow):
+        return [line for name, text in effect_fields(row) for line in field_lines(name, text, cells)]
     return _verdict_lines(row, cells) if row is not None else []
 
 

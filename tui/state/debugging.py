@@ -1,5 +1,7 @@
 """The search on view: what the events of a debug job come to."""
 
+import math
+from bisect import insort
 from typing import Any
 
 import msgspec
@@ -8,10 +10,12 @@ from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.debugtools.checks.invariants.spec import AxisRow, RelationRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search import rows as types
+from layerwise._tool.debugtools.search.lens.rows import EffectRow
 from layerwise._tool.tui.state.signal import Signal
 
 SEARCHES = {
     "debug_reduce": "reduce", "debug_bisect": "bisect", "debug_repeat": "repeat", "debug_precision": "precision",
+    "debug_lens": "lens",
     "debug_build": "build",
     "locate": "locate", "triage": "triage", "invariants": "invariants",
 }  # fmt: skip
@@ -61,7 +65,7 @@ class Result(msgspec.Struct):
     checks: types.Count = 0
 
 
-Shown = types.VerdictRow | SuspectRow | StepRow | RelationRow
+Shown = types.VerdictRow | SuspectRow | StepRow | RelationRow | EffectRow
 _ANEW = ("locate", "invariants")
 """Searches of which a later attempt tells all rows again."""
 
@@ -70,8 +74,9 @@ class DebugState:
     """Plain data with a signal. `take` brings one event of the journal in; msgspec.ValidationError for a row or a
     result that is none.
 
-    rows: verdicts of a search, suspects of a locate job, steps of a triage, relations of a check of invariants, whose
-    inputs and outputs are `axes`; a verdict that was undone stays, and says so. done, total: checks of a search;
+    rows: verdicts of a search, suspects of a locate job, steps of a triage, effects of a lens (worst first), relations
+    of a check of invariants, whose inputs and outputs are `axes`; a verdict that was undone stays, and says so. done,
+    total: checks of a search;
     counted: how far a job is that counts something else. question: the open one, {"id", "question"}; asked_at: unix
     seconds of the last one. said: ("log" or "warning", text) of the last notes.
     """
@@ -140,8 +145,8 @@ class DebugState:
         return self.rows[self.place(line)] if 0 <= line < len(self.rows) else None
 
     def place(self, line: int) -> int:
-        """The row that a line of the list shows: verdicts stand newest first."""
-        return line if self.search in ("triage", *_ANEW) else len(self.rows) - 1 - line
+        """The row that a line of the list shows: verdicts stand newest first, effects worst first."""
+        return line if self.search in ("triage", "lens", *_ANEW) else len(self.rows) - 1 - line
 
     def model_path(self) -> str | None:
         """The model that the search has made: the smallest that fails."""
@@ -168,7 +173,7 @@ class DebugState:
             self.rows, self.axes = ([], []) if self.search in _ANEW else (self.rows, self.axes)
 
     def _on_dropped(self, event: Event) -> None:
-        if not {"verdicts", "steps"} & set(event.get("kept") or []):
+        if not {"verdicts", "steps", "effects"} & set(event.get("kept") or []):
             self.rows, self.band, self.best, self.position, self.candidate = [], [], None, None, None
             self.done = self.total = 0.0
 
@@ -199,6 +204,8 @@ class DebugState:
             self.rows.append(msgspec.convert(row, StepRow))
         elif table == "relations":
             self.rows.append(msgspec.convert(row, RelationRow))
+        elif table == "effects":
+            self._effect(msgspec.convert(row, EffectRow))
         elif table == "axes":
             self.axes.append(msgspec.convert(row, AxisRow))
 
@@ -207,6 +214,11 @@ class DebugState:
             self.rows.append(row)
         for known in self.counting if isinstance(row, types.UndoRow) else ():
             known.undone = known.undone or known.n == row.n
+
+    def _effect(self, row: EffectRow) -> None:
+        """Worst first; a node that is measured again takes its row's place."""
+        self.rows = [known for known in self.rows if not (isinstance(known, EffectRow) and known.i == row.i)]
+        insort(self.rows, row, key=_badness)
 
     def _on_result(self, event: Event) -> None:
         self.result = msgspec.convert(event.get("data"), Result)
@@ -221,6 +233,13 @@ class DebugState:
         self.said = [*self.said[-2:], (str(event.get("type")), text)]
 
     _on_warning = _on_log
+
+
+def _badness(row: Shown) -> float:
+    """What effects are sorted by: one that is not finite stands first."""
+    if not isinstance(row, EffectRow):
+        return -math.inf
+    return -math.inf if row.effect is None else -row.effect
 
 
 def compare_params(params: dict[str, Any]) -> dict[str, Any]:

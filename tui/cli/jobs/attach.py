@@ -105,6 +105,12 @@ def _precision(spec: "JobSpec", job: int, log: Log) -> Listener:
     return PrecisionReport(log, "precision").event
 
 
+def _lens(spec: "JobSpec", job: int, log: Log) -> Listener:
+    from layerwise._tool.tui.cli.debug.lens_report import LensReport
+
+    return LensReport(log).event
+
+
 def _locating(spec: "JobSpec", job: int, log: Log) -> Listener:
     from layerwise._tool.debugtools.locate.spec import LocateSpec
     from layerwise._tool.tui.cli.debug.locate_report import LocateReport
@@ -145,6 +151,7 @@ REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "debug_build": _search,
     "debug_layers": _search,
     "debug_precision": _precision,
+    "debug_lens": _lens,
     "bench": _bench,
     "lint": _lint,
     "compatibility": _compatibility,
