@@ -188,7 +188,7 @@ def judge_activation(values: Array, grid: Grid, reads: Grid, found: Measured) ->
 
 def _beyond(values: Array, grid: Grid, outside: float, ends: tuple[float, float]) -> Verdict:
     """Of values that the codes cannot reach."""
-    low, high = _reach(grid)
+    low, high = reach(grid)
     wide = (high - low) / max(ends[1] - ends[0], 1e-30)
     if 0.7 < wide and limits(grid.kind).whole:
         text = f"its zero point is off: the codes reach from {_number(low)} to {_number(high)}, the values from "
@@ -197,7 +197,7 @@ def _beyond(values: Array, grid: Grid, outside: float, ends: tuple[float, float]
     return Verdict("clipped", f"{text}the codes from {_number(low)} to {_number(high)}")
 
 
-def _reach(grid: Grid) -> tuple[float, float]:
+def reach(grid: Grid) -> tuple[float, float]:
     """The smallest and largest value that codes stand for."""
     known = limits(grid.kind)
     zero = 0.0 if grid.zero is None else grid.zero
@@ -207,7 +207,7 @@ def _reach(grid: Grid) -> tuple[float, float]:
 def used_share(values: Array, grid: Grid) -> float:
     """The share of the codes' range that the values take up, 0 being one of them."""
     low, high = _range(values)
-    ends = _reach(grid)
+    ends = reach(grid)
     if grid.symmetric:
         largest = max(abs(low), abs(high))
         return largest / max(abs(ends[0]), abs(ends[1]), 1e-30)

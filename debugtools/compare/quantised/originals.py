@@ -117,15 +117,20 @@ class Originals:
 def _names(site: Site) -> Iterator[str]:
     """Names that the original may have, the likeliest first."""
     for name in (site.tensor, site.value):
-        for _ in range(3):
-            if not name:
-                break
-            yield name
-            shorter = _ENDS.sub("", name)
-            if shorter == name:
-                yield name.rstrip("0123456789")
-                break
-            name = shorter
+        yield from shorter_names(name)
+
+
+def shorter_names(name: str) -> Iterator[str]:
+    """A name without what quantisers add to it: as it is, then more and more of it left out."""
+    for _ in range(3):
+        if not name:
+            return
+        yield name
+        shorter = _ENDS.sub("", name)
+        if shorter == name:
+            yield name.rstrip("0123456789")
+            return
+        name = shorter
 
 
 def _sample(array: Array) -> Array:

@@ -13,6 +13,7 @@ from layerwise._tool.debugtools.compare.quantised.judging import (
     channel_axis_of,
     judge_activation,
     judge_weight,
+    reach,
     used_share,
 )
 from layerwise._tool.debugtools.compare.quantised.measures import Measured, measured
@@ -82,7 +83,7 @@ class SiteReader:
         reads = grid if odd is None else odd.grid
         codes = grid.codes(values)
         held = reads.values(codes)
-        known = measured(values, held, grid.best(values).rounded(values), None)
+        known = measured(values, held, _format_grid(grid, values).rounded(values), None)
         verdict = judge_activation(values, grid, reads, known)
         row = self.plain(site)
         if odd is not None:
@@ -109,6 +110,15 @@ class SiteReader:
             text = f"{text} by {node.op_type} {node_label(node)}"
             row = replace(row, i=reader, node=node_label(node), op=node.op_type)
         return row, Verdict("mismatch", text)
+
+
+def _format_grid(grid: Grid, values: Array) -> Grid:
+    """What the format can do: codes over the values' own range, or over 0 to 1 or -1 to 1 where that is what they are
+    for (onnxruntime's Softmax and Sigmoid have such a scale by definition).
+    """
+    low, high = reach(grid)
+    unit = any(abs(low - start) < 0.02 and abs(high - 1) < 0.02 for start in (0.0, -1.0))
+    return grid if unit and float(np.abs(values).max(initial=0.0)) <= 1.001 else grid.best(values)
 
 
 def _filled(row: QuantisedRow, name: str, found: Measured, verdict: Verdict) -> QuantisedRow:

@@ -1,7 +1,7 @@
 """Finds what a graph holds in few bits: quantised weights and activations, with how their codes become values."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -94,8 +94,11 @@ class Sites:
             readers = self._reader_nodes(node.output[0])
             yield Site(i, node.output[0], "activation", "dynamic", value=node.input[0], readers=readers)
         elif op in DEQUANTIZE:
-            if node.input[0] not in self._cut.maker:
-                yield from self._weight_site(i, node, node.input[0], self._linear(node), "QDQ", node.output[0])
+            source = self.source(node.input[0])
+            if source in self._cut.initializers:
+                grid = self._linear(node, source)
+                if source == node.input[0] or grid.fits(tuple(self._cut.initializers[source].dims)):
+                    yield from self._weight_site(i, node, source, grid, "QDQ", node.output[0])
         elif op in INTEGER:
             yield from self._integer(i, node)
         elif op in BLOCKS:
@@ -105,6 +108,26 @@ class Sites:
                        channel=channel, readers=(i,))  # fmt: skip
         else:
             yield from self._operator(i, node)
+
+    def source(self, name: str, stops: Container[str] = ()) -> str:
+        """The tensor that codes come from, before operators that hand them on; the first of `stops` on the way."""
+        while name not in stops and name in self._cut.maker:
+            node = self._cut.nodes[self._cut.maker[name]]
+            if node.op_type not in VIEWS:
+                break
+            name = node.input[0]
+        return name
+
+    @cached_property
+    def grids(self) -> dict[str, Grid]:
+        """How the codes of each activation become values, those of views among them; where one grid is all there is."""
+        found = {site.tensor: site.grid for site in self.all if site.role == "activation" and site.grid is not None}
+        found = {name: grid for name, grid in found.items() if not grid.many}
+        for node in self._cut.nodes:
+            if node.op_type in VIEWS and node.input and node.input[0] in found:
+                found.update(dict.fromkeys(filter(None, node.output[: None if node.op_type == "Split" else 1]),
+                                           found[node.input[0]]))  # fmt: skip
+        return found
 
     def _quantize(self, i: int, node: onnx.NodeProto) -> Iterator[Site]:
         grid, (source, codes) = self._linear(node), (node.input[0], node.output[0])
@@ -248,10 +271,10 @@ class Sites:
     def _reader_nodes(self, name: str) -> tuple[int, ...]:
         return tuple(dict.fromkeys(i for i, _ in self.readers[name]))
 
-    def _linear(self, node: onnx.NodeProto) -> Grid:
+    def _linear(self, node: onnx.NodeProto, source: str = "") -> Grid:
         """The grid of QuantizeLinear or DequantizeLinear. ValueError if its scale is made while running."""
         named = {a.name: a.i for a in node.attribute if a.type == onnx.AttributeProto.INT}
-        codes = node.input[0] if node.op_type in DEQUANTIZE else ""
+        codes = source or (node.input[0] if node.op_type in DEQUANTIZE else "")
         default = "float8_e4m3fn" if "FP8" in node.op_type else "int4" if "INT4" in node.op_type else ""
         grid = self._grid(codes, _at(node, 1), _at(node, 2), named.get("axis", 1), default=default,
                           block=named.get("block_size", 0), output=named.get("output_dtype", 0))  # fmt: skip
