@@ -7,6 +7,7 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.debugtools.compare.arithmetic.sentinels import HUGE
 from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits
 from layerwise._tool.debugtools.compare.quantised.judging import (
     Verdict,
@@ -77,7 +78,9 @@ class SiteReader:
         """The row of an activation against the float original's values; name: the original's."""
         from msgspec.structs import replace
 
-        values = np.where(np.isfinite(values), values, 0).astype(np.float32)
+        hidden = ~(np.abs(values) < HUGE)
+        masked = bool(hidden.any())
+        values = np.where(hidden, 0, values).astype(np.float32)
         grid = site.grid or _DYNAMIC.best(values)
         odd = next((each for each in site.readings if not each.grid.like(grid)), None)
         reads = grid if odd is None else odd.grid
@@ -86,6 +89,9 @@ class SiteReader:
         known = measured(values, held, _format_grid(grid, values).rounded(values), None)
         verdict = judge_activation(values, grid, reads, known)
         row = self.plain(site)
+        if masked and verdict.word:
+            told = "its codes have to reach a mask's values too, so that hardly any are left for the others"
+            verdict = Verdict(verdict.word, f"{told}: {verdict.text}")
         if odd is not None:
             row, verdict = self._mismatch(row, site, odd.i, reads, values)
         dead, channels = _dead(codes, values)

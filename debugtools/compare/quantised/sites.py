@@ -214,7 +214,7 @@ class Sites:
         channel, summed, readers = self._use(i, slot, len(shape))
         if not value:
             readers = (i,)
-        role: Role = "bias" if grid.kind == "int32" or len(shape) < 2 else "weight"
+        role: Role = "bias" if grid.kind == "int32" else "weight"
         if grid.many and not grid.block:
             grid = Grid(grid.kind, grid.scale, grid.zero, grid.axis % max(1, len(shape)))
         return Site(i, name, role, form, grid, value, codes=codes, shape=shape, channel=channel, summed=summed,
