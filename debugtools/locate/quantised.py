@@ -54,8 +54,7 @@ def others(found: Sequence[Found], ledger: Ledger) -> list[Found]:
     return [
         (suspect, outputs)
         for suspect, outputs in found
-        if (suspect.word in _OWN or suspect.failure or suspect.word == "ill-conditioned")
-        and not ledger.reads_accused(suspect.region)
+        if (suspect.word in _OWN or suspect.failure) and not ledger.reads_accused(suspect.region)
     ]
 
 

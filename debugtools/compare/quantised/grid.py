@@ -182,3 +182,10 @@ def rms(values: Array) -> float:
     """Root mean square, 0 for nothing."""
     flat = values.reshape(-1)
     return math.sqrt(float(np.dot(flat, flat)) / flat.size) if flat.size else 0.0
+
+
+def reach(grid: Grid) -> tuple[float, float]:
+    """The smallest and largest value that codes stand for."""
+    known = limits(grid.kind)
+    zero = 0.0 if grid.zero is None else grid.zero
+    return float(np.min((known.low - zero) * grid.scale)), float(np.max((known.high - zero) * grid.scale))

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits
+from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits, reach
 from layerwise._tool.debugtools.compare.quantised.measures import Measured, measured
 from layerwise._tool.debugtools.compare.quantised.rows import Word
 from layerwise._tool.debugtools.compare.quantised.sites import Site
@@ -145,6 +145,8 @@ def _summed(site: Site, original: Array, found: Measured) -> tuple[Word, str]:
     grid = site.grid
     if grid is None or not grid.many or grid.block or site.channel is None or grid.axis not in site.summed:
         return "", ""
+    if float(grid.scale.min()) == float(grid.scale.max()):
+        return "", ""
     right = Grid(grid.kind, np.ones(original.shape[site.channel], np.float32), grid.zero if grid.symmetric else
                  np.ones(original.shape[site.channel], np.float32), site.channel)  # fmt: skip
     better = measured(original, original, right.best(original).rounded(original), None).ideal
@@ -195,13 +197,6 @@ def _beyond(values: Array, grid: Grid, outside: float, ends: tuple[float, float]
         return Verdict("zero point", f"{text}{_number(ends[0])} to {_number(ends[1])} ({outside:.1%} clipped)")
     text = f"{outside:.1%} of the values are clipped: they reach from {_number(ends[0])} to {_number(ends[1])}, "
     return Verdict("clipped", f"{text}the codes from {_number(low)} to {_number(high)}")
-
-
-def reach(grid: Grid) -> tuple[float, float]:
-    """The smallest and largest value that codes stand for."""
-    known = limits(grid.kind)
-    zero = 0.0 if grid.zero is None else grid.zero
-    return float(np.min((known.low - zero) * grid.scale)), float(np.max((known.high - zero) * grid.scale))
 
 
 def used_share(values: Array, grid: Grid) -> float:

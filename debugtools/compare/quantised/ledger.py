@@ -1,22 +1,30 @@
 """What one side of a comparison holds in few bits, held against the float other side as its tensors are seen."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
+from layerwise._tool.debugtools.compare.quantised.grid import reach
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
 from layerwise._tool.debugtools.compare.quantised.rows import QuantisedRow
 from layerwise._tool.debugtools.compare.quantised.sites import Site, Sites
-from layerwise._tool.debugtools.compare.quantised.stages import dequantised, pair_stages, see_values
+from layerwise._tool.debugtools.compare.quantised.stages import (
+    behind_rectifier,
+    dequantised,
+    pair_stages,
+    rectified,
+    see_values,
+)
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 
 if TYPE_CHECKING:
@@ -53,9 +61,9 @@ class Ledger:
     def __init__(self, quantised: ModelSide, other: Side, sites: Sites, *, base: bool) -> None:
         self.side, self._other, self.sites, self._base = quantised, other, sites, base
         self._cut: GraphCut = quantised.model.cut
-        originals = None
+        originals = self._originals = None
         if isinstance(other, ModelSide) and other.model.has_graph and other.spec.kind != "torch":
-            originals = Originals(other.model.cut, weight_of(other))
+            originals = self._originals = Originals(other.model.cut, weight_of(other))
         self._reader = SiteReader(self._cut, originals)
         self._rows: dict[int, QuantisedRow] = {}
         self._noise: dict[int, float] = {}
@@ -68,8 +76,8 @@ class Ledger:
     def pair(self) -> None:
         """Have both sides know the stages of quantised tensors. To be called when the sides are aligned."""
         see_values(self.side, self.sites)
-        if isinstance(self._other, ModelSide) and self._other.model.has_graph and self._other.spec.kind != "torch":
-            pair_stages(self.side, self._other, self.sites, base=self._base)
+        if isinstance(self._other, ModelSide) and self._originals is not None:
+            pair_stages(self.side, self._other, self.sites, self._originals, base=self._base)
 
     def fed(self, feed: Mapping[str, Array]) -> None:
         """Take in the inputs, by the quantised side's names."""
@@ -85,7 +93,7 @@ class Ledger:
         for number in self._waiting[own]:
             site = self.sites.all[number]
             try:
-                row, found = self._reader.activation(site, other, values)
+                row, found = self._reader.activation(site, other, self._rectified(site, own, other, values))
             except (LayerwiseError, ValueError) as error:
                 row = replace(self._reader.plain(site), text=f"it cannot be held against the original: {error}")
                 self._rows.setdefault(number, row)
@@ -94,6 +102,21 @@ class Ledger:
             if known is None or (bool(row.word), row.loss or 0) > (bool(known.word), known.loss or 0):
                 self._rows[number] = row
             self._noise[number] = max(self._noise.get(number, 0.0), found.noise)
+
+    def _rectified(self, site: Site, own: str, other: str, values: Array) -> Array:
+        """The values behind a Relu that the quantiser left out, since the codes reach no value below 0."""
+        side = self._other
+        if site.grid is None or not rectified(site.grid) or not isinstance(side, ModelSide) or not side.model.has_graph:
+            return values
+        if behind_rectifier(side.model.cut, other) == other:
+            return values
+        _, high = reach(site.grid)
+        return np.clip(values, 0, high if self._clips(other) else None)
+
+    def _clips(self, other: str) -> bool:
+        """Whether the original goes to a Clip alone, whose upper end the codes have."""
+        assert isinstance(self._other, ModelSide)
+        return any(node.op_type == "Clip" and other in node.input for node in self._other.model.cut.nodes)
 
     @cached_property
     def _weights(self) -> dict[int, tuple[QuantisedRow, float]]:
@@ -128,9 +151,15 @@ class Ledger:
         limit = middle + _ALONE + _SPREADS * apart[int(0.9 * (len(apart) - 1))]
         return {number: self._told(row, limit) for number, row in self._rows.items()}
 
+    @cached_property
+    def _shared(self) -> set[tuple[float, float] | None]:
+        """Scales that several activations have: pools, views and concatenations keep what they read."""
+        counts = Counter(row.scale for row in self._rows.values())
+        return {scale for scale, count in counts.items() if count > 1}
+
     def _told(self, row: QuantisedRow, limit: float) -> QuantisedRow:
         loss = row.loss or 0.0
-        if row.word or loss <= limit or row.form == "dynamic":
+        if row.word or loss <= limit or row.form == "dynamic" or row.scale in self._shared:
             return row
         if row.clipped and row.clipped > 1e-3:
             text = f"{row.clipped:.1%} of its values are clipped"

@@ -70,6 +70,18 @@ class Originals:
         name = self._by_value(value)
         return None if name is None else (name[0], self._nearest(*name, value))
 
+    def name_of(self, site: Site) -> str | None:
+        """The name of a weight's original, if that is as it is in the same layout; None if it is not known."""
+        if site.codes is None or site.grid is None:
+            return None
+        try:
+            found = self.find(site, site.grid.values(site.codes()))
+        except (LayerwiseError, ValueError):
+            return None
+        if found is None or tuple(self._floating[found[0]]) != found[1].shape:
+            return None
+        return found[0] if np.array_equal(self._value(found[0]), found[1]) else None
+
     def _by_value(self, value: Array) -> tuple[str, Array] | None:
         sample, best = _sample(value), list[tuple[float, str, bool]]()
         for name, dims in self._floating.items():

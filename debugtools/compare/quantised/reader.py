@@ -7,14 +7,13 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.debugtools.compare.arithmetic.sentinels import HUGE
-from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits
+from layerwise._tool.debugtools.compare.arithmetic.sentinels import masking
+from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits, reach
 from layerwise._tool.debugtools.compare.quantised.judging import (
     Verdict,
     channel_axis_of,
     judge_activation,
     judge_weight,
-    reach,
     used_share,
 )
 from layerwise._tool.debugtools.compare.quantised.measures import Measured, measured
@@ -78,9 +77,9 @@ class SiteReader:
         """The row of an activation against the float original's values; name: the original's."""
         from msgspec.structs import replace
 
-        hidden = ~(np.abs(values) < HUGE)
-        masked = bool(hidden.any())
-        values = np.where(hidden, 0, values).astype(np.float32)
+        hidden = masking(values)
+        masked = hidden is not None
+        values = np.where(np.isfinite(values) if hidden is None else ~hidden, values, 0).astype(np.float32)
         grid = site.grid or _DYNAMIC.best(values)
         odd = next((each for each in site.readings if not each.grid.like(grid)), None)
         reads = grid if odd is None else odd.grid

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
 from functools import cached_property
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -166,7 +167,7 @@ class Sites:
         name = node.input[1]
         if name in self._cut.maker:
             return
-        scale = self._scale_behind(node.output[0])
+        scale = self._scale_behind(node.output[0], name)
         if scale is None:
             self.unread.append(f"#{i} {node.op_type} {node.name}: the scale of its weight was not found")
             return
@@ -175,7 +176,7 @@ class Sites:
         assert grid is not None
         yield from self._weight_site(i, node, name, grid, "dynamic", "", 1)
 
-    def _scale_behind(self, name: str) -> Array | None:
+    def _scale_behind(self, name: str, tensor: str) -> Array | None:
         """The constant factor of a product of codes: of the Mul that takes it, or of the Mul that makes its factor."""
         for _ in range(_FEW):
             taken = [(self._cut.nodes[i], slot) for i, slot in self.readers[name]]
@@ -184,19 +185,20 @@ class Sites:
                 return None
             node, slot = nodes[0]
             if node.op_type == "Mul":
-                return self._factor(node.input[1 - slot])
+                return self._factor(node.input[1 - slot], tensor)
             name = node.output[0]
         return None
 
-    def _factor(self, name: str, deep: int = _FEW) -> Array | None:
+    def _factor(self, name: str, tensor: str, deep: int = _FEW) -> Array | None:
         known = self.const(name)
         if known is not None or name not in self._cut.maker or not deep:
             return None if known is None else known.astype(np.float32)
         node = self._cut.nodes[self._cut.maker[name]]
         if node.op_type not in ("Mul", "Reshape", "Unsqueeze", "Identity", "Cast"):
             return None
-        inputs = node.input if node.op_type == "Mul" else node.input[:1]
-        return next((found for each in inputs if (found := self._factor(each, deep - 1)) is not None), None)
+        inputs = list(node.input if node.op_type == "Mul" else node.input[:1])
+        inputs.sort(key=lambda each: -len(commonprefix([each, tensor])))  # of two constants the weight's own
+        return next((found for each in inputs if (found := self._factor(each, tensor, deep - 1)) is not None), None)
 
     def _weight_site(
         self, i: int, node: onnx.NodeProto, name: str, grid: Grid, form: Form, value: str, slot: int = 0
@@ -247,7 +249,8 @@ class Sites:
             return None, ()
         batch = len(moved) - 2 if "MatMul" in node.op_type else 0
         others = [axis for i, axis in enumerate(moved) if i != found and i >= batch]
-        return moved[found], tuple(others) if node.op_type in SUMMING else ()
+        states = slot == 0 and "MatMul" in node.op_type  # what stands where activations do is no weight to the kernel
+        return moved[found], tuple(others) if node.op_type in SUMMING and not states else ()
 
     def _readings(self, codes: str) -> tuple[Reading, ...]:
         """Who takes codes as values, straight or behind operators that hand them on."""

@@ -1,7 +1,7 @@
 """Damage to quantised models: a wrong scale, a swapped zero point, a clipped channel, a weight along the wrong axis."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -113,8 +113,15 @@ class Planter:
             flat = scale.reshape(scale.shape[0], -1)
             row = int(self._random.integers(flat.shape[0]))
             flat[row] *= factor
-            return self._done("scale", {name: scale}, f"{name}[{row}] times {factor:g}")
-        return self._done("scale", {name: (scale * factor).astype(scale.dtype)}, f"{name} times {factor:g}")
+            return self._at(place, self._done("scale", {name: scale}, f"{name}[{row}] times {factor:g}"))
+        found = self._done("scale", {name: (scale * factor).astype(scale.dtype)}, f"{name} times {factor:g}")
+        return self._at(place, found)
+
+    def _at(self, place: Any, found: Damage | None) -> Damage | None:
+        """The node that reads a weight's codes is where its scale is wrong too, wherever that is multiplied."""
+        if found is None or not isinstance(place, _Weight):
+            return found
+        return replace(found, names=found.names | {place.node.name})
 
     def _zero(self, place: Any) -> Damage | None:
         name = place.zero if isinstance(place, _Weight) else place[1]
