@@ -18,7 +18,7 @@ from layerwise._tool.debugtools.locate.conclusion import conclusion
 from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
-from layerwise._tool.debugtools.locate.quantised import accused_rows, others, told
+from layerwise._tool.debugtools.locate.quantised import accused_rows, others
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, suspect_row
 
@@ -129,7 +129,7 @@ class Findings:
             passed=bool(rows) or self._agree, suspects=rows, n_suspects=len(self._quantised) + len(self._chosen()), tensors=self._tensors,
             stopped=self._stopped, outputs_differ=not all(self._outputs.values()), summary=self._summary(rows),
             level=self._noise_floor.level, peak_memory=peak(), seconds=seconds, runners=runners,
-            truth=self._truth.result(),
+            truth=self._truth.result(), quantised=self.ledger.result() if self.ledger is not None else None,
         )  # fmt: skip
         return replace(result, conclusion=conclusion(result, reducible=self._suspect.spec.kind != "torch"))
 
@@ -163,7 +163,7 @@ class Findings:
         if not self._outputs:
             return f"no suspect: {self._tensors} tensors agree, but no output was compared"
         if self.ledger is not None:
-            return f"no suspect among {self._tensors} tensors: {told(self.ledger)}"
+            return f"no suspect among {self._tensors} tensors: {self.ledger.result().text}"
         if all(self._outputs.values()):
             return f"no suspect: {self._tensors} tensors and all outputs agree"
         return f"no suspect: each of {self._tensors} tensors is right on the reference's inputs; their errors add up"

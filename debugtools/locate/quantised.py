@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from layerwise._tool.backends.text import counted, shown
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.quantised.ledger import Ledger
-from layerwise._tool.debugtools.compare.quantised.rows import QuantisedRow
+from layerwise._tool.debugtools.compare.quantised_row import QuantisedRow
 from layerwise._tool.debugtools.compare.table.layers import origin_fields
 from layerwise._tool.debugtools.compare.table.places import Place
 from layerwise._tool.debugtools.locate.rows import NodeRow, SuspectRow
@@ -56,15 +56,3 @@ def others(found: Sequence[Found], ledger: Ledger) -> list[Found]:
         for suspect, outputs in found
         if (suspect.word in _OWN or suspect.failure) and not ledger.reads_accused(suspect.region)
     ]
-
-
-def told(ledger: Ledger) -> str:
-    """How many tensors are held in few bits, and which loses most, where none is wrong."""
-    rows = [row for row in ledger.rows() if row.sqnr is not None]
-    if not rows:
-        return "the quantised tensors have no float original among the reference's tensors"
-    least = min(rows, key=lambda row: row.sqnr or 0.0)
-    return (
-        f"{counted(len(rows), 'quantised tensor')} lose no more than their formats explain, the most "
-        f"{shown(least.tensor, 80)} (SQNR {least.sqnr:.1f} dB)"
-    )

@@ -101,6 +101,9 @@ class Reader:
         )
         if accumulated is not None:
             self._errors[met.name] = accumulated.rel
+        held = self._ledger.of(own) if self._ledger is not None else None
+        if held is not None:
+            row = structs.replace(row, quantised=held)
         suspect.truth = row.truth
         if not self._is_suspect(suspect):
             return row, None

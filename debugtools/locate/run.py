@@ -28,7 +28,7 @@ from layerwise._tool.debugtools.compare.memory import (
 )
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
-from layerwise._tool.debugtools.compare.quantised.ledger import Ledger, sites_of
+from layerwise._tool.debugtools.compare.quantised.ledger import Ledger, ledger_of
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
 from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
@@ -177,11 +177,10 @@ class LocateRun(ExitStack):
 
     def _begin_ledger(self) -> None:
         """Where the suspect holds tensors in few bits: have their stages paired with the reference's."""
-        sites, theirs = sites_of(self.suspect), sites_of(self.reference)
-        if sites is None or (theirs is not None and len(theirs.all) >= len(sites.all)):
-            return
-        self.ledger = self.findings.ledger = Ledger(self.suspect, self.reference, sites, base=True)
-        self.ledger.pair()
+        found = ledger_of(self.suspect, self.reference, self.setup.model)
+        if found is not None and found.side is self.suspect:
+            self.ledger = self.findings.ledger = found
+            found.pair()
 
     def _fitted(self, feed: Feed) -> tuple[Feed, Feed]:
         warn = self.context.warn

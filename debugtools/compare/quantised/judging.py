@@ -12,7 +12,7 @@ from msgspec import Struct
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits, reach
 from layerwise._tool.debugtools.compare.quantised.measures import Measured, measured
-from layerwise._tool.debugtools.compare.quantised.rows import Word
+from layerwise._tool.debugtools.compare.quantised_row import Word
 from layerwise._tool.debugtools.compare.quantised.sites import Site
 
 LIMIT = 9.0

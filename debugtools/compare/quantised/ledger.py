@@ -14,9 +14,11 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.quantised.grid import reach
+from layerwise._tool.debugtools.compare.quantised.operators import QUANTISING
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
-from layerwise._tool.debugtools.compare.quantised.rows import QuantisedRow
+from layerwise._tool.debugtools.compare.quantised.told import told
+from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult, QuantisedRow
 from layerwise._tool.debugtools.compare.quantised.sites import Site, Sites
 from layerwise._tool.debugtools.compare.quantised.stages import (
     behind_rectifier,
@@ -25,6 +27,7 @@ from layerwise._tool.debugtools.compare.quantised.stages import (
     rectified,
     see_values,
 )
+from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 
 if TYPE_CHECKING:
@@ -32,11 +35,14 @@ if TYPE_CHECKING:
 
 _ALONE, _SPREADS = 4.0, 3.0  # dB, and spreads, by which one activation loses more than the others
 _FEW = 4
+_WORST = 5
 
 
 def sites_of(side: Side) -> Sites | None:
     """What a side holds in few bits, None if that is nothing."""
     if not isinstance(side, ModelSide) or not side.model.has_graph or side.spec.kind == "torch":
+        return None
+    if side.model.operators().isdisjoint(QUANTISING):
         return None
     sites = Sites(side.model.cut, weight_of(side))
     return sites if sites.all else None
@@ -51,6 +57,19 @@ def weight_of(side: ModelSide) -> Callable[[str], Array]:
         return tensor_array(side.model.cut.initializers[name], side.model.file.folder)
 
     return value
+
+
+def ledger_of(first: Side, second: Side, model: Model | None) -> "Ledger | None":
+    """The ledger of the side that holds tensors in few bits, if it is one of the two; model: the comparison's."""
+    sites = sites_of(first), sites_of(second)
+    counts = [0 if found is None else len(found.all) for found in sites]
+    if counts[0] == counts[1]:
+        return None
+    which = int(counts[1] > counts[0])
+    side, other, found = (first, second)[which], (second, first)[which], sites[which]
+    assert isinstance(side, ModelSide)
+    assert found is not None
+    return Ledger(side, other, found, base=side.model is model)
 
 
 class Ledger:
@@ -136,6 +155,27 @@ class Ledger:
         for number, site in enumerate(self.sites.all):
             found.setdefault(number, self._reader.plain(site))
         return worst_first(list(found.values()))
+
+    def of(self, own: str) -> QuantisedRow | None:
+        """The row of a tensor of the quantised side that holds codes, or what they become, as far as is known."""
+        number = self._stage.get(own)
+        if number is None:
+            return None
+        return self._rows.get(number) or self._weights.get(number, (None, 0.0))[0]
+
+    @cached_property
+    def _stage(self) -> dict[str, int]:
+        found = {}
+        for number, site in enumerate(self.sites.all):
+            made = dequantised(self._cut, self.sites, site) if site.role == "activation" else [site.value]
+            found.update(dict.fromkeys(filter(None, (site.tensor, *made)), number))
+        return found
+
+    def result(self) -> QuantisedResult:
+        """What all rows come to."""
+        rows = self.rows()
+        wrong = [row for row in rows if row.word]
+        return QuantisedResult(len(rows), len(wrong), told(rows), rows[:_WORST])
 
     def accused(self) -> list[QuantisedRow]:
         """The rows of what the formats do not explain, the worst first."""

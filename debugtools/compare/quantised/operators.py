@@ -46,6 +46,8 @@ QUANTIZE = frozenset({"QuantizeLinear", "TRT_FP8QuantizeLinear", "TRT_INT4Quanti
 DEQUANTIZE = frozenset({"DequantizeLinear", "TRT_FP8DequantizeLinear", "TRT_INT4DequantizeLinear"})
 DYNAMIC = "DynamicQuantizeLinear"
 BLOCKS = frozenset({"MatMulNBits", "GatherBlockQuantized"})
+QUANTISING = frozenset({*OPERATORS, *INTEGER, *QUANTIZE, *DEQUANTIZE, *BLOCKS, DYNAMIC})
+"""All of them."""
 VIEWS = frozenset({
     "Reshape", "Transpose", "MaxPool", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Gather", "Split", "Identity",
     "Resize", "DepthToSpace", "SpaceToDepth", "Expand", "Tile",

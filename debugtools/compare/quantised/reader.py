@@ -18,7 +18,7 @@ from layerwise._tool.debugtools.compare.quantised.judging import (
 )
 from layerwise._tool.debugtools.compare.quantised.measures import Measured, measured
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
-from layerwise._tool.debugtools.compare.quantised.rows import QuantisedRow
+from layerwise._tool.debugtools.compare.quantised_row import QuantisedRow
 from layerwise._tool.debugtools.compare.quantised.sites import Site
 from layerwise._tool.surgery.model.structure import node_label
 

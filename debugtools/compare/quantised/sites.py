@@ -26,7 +26,7 @@ from layerwise._tool.debugtools.compare.quantised.operators import (
     channel_axis,
     operator_of,
 )
-from layerwise._tool.debugtools.compare.quantised.rows import Form, Role
+from layerwise._tool.debugtools.compare.quantised_row import Form, Role
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut

@@ -1,11 +1,11 @@
-"""The rows of table `quantised`, as a job's journal (schema version 1) holds them."""
+"""The rows of table `quantised` and what they come to, as a job's journal (schema version 1) holds them."""
 
 from typing import Literal
 
 from msgspec import Struct
 
 Role = Literal["weight", "bias", "activation"]
-Form = Literal["QDQ", "QOperator", "dynamic", "block"]
+Form = Literal["QDQ", "QOperator", "dynamic", "block", "cache"]
 Word = Literal["", "scale", "zero point", "clipped", "coarse", "channel", "axis", "mismatch", "values"]
 
 
@@ -44,3 +44,14 @@ class QuantisedRow(Struct, frozen=True, kw_only=True):
     word: Word = ""
     text: str = ""
     excess: float = 0.0
+
+
+class QuantisedResult(Struct, frozen=True):
+    """What the tensors in few bits of one side come to. tensors: how many; wrong: of how many the format does not explain
+    what is lost; text: in a sentence; worst: what is wrong first, then what loses most.
+    """
+
+    tensors: int = 0
+    wrong: int = 0
+    text: str = ""
+    worst: list[QuantisedRow] = []
