@@ -47,8 +47,8 @@ class QuantisedRow(Struct, frozen=True, kw_only=True):
 
 
 class QuantisedResult(Struct, frozen=True):
-    """What the tensors in few bits of one side come to. tensors: how many; wrong: of how many the format does not explain
-    what is lost; text: in a sentence; worst: what is wrong first, then what loses most.
+    """What the tensors in few bits of one side come to. tensors: how many; wrong: of how many the format does not
+    explain what is lost; text: in a sentence; worst: what is wrong first, then what loses most.
     """
 
     tensors: int = 0

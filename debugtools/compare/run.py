@@ -160,8 +160,9 @@ class ComparisonRun:
     def _quantised_sides(self, feed: Feed) -> None:
         """Where a side holds tensors in few bits and the other does not: have their stages paired."""
         if self._ledgers is None:
-            pairs = ((pair, ledger_of(self.sides[pair[0]], self.sides[pair[1]], self.setup.model)) for pair in self.pairs)
-            self._ledgers = {pair: found for pair, found in pairs if found is not None}
+            sides, model = self.sides, self.setup.model
+            made = ((pair, ledger_of(sides[pair[0]], sides[pair[1]], model)) for pair in self.pairs)
+            self._ledgers = {pair: found for pair, found in made if found is not None}
             for pair, found in self._ledgers.items():
                 if len(self.pairs) == 1 and self.shared.layer_mode(pair) == "every":
                     found.pair()

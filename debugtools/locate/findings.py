@@ -126,7 +126,8 @@ class Findings:
     def result(self, rows: list[SuspectRow], seconds: float, runners: list[str]) -> LocateResult:
         """The job's result."""
         result = LocateResult(
-            passed=bool(rows) or self._agree, suspects=rows, n_suspects=len(self._quantised) + len(self._chosen()), tensors=self._tensors,
+            passed=bool(rows) or self._agree, suspects=rows, n_suspects=len(self._quantised) + len(self._chosen()),
+            tensors=self._tensors,
             stopped=self._stopped, outputs_differ=not all(self._outputs.values()), summary=self._summary(rows),
             level=self._noise_floor.level, peak_memory=peak(), seconds=seconds, runners=runners,
             truth=self._truth.result(), quantised=self.ledger.result() if self.ledger is not None else None,

@@ -39,7 +39,8 @@ class Reader:
     """Reads the tensors of one iteration, as `walk` meets them.
 
     plan: of the walk. cut: the suspect's model. mode: how the suspect is observed, as the layer table has it.
-    bodies: whether bodies of suspects are looked into. truths: where they are asked for. ledger: of a quantised suspect.
+    bodies: whether bodies of suspects are looked into. truths: where they are asked for.
+    ledger: of a quantised suspect.
     """
 
     def __init__(

@@ -100,9 +100,7 @@ def find_points(
     opaque: names in that graph that are no tensors (sequences, optionals, maps); theirs: those in the reference's.
     """
     names = suspect.observed.names
-    found: Mapping[str, tuple[str, Held | None]] = (
-        names if names is not None else {t: (t, None) for t in suspect.made}
-    )
+    found: Mapping[str, tuple[str, Held | None]] = names if names is not None else {t: (t, None) for t in suspect.made}
     points = {}
     for tensor in suspect.observed.cut.maker:
         if tensor in found and tensor not in opaque:

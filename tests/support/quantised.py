@@ -1,4 +1,4 @@
-"""Quantised forms of float models: onnxruntime's quantisers, its kernel for blocks, and Q/DQ as Model Optimizer writes it."""
+"""Quantised forms of float models: onnxruntime's quantisers, its kernel for blocks, Q/DQ as Model Optimizer's."""
 
 import logging
 import tempfile
@@ -61,7 +61,7 @@ def static(model: onnx.ModelProto, feed: Feed, *, qdq: bool, per_channel: bool =
 
 
 def _masked(model: onnx.ModelProto, feed: Feed) -> list[str]:
-    """Nodes that make or read a mask's values, which users leave out: 8 bits have no room for the others beside them."""
+    """Nodes that make or read a mask's values, which users leave out: 8 bits have no room for others beside them."""
     from support.faults.running import all_tensors
 
     tensors = all_tensors(model, dict(feed))
@@ -107,7 +107,7 @@ def _pack(model: onnx.ModelProto, node: onnx.NodeProto, weight: Array, symmetric
 
 
 def modelopt(model: onnx.ModelProto, feed: Feed, *, fp8: bool = False) -> onnx.ModelProto:
-    """Q/DQ before products as NVIDIA Model Optimizer exports it: symmetric, weights in FP32 before their own Q and DQ."""
+    """Q/DQ before products as NVIDIA Model Optimizer exports it: symmetric, weights in FP32 before their Q and DQ."""
     from support.faults.running import all_tensors
 
     seen, copy = all_tensors(model, dict(feed)), onnx.ModelProto()
@@ -137,7 +137,9 @@ def _axis(node: onnx.NodeProto, slot: int) -> int:
     return 0 if turned else 1
 
 
-def _pair(node: onnx.NodeProto, slot: int, array: Array, axis: int | None, kind: tuple[int, float]) -> Iterator[onnx.NodeProto]:
+def _pair(
+    node: onnx.NodeProto, slot: int, array: Array, axis: int | None, kind: tuple[int, float]
+) -> Iterator[onnx.NodeProto]:
     name, others = node.input[slot], tuple(i for i in range(array.ndim) if i != axis)
     largest = np.abs(array).max(axis=others) if axis is not None else np.abs(array).max()
     scale = np.maximum(np.asarray(largest / kind[1], np.float32), 1e-8)
@@ -148,7 +150,9 @@ def _pair(node: onnx.NodeProto, slot: int, array: Array, axis: int | None, kind:
     more = {} if axis is None else {"axis": axis}
     reads = [f"{stem}.scale", f"{stem}.zero"]
     yield helper.make_node("QuantizeLinear", [name, *reads], [f"{stem}.q"], f"{stem}.QuantizeLinear", **more)
-    yield helper.make_node("DequantizeLinear", [f"{stem}.q", *reads], [f"{stem}.dq"], f"{stem}.DequantizeLinear", **more)
+    yield helper.make_node(
+        "DequantizeLinear", [f"{stem}.q", *reads], [f"{stem}.dq"], f"{stem}.DequantizeLinear", **more
+    )
     node.input[slot] = f"{stem}.dq"
 
 
@@ -158,7 +162,7 @@ FORMS: dict[str, Callable[[onnx.ModelProto, Feed], onnx.ModelProto]] = {
     "dynamic": lambda model, feed: dynamic(model, per_channel=True),
     "nbits": lambda model, feed: nbits(model),
     "nbits_zero": lambda model, feed: nbits(model, symmetric=False),
-    "modelopt": lambda model, feed: modelopt(model, feed),
+    "modelopt": modelopt,
     "fp8": lambda model, feed: modelopt(model, feed, fp8=True),
 }
 """By name: how a float model is quantised, with a feed to calibrate on."""

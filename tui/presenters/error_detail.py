@@ -7,7 +7,7 @@ from msgspec import UNSET
 from rich.cells import cell_len
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.quantised.told import row_text
+from layerwise._tool.debugtools.compare.quantised.told import held_text
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
 from layerwise._tool.debugtools.compare.truth.figures import LIMIT, times
 from layerwise._tool.surgery.origin.origin import dotted
@@ -148,7 +148,7 @@ def _quantised_line(row: LayerRow) -> list[Line]:
     if row.quantised is UNSET:
         return []
     held = row.quantised
-    return [[("quantised ", "dim"), (row_text(held), "bad" if held.word else "")]]
+    return [[("quantised ", "dim"), (held_text(held), "bad" if held.word else "")]]
 
 
 def _truth_line(row: LayerRow) -> list[Line]:

@@ -23,8 +23,8 @@ def nudged(array: Array) -> Array:
 
 def scattered(array: Array, size: float) -> Array:
     """Return a floating tensor with an error of relative L2 length `size` spread evenly over all elements, as that of
-    quantising it is, and each channel (axis 1 of images, else the last) off by a factor of that size, as what quantising
-    the weights that it is multiplied with does; any other as it is.
+    quantising it is, and each channel (axis 1 of images, else the last) off by a factor of that size, as what
+    quantising the weights that it is multiplied with does; any other as it is.
     """
     if not unit_roundoff([dtype_name(array)]) or not array.size:
         return array

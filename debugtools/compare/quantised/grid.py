@@ -12,7 +12,6 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_row
 
 
-
 class Limits(Struct, frozen=True):
     """low, high: the smallest and the largest code; whole: codes are integers."""
 
@@ -163,7 +162,7 @@ def nearest(steps: Array, kind: str) -> Array:
     known = limits(kind)
     inside = np.clip(steps, known.low, known.high)
     if known.whole:
-        return np.rint(inside)
+        return np.asarray(np.rint(inside))
     return inside.astype(dtype_row(kind).numpy).astype(np.float32)
 
 

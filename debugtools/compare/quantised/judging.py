@@ -12,8 +12,8 @@ from msgspec import Struct
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits, reach
 from layerwise._tool.debugtools.compare.quantised.measures import Measured, measured
-from layerwise._tool.debugtools.compare.quantised_row import Word
 from layerwise._tool.debugtools.compare.quantised.sites import Site
+from layerwise._tool.debugtools.compare.quantised_row import Word
 
 LIMIT = 9.0
 _FAINT = 3.0
@@ -56,7 +56,7 @@ def _bad(found: Measured, grid: Grid) -> Array:
     shifted = np.abs(found.shift) > step * (_SHIFT + luck * 0.29)
     bad: Array = (found.loss > LIMIT) | ((gained | shifted) & (found.loss > _FAINT))
     tiny = found.power <= 1e-10 * found.power.max(initial=0.0)
-    return bad & ~(tiny & (found.error <= 4 * float(grid.scale.max()) ** 2))
+    return np.asarray(bad & ~(tiny & (found.error <= 4 * float(grid.scale.max()) ** 2)))
 
 
 def _reason(site: Site, original: Array, held: Array, found: Measured, bad: Array) -> tuple[Word, str]:
@@ -163,7 +163,9 @@ def _rescaled(site: Site, original: Array, held: Array, found: Measured) -> bool
         return False
     along = measured(original, held, original, site.summed[0])
     moved = np.abs(along.gain - 1) > 0.1
-    if np.mean(moved) < 0.5:
+    with np.errstate(all="ignore"):
+        spread = float(np.std(np.log(np.abs(along.gain) + 1e-12)))
+    if np.mean(moved) < 0.5 or spread < 0.15:  # one factor of all inputs is a scale
         return False
     shape = [1, 1]
     shape[site.summed[0]] = -1
@@ -192,7 +194,7 @@ def _beyond(values: Array, grid: Grid, outside: float, ends: tuple[float, float]
     """Of values that the codes cannot reach."""
     low, high = reach(grid)
     wide = (high - low) / max(ends[1] - ends[0], 1e-30)
-    if 0.7 < wide and limits(grid.kind).whole:
+    if wide > 0.7 and limits(grid.kind).whole:
         text = f"its zero point is off: the codes reach from {_number(low)} to {_number(high)}, the values from "
         return Verdict("zero point", f"{text}{_number(ends[0])} to {_number(ends[1])} ({outside:.1%} clipped)")
     text = f"{outside:.1%} of the values are clipped: they reach from {_number(ends[0])} to {_number(ends[1])}, "

@@ -17,8 +17,6 @@ from layerwise._tool.debugtools.compare.quantised.grid import reach
 from layerwise._tool.debugtools.compare.quantised.operators import QUANTISING
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
-from layerwise._tool.debugtools.compare.quantised.told import told
-from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult, QuantisedRow
 from layerwise._tool.debugtools.compare.quantised.sites import Site, Sites
 from layerwise._tool.debugtools.compare.quantised.stages import (
     behind_rectifier,
@@ -27,6 +25,8 @@ from layerwise._tool.debugtools.compare.quantised.stages import (
     rectified,
     see_values,
 )
+from layerwise._tool.debugtools.compare.quantised.told import told
+from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult, QuantisedRow
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class Slots(Struct, frozen=True):
-    """Places among a node's inputs of codes, scale and zero point; -1 for what is not there. axis: of several scales."""
+    """Places among a node's inputs of codes, scale and zero point; -1 for what is not there. axis: of many scales."""
 
     codes: int
     scale: int

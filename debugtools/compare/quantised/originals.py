@@ -16,8 +16,7 @@ from layerwise._tool.debugtools.compare.quantised.sites import Site
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-_ENDS = re.compile(r"(_quantized|_q\d+(g\d+)?|_quant|_DequantizeLinear(_Output)?|_QuantizeLinear(_Output)?|_dq|_packed)$",
-                   re.IGNORECASE)  # fmt: skip
+_ENDS = re.compile(r"(_quantized|_q\d+(g\d+)?|_quant|_(De)?QuantizeLinear(_Output)?|_dq|_packed)$", re.IGNORECASE)
 _SAMPLE = 4096
 _ALIKE, _CLEAR = 0.3, 0.05
 _FEW = 8  # elements that tell nothing

@@ -18,8 +18,8 @@ from layerwise._tool.debugtools.compare.quantised.judging import (
 )
 from layerwise._tool.debugtools.compare.quantised.measures import Measured, measured
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
-from layerwise._tool.debugtools.compare.quantised_row import QuantisedRow
 from layerwise._tool.debugtools.compare.quantised.sites import Site
+from layerwise._tool.debugtools.compare.quantised_row import QuantisedRow
 from layerwise._tool.surgery.model.structure import node_label
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ class SiteReader:
 
         assert site.grid is not None
         made, taken = (float(np.square(g.rounded(values) - values, dtype=np.float64).sum()) for g in (site.grid, reads))
-        what = "scale" if not np.allclose(_first(site.grid.scale), _first(reads.scale), rtol=1e-5, atol=0) else "zero point"
+        alike = np.allclose(_first(site.grid.scale), _first(reads.scale), rtol=1e-5, atol=0)
+        what = "zero point" if alike else "scale"
         one, other = ((_first(g.scale) if what == "scale" else _zero(g)) for g in (site.grid, reads))
         text = f"quantised with {what} {one:.6g}, but read with {other:.6g}"
         if made <= taken:
@@ -140,8 +141,7 @@ def _of_codes(site: Site, codes: Array) -> dict[str, object]:
     if axis is None or codes.ndim < 2:
         return {}
     others = tuple(i for i in range(codes.ndim) if i != axis)
-    flat = codes.astype(np.float32)
-    dead = int(np.sum(flat.max(axis=others) == flat.min(axis=others)))
+    dead = int(np.sum(~site.grid.values(codes).any(axis=others)))
     return {"channels": codes.shape[axis], "dead": dead}
 
 
@@ -159,7 +159,7 @@ def _dead(codes: Array, values: Array) -> tuple[int, int]:
 def _at_end(codes: Array, grid: Grid) -> Array:
     known = limits(grid.kind)
     flat = codes.astype(np.float32)
-    return (flat <= known.low) | (flat >= known.high)
+    return np.asarray((flat <= known.low) | (flat >= known.high))
 
 
 def _half_step(grid: Grid, values: Array) -> Array:

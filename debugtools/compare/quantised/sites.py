@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
 from functools import cached_property
-from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -197,7 +196,7 @@ class Sites:
         if node.op_type not in ("Mul", "Reshape", "Unsqueeze", "Identity", "Cast"):
             return None
         inputs = list(node.input if node.op_type == "Mul" else node.input[:1])
-        inputs.sort(key=lambda each: -len(commonprefix([each, tensor])))  # of two constants the weight's own
+        inputs.sort(key=lambda each: -_alike(each, tensor))  # of two constants the weight's own
         return next((found for each in inputs if (found := self._factor(each, tensor, deep - 1)) is not None), None)
 
     def _weight_site(
@@ -223,7 +222,7 @@ class Sites:
                     readers=readers)  # fmt: skip
 
     def _use(self, i: int, slot: int, rank: int) -> tuple[int | None, tuple[int, ...], tuple[int, ...]]:
-        """Output channels of a weight, the axes that are summed over, as the first product that reads it says; readers."""
+        """Output channels of a weight and the axes summed over, as the first product that reads it says; readers."""
         node, moved = self._cut.nodes[i], list(range(rank))
         if node.op_type not in DEQUANTIZE:
             return *self._axes(node, slot, moved), (i,)
@@ -326,6 +325,11 @@ class Sites:
         if found is None:
             raise ValueError(f"{name} is no constant")
         return found
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two names have in common at their beginning."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _at(node: onnx.NodeProto, slot: int) -> str:

@@ -17,6 +17,7 @@ from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, D
 from layerwise._tool.debugtools.compare.quantised.originals import Originals, shorter_names
 from layerwise._tool.debugtools.compare.quantised.sites import Site, Sites
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, ObservedGraph
+from layerwise._tool.debugtools.compare.sides.stream import Held
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
@@ -42,6 +43,7 @@ def see_values(side: ModelSide, sites: Sites) -> None:
     grids = {name: grid for name, grid in sites.grids.items() if name not in cut.outputs}
     if not grids or side.observed.executed:
         return
+    names: dict[str, tuple[str, Held | None]]
     names = {name: (name, Dequantised(grids[name]) if name in grids else None) for name in cut.maker}
     side.observe(ObservedGraph(cut, side.model.file.folder, names=names))
 
@@ -67,8 +69,8 @@ def pair_stages(
 
 
 def _part_products(quantised: ModelSide, other: ModelSide, sites: Sites) -> None:
-    """Scales that are made while running are nobody's counterpart, nor a product before its bias where the original adds
-    the bias itself.
+    """Scales that are made while running are nobody's counterpart, nor a product before its bias where the original
+    adds the bias itself.
     """
     cut = quantised.model.cut
     scales: set[str] = set()
@@ -91,9 +93,7 @@ def _part_products(quantised: ModelSide, other: ModelSide, sites: Sites) -> None
                 other.naming.add(name, f"{name} (no counterpart)")
 
 
-def _weights(
-    quantised: ModelSide, other: ModelSide, sites: Sites, originals: Originals
-) -> Iterator[tuple[str, str]]:
+def _weights(quantised: ModelSide, other: ModelSide, sites: Sites, originals: Originals) -> Iterator[tuple[str, str]]:
     """What weights become, each with its original where that is a weight of the same layout."""
     theirs = other.model.cut
     for site in sites.all:
@@ -127,7 +127,7 @@ def _stages(quantised: ModelSide, other: ModelSide, sites: Sites, base: bool) ->
             wanted = stages if base else stages[:1] if not known else []
             for stage in wanted:
                 taken = counterpart(stage)
-                if not taken or (taken == plain != own) or base and known[:1] == [site.value] != [stage]:
+                if not taken or (taken == plain != own) or (base and known[:1] == [site.value] != [stage]):
                     yield stage, own
     seen = {site.tensor for site in sites.all}
     for name in sites.grids if base else ():

@@ -31,7 +31,7 @@ def _formats(rows: Sequence[QuantisedRow]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.most_common(4))
 
 
-def row_text(row: QuantisedRow) -> str:
+def held_text(row: QuantisedRow) -> str:
     """One row in one line, without names."""
     parts = [row.format]
     if row.scale is not None:

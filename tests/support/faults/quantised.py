@@ -83,7 +83,9 @@ class Planter:
         for node in self.model.graph.node:
             if node.op_type == "QuantizeLinear" and len(node.input) > 2 and self._one(node.input[1]):
                 yield node.input[1], node.input[2]
-            if node.op_type in ("QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearMul") and self._one(node.input[6]):
+            if node.op_type in ("QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearMul") and self._one(
+                node.input[6]
+            ):
                 yield node.input[6], node.input[7]
 
     def _one(self, name: str) -> bool:
@@ -99,7 +101,7 @@ class Planter:
         if "Conv" in reader.op_type:
             return 0
         turned = any(a.name == "transB" and a.i for a in reader.attribute)
-        return 0 if turned or "MatMul" not in reader.op_type and "Gemm" not in reader.op_type else 1
+        return 0 if turned or ("MatMul" not in reader.op_type and "Gemm" not in reader.op_type) else 1
 
     def _array(self, name: str) -> Array:
         return np.array(numpy_helper.to_array(self._arrays[name]))
@@ -152,7 +154,9 @@ class Planter:
             part = np.moveaxis(codes, place.axis, 0)
             reach = np.abs(part[row].astype(int) - middle).max() // 4
             part[row] = np.clip(part[row].astype(int), middle - reach, middle + reach).astype(codes.dtype)
-        return self._done("clipped channel", {place.codes: codes}, f"channel {row} of {place.codes} clipped to a quarter")
+        return self._done(
+            "clipped channel", {place.codes: codes}, f"channel {row} of {place.codes} clipped to a quarter"
+        )
 
     def _axis(self, place: _Weight) -> Damage | None:
         scale, codes = self._array(place.scale), self._array(place.codes)
@@ -185,8 +189,8 @@ class Planter:
         turned = np.clip(np.rint(blocks / wrong[..., None]), -8, 7).astype(int) + 8
         turned = turned.reshape(n, -1).T.reshape(n, -1, 32)
         packed = (turned[..., 0::2] | (turned[..., 1::2] << 4)).astype(np.uint8)
-        return self._done("wrong axis", {place.codes: packed, place.scale: wrong.astype(scale.dtype).reshape(scale.shape)},
-                          f"{place.codes} in blocks along the other axis")  # fmt: skip
+        changed = {place.codes: packed, place.scale: wrong.astype(scale.dtype).reshape(scale.shape)}
+        return self._done("wrong axis", changed, f"{place.codes} in blocks along the other axis")
 
     def _done(self, kind: str, changed: dict[str, Array], detail: str) -> Damage | None:
         if all(np.array_equal(self._array(name), array) for name, array in changed.items()):

@@ -25,11 +25,11 @@ _SHOWN = 20
 def fill_quantization(parser: Parser) -> None:
     parser.usage = "%(prog)s MODEL.onnx [--reference-model FLOAT.onnx] [OPTIONS]"
     parser.epilog = (
-        "Every tensor in few bits (Q/DQ, QLinear operators, dynamic, MatMulNBits): type, scale, zero point, share clipped,\n"
-        "dead channels, and in dB what is lost beside what the format itself loses. Weights are held against the float\n"
-        "model's; activations against its tensors, saved by `layerwise run FLOAT.onnx --onnxrt --mark-all --save-outputs\n"
-        "layers.json`. A TensorRT calibration cache is held against the same. `layerwise debug locate` does it all while\n"
-        "it runs both models. Exit code: 0, 1 where something is not as its format explains, 2 for an error."
+        "Every tensor in few bits (Q/DQ, QLinear operators, dynamic, MatMulNBits): type, scale, zero point, share\n"
+        "clipped, dead channels, and in dB what is lost beside what the format itself loses. Weights are held against\n"
+        "the float model's; activations against its tensors, which `layerwise run FLOAT.onnx --onnxrt --mark-all\n"
+        "--save-outputs layers.json` saves, and so is a TensorRT calibration cache. `layerwise debug locate` does it\n"
+        "all while it runs both models. Exit code: 0, 1 where something is not as its format explains, 2 an error."
     )
     add(parser, MODEL_FILE)
     group = parser.add_argument_group("What it is held against")
@@ -79,12 +79,12 @@ def _tensors(path: str | None) -> Iterator[Mapping[str, Any]]:
 
 
 def _lines(rows: "list[QuantisedRow]", *, everything: bool) -> Iterator[str]:
-    from layerwise._tool.debugtools.compare.quantised.told import row_text
+    from layerwise._tool.debugtools.compare.quantised.told import held_text
 
     told = rows if everything else rows[:_SHOWN]
     for row in told:
         place = f"#{row.i} {shown(row.op, 40)} " if row.i >= 0 else ""
         mark = f"{row.word.upper()}: " if row.word else ""
-        yield f"{mark}{place}{row.role} {shown(row.tensor, 100)}: {row_text(row)}"
+        yield f"{mark}{place}{row.role} {shown(row.tensor, 100)}: {held_text(row)}"
     if len(told) < len(rows):
         yield f"and {len(rows) - len(told)} more (--all)"

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, WARNING
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.quantised.told import row_text
+from layerwise._tool.debugtools.compare.quantised.told import held_text
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult
 from layerwise._tool.debugtools.compare.result import Average, CompareResult, TruthResult
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
@@ -94,7 +94,8 @@ def quantised_lines(found: QuantisedResult) -> Iterator[tuple[int, str]]:
     yield ERROR if found.wrong else FINISH, quantised_text(found)
     for row in found.worst if found.wrong else ():
         if row.word:
-            yield ERROR, f"             {row.word} at #{row.i} {lines.name(row.op)} {lines.name(row.node)}: {row_text(row)}"
+            place = f"#{row.i} {lines.name(row.op)} {lines.name(row.node)}"
+            yield ERROR, f"             {row.word} at {place}: {held_text(row)}"
 
 
 def quantised_text(found: QuantisedResult) -> str:
