@@ -40,6 +40,9 @@ COMMANDS: dict[str, Leaf | Branch] = {
                 ".inspect.capability", "capability", "which parts of a model TensorRT takes, and why not others"
             ),
             "sparsity": Leaf(".inspect.sparsity", "sparsity", "which weights are 2:4 sparse", timed=True),
+            "quantization": Leaf(
+                ".inspect.quantization", "quantization", "what is quantised, and how well it holds its float original"
+            ),
             "tactics": Leaf(".inspect.diff", "tactics", "a tactic replay as text"),
             "diff-tactics": Leaf(".inspect.diff", "diff_tactics", "which tactics only bad TensorRT builds have"),
         },

@@ -7,6 +7,7 @@ from msgspec import UNSET
 from rich.cells import cell_len
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.quantised.told import held_text
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
 from layerwise._tool.debugtools.compare.truth.figures import LIMIT, times
 from layerwise._tool.surgery.origin.origin import dotted
@@ -25,6 +26,7 @@ def detail_lines(row: LayerRow, names: list[str], cells: int, word: Run = ("", "
     lines = [*_name_lines(row), *_reason_lines(row, word)]
     lines += [[(shown(evidence, 1000), "strong")]] if evidence else []
     lines += [*_error_lines(row), *_local_line(row), *_truth_line(row)]
+    lines += _quantised_line(row)
     lines += _side_lines(row, names, cells) if cells >= _SIDE_BY_SIDE else side_columns(row, names, cells)
     lines += [*_place_lines(row, cells), _origin_line(row, cells)]
     return [part for line in lines if line for part in wrap_runs(line, cells, 2)]
@@ -139,6 +141,14 @@ def _local_line(row: LayerRow) -> list[Line]:
     return [
         [("local rel-L2 ", "dim"), (sig(row.local, 4), "strong"), ("  max-abs ", "dim"), (sig(row.local_abs, 4), "")],
     ]  # fmt: skip
+
+
+def _quantised_line(row: LayerRow) -> list[Line]:
+    """How codes of few bits hold the tensor."""
+    if row.quantised is UNSET:
+        return []
+    held = row.quantised
+    return [[("quantised ", "dim"), (held_text(held), "bad" if held.word else "")]]
 
 
 def _truth_line(row: LayerRow) -> list[Line]:

@@ -54,6 +54,8 @@ SMALLEST = {
     "float4_e2m1fn": 2.0**-1,
 }
 """The smallest number of types with a narrow range."""
+QUANTISED = 4.0
+"""Times what the formats of quantised tensors explain, carried on to where they are read, that an error may have."""
 _STEPS = frozenset({"int8", "uint8", "int4", "uint4", "int2", "uint2"})
 _BY_NAME = ("atol", "rtol", "stat", "quantile", "index_tolerance", *FIELDS.values())
 

@@ -39,6 +39,10 @@ class Naming:
         names = self._back.get(own)
         return names[0] if names else own
 
+    def back(self, own: str) -> bool:
+        """Whether a tensor of this side was given any name of the comparison."""
+        return own in self._back
+
     def commons(self, own: str) -> list[str]:
         """All the comparison's names of one of this side's tensors."""
         return list(self._back.get(own) or [own])
