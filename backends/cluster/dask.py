@@ -187,7 +187,8 @@ def _here(workers: int) -> Any:
     from distributed import Nanny, Scheduler, SpecCluster
 
     gpus = len(visible_gpus(os.environ) or [])
-    plain = {"host": "127.0.0.1", "nthreads": 1, "memory_limit": 0, "dashboard": False, "silence_logs": 40}
+    plain = {"host": "127.0.0.1", "nthreads": 1, "memory_limit": 0, "dashboard": False, "silence_logs": 40,
+             "preload": [f"{__package__}.own_group"]}  # fmt: skip
     return SpecCluster(
         scheduler={"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard": False, "dashboard_address": None}},
         workers={i: {"cls": Nanny, "options": {**plain, "resources": {GPU: 1} if i < gpus else {}}} for i in range(workers)},

@@ -48,9 +48,12 @@ def matrix(context: "JobContext") -> MatrixResult:
     before = read_result(Path(spec.against)) if spec.against else None
     runs = open_runs(spec, context.warn)
     try:
-        return _Matrix(context, spec, runs).run(before)
-    finally:
+        result = _Matrix(context, spec, runs).run(before)
+    except Exception:
         runs.close()
+        raise
+    runs.close()  # not where it is cancelled: there is little time, and all that it started is swept
+    return result
 
 
 def open_runs(spec: MatrixSpec, tell: Callable[[str], None]) -> Runs:
