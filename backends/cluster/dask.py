@@ -6,6 +6,7 @@ workers are gone, what was out is lost and may be started again: what it did lie
 """
 
 import contextlib
+import importlib
 import os
 import queue
 import time
@@ -25,6 +26,7 @@ GPU = "GPU"
 _CONNECT = 30.0  # seconds
 _BACK_WITHIN = 600.0
 _AGAIN = 1.0
+_GONE = ("KilledWorker", "CommClosedError", "CancelledError", "FutureCancelledError", "TimeoutError")
 _CONFIG = {
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.allowed-failures": 1000,  # our cells count their own losses
@@ -50,7 +52,7 @@ class DaskRuns:
     def __init__(self, where: Where, function: str, versions: str, tell: Any = lambda text: None) -> None:
         self._where, self._function, self._versions, self._tell = where, function, versions, tell
         self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
-        self._out: dict[str, Any] = {}
+        self._out: dict[str, Any] = {}  # name -> dask's Future
         self._tries = 0
         self._cluster: Any = None
         self._client: Any = None
@@ -73,7 +75,9 @@ class DaskRuns:
         told = {}
         for worker, text in found.items():
             if not isinstance(text, str):
-                raise LayerwiseError(f"worker {worker} cannot be asked for its version of layerwise: {shown(str(text), 300)}")
+                raise LayerwiseError(
+                    f"worker {worker} cannot be asked for its version of layerwise: {shown(str(text), 300)}"
+                )
             told[worker] = msgspec.json.decode(text, type=dict[str, str])
         return told
 
@@ -83,7 +87,12 @@ class DaskRuns:
         try:
             with _dask():
                 future = self._client.submit(
-                    call, self._function, text, key=f"{name}-{os.getpid()}-{self._tries}", pure=False, resources=resources
+                    call,
+                    self._function,
+                    text,
+                    key=f"{name}-{os.getpid()}-{self._tries}",
+                    pure=False,
+                    resources=resources,
                 )
         except LayerwiseError as error:
             self._ended.put(Ended(name, error=str(error), lost=True))
@@ -110,21 +119,8 @@ class DaskRuns:
 
     def _take(self, name: str, future: Any) -> None:
         """In a thread of dask's: put into the queue how a task ended."""
-        if self._out.get(name) is not future:
-            return
-        status = future.status
-        if status == "finished":
-            try:
-                self._ended.put(Ended(name, future.result(timeout=_CONNECT)))
-            except BaseException as error:
-                self._ended.put(Ended(name, error=str(error), lost=True))
-            return
-        if status == "error":
-            error = future.exception(timeout=_CONNECT)
-            gone = type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError", "TimeoutError")
-            self._ended.put(Ended(name, error=f"{type(error).__name__}: {error}", lost=gone))
-            return
-        self._ended.put(Ended(name, error="the scheduler is gone", lost=True))
+        if self._out.get(name) is future:
+            self._ended.put(_ended(name, future))
 
     def _again(self) -> None:
         """Connect again to a scheduler that was gone; what was out is lost."""
@@ -139,12 +135,11 @@ class DaskRuns:
         self._tell(f"the scheduler of {self._where.text} is there again")
 
     def _connect(self, within: float) -> None:
-        from distributed import Client
-
+        client = _module("distributed").Client
         deadline = time.monotonic() + within
         while True:
             try:
-                self._client = Client(self._cluster or self._where.address, timeout=_CONNECT, set_as_default=False)
+                self._client = client(self._cluster or self._where.address, timeout=_CONNECT, set_as_default=False)
                 return
             except (OSError, TimeoutError):
                 if time.monotonic() > deadline or not self._looked:
@@ -164,19 +159,26 @@ class DaskRuns:
         return _There(threads, gpus or threads, gpus > 0)
 
 
+def _ended(name: str, future: Any) -> Ended:
+    """How a task of dask's ended."""
+    if future.status not in ("finished", "error"):
+        return Ended(name, error="the scheduler is gone", lost=True)
+    try:
+        if future.status == "finished":
+            return Ended(name, future.result(timeout=_CONNECT))
+        raised = future.exception(timeout=_CONNECT)
+    except BaseException as error:  # the way to the answer is gone
+        return Ended(name, error=str(error), lost=True)
+    return Ended(name, error=f"{type(raised).__name__}: {raised}", lost=type(raised).__name__ in _GONE)
+
+
 def _cluster(where: Where) -> Any:
     """The cluster that this process starts; None for one that is there."""
-    import dask
-
-    dask.config.set(_CONFIG)
+    _module("dask").config.set(_CONFIG)
     if where.kind == "local":
         return _here(where.workers)
     if where.kind == "slurm":
-        try:
-            from dask_jobqueue import SLURMCluster
-        except ImportError:
-            raise MissingPackage("--cluster slurm needs dask-jobqueue: pip install 'layerwise[cluster]'") from None
-        cluster = SLURMCluster(**where.slurm())
+        cluster = _module("dask_jobqueue").SLURMCluster(**where.slurm())
         cluster.scale(jobs=where.workers)
         return cluster
     return None
@@ -184,16 +186,26 @@ def _cluster(where: Where) -> Any:
 
 def _here(workers: int) -> Any:
     """Worker processes of this machine, one cell at a time each; as many offer a GPU as there are."""
-    from distributed import Nanny, Scheduler, SpecCluster
-
+    dask = _module("distributed")
     gpus = len(visible_gpus(os.environ) or [])
     plain = {"host": "127.0.0.1", "nthreads": 1, "memory_limit": 0, "dashboard": False, "silence_logs": 40,
              "preload": [f"{__package__}.own_group"]}  # fmt: skip
-    return SpecCluster(
-        scheduler={"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard": False, "dashboard_address": None}},
-        workers={i: {"cls": Nanny, "options": {**plain, "resources": {GPU: 1} if i < gpus else {}}} for i in range(workers)},
+    return dask.SpecCluster(
+        scheduler={
+            "cls": dask.Scheduler,
+            "options": {"host": "127.0.0.1", "dashboard": False, "dashboard_address": None},
+        },
+        workers={
+            i: {"cls": dask.Nanny, "options": {**plain, "resources": {GPU: 1} if i < gpus else {}}}
+            for i in range(workers)
+        },
         silence_logs=40,
     )
+
+
+def _module(name: str) -> Any:
+    """A package of dask's, whose types are not looked at: it may not be installed. ImportError."""
+    return importlib.import_module(name)
 
 
 @contextlib.contextmanager
@@ -210,4 +222,3 @@ def _dask() -> Iterator[None]:
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
         raise LayerwiseError(f"the cluster cannot be used: {shown(text, 400)}") from error
-

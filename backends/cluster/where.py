@@ -11,9 +11,9 @@ from layerwise._tool.backends.text import shown
 
 FORMS = "local, local:N, HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT or slurm:PROFILE"
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ucx|ws|wss)://)?(?:[\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}")
-_PROFILE = {
-    "queue": str, "account": str, "cores": int, "memory": str, "walltime": str, "gpus": int, "workers": int, "wait": int,
-    "directives": list, "prologue": list, "python": str, "interface": str,
+_PROFILE: dict[str, type] = {
+    "queue": str, "account": str, "cores": int, "memory": str, "walltime": str, "gpus": int, "workers": int,
+    "wait": int, "directives": list, "prologue": list, "python": str, "interface": str,
 }  # fmt: skip
 
 
@@ -76,6 +76,6 @@ def checked_profile(name: str, profiles: Mapping[str, Any]) -> dict[str, Any]:
         kind = _PROFILE[key]
         if not isinstance(value, kind) or isinstance(value, bool):
             raise UsageError(f"{place}: must be a {'list of texts' if kind is list else kind.__name__}")
-        if kind is int and value < 0:
+        if isinstance(value, int) and value < 0:
             raise UsageError(f"{place}: must not be negative")
     return dict(profile)

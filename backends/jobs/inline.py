@@ -39,7 +39,7 @@ def see_through(
     actions: str = OWN,
     on_event: Callable[[Event], None] | None = None,
 ) -> JobView:
-    """See the job through whose folder and lock `begin` gives, a new one or one that is begun again; as `run_inline`."""
+    """See the job through whose folder and lock `begin` gives, a new one or one begun again; as `run_inline`."""
     with ExitStack() as stack:
         with _held_back():
             folder, lock = begin()

@@ -7,7 +7,7 @@ any time: started again it takes up the finished cells and goes on.
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,9 +84,11 @@ def agreed_versions(runs: Runs) -> dict[str, str]:
     return agreed
 
 
-def _between(one: dict[str, str], other: dict[str, str]) -> list[str]:
+def _between(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     names = [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
-    return [f"{name} is {one.get(name, 'missing')} on one and {other.get(name, 'missing')} on the other" for name in names]
+    return [
+        f"{name} is {one.get(name, 'missing')} on one and {other.get(name, 'missing')} on the other" for name in names
+    ]
 
 
 class _Matrix:
@@ -155,7 +157,7 @@ class _Matrix:
 
     def _result(self, before: MatrixResult | None, versions: dict[str, str]) -> MatrixResult:
         rows = [self._rows[number] for number in sorted(self._rows)]
-        counts = dict(Counter(row.receipt.verdict for row in rows))
+        counts = dict(Counter(str(row.receipt.verdict) for row in rows))
         found = changes(before, rows, subset=self._spec.subset) if before is not None else []
         path = self._spec.output or str(self._context.artifacts / RESULT)
         result = MatrixResult(

@@ -131,7 +131,9 @@ class _Cell:
         compare = unsaved(msgspec.convert(job.params, CompareSpec))
         spec = BundleSpec(compare=compare, nodes=nodes, output=str(output))
         command = ["layerwise", "debug", "bundle", str(run.id), "-o", str(output), "--nodes", *map(str, nodes)]
-        return replace(job, action="bundle", params=msgspec.to_builtins(spec), title=f"{job.title}: bundle", command=command)
+        return replace(
+            job, action="bundle", params=msgspec.to_builtins(spec), title=f"{job.title}: bundle", command=command
+        )
 
     def _step(self, step: str, spec: Callable[[], JobSpec]) -> JobView:
         """The job of a step once it has ended, however often it has to be begun."""
@@ -191,4 +193,3 @@ class _Cell:
 
     def _stopped(self) -> bool:
         return os.path.lexists(self._order.stop)
-

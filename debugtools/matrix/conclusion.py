@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.matrix.rows import CellRow, Change
 
-_WORDS = {"failed": "failed", "error": "ended in an error", "lost": "given up (their process was killed again and again)",
+_WORDS = {"failed": "failed", "error": "ended in an error", "lost": "given up (killed again and again)",
           "cancelled": "cancelled", "refused": "refused", "elsewhere": "run by another process"}  # fmt: skip
 _NAMED = 3
 

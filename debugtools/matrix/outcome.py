@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from layerwise._tool.backends.jobs.journal.events import read_events
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.text import one_line, shown
@@ -20,17 +22,20 @@ _LONGEST, _SUSPECT = 400, 200
 
 def receipt_of(order: Order, view: JobView, versions: Mapping[str, str]) -> Receipt:
     """The receipt of a cell whose own job has ended: one that did what it was asked to, or not."""
-    told = {"key": order.key, "job": view.id, "path": str(view.folder), "seconds": seconds_of(view),
-            "ended": time.time(), "versions": dict(versions), "machine": platform.node()}  # fmt: skip
+    seen = Receipt(
+        key=order.key, verdict="cancelled", job=view.id, path=str(view.folder), seconds=seconds_of(view),
+        ended=time.time(), versions=dict(versions), machine=platform.node(),
+    )  # fmt: skip
     if view.state != "done":
-        return Receipt(**told, **_not_done(view))
+        return _not_done(seen, view)
     other = _other_files(view, order.files)
     if other:
         text = f"{shown(other, 120)} is not what the matrix was planned with: it has changed, or is another file here"
-        return Receipt(**told, verdict="refused", text=text)
+        return replace(seen, verdict="refused", text=text)
     result = view.result or {}
     verdict: Verdict = "failed" if result.get("passed") is False else "passed"
-    return Receipt(**told, verdict=verdict, digest=digest_of(view), text=_short(result.get("conclusion") or _plain(result)))
+    text = _short(result.get("conclusion") or result.get("summary") or "")
+    return replace(seen, verdict=verdict, digest=digest_of(view), text=text)
 
 
 def lost(order: Order, view: JobView, losses: int) -> Receipt:
@@ -40,12 +45,12 @@ def lost(order: Order, view: JobView, losses: int) -> Receipt:
                    losses=losses, ended=time.time(), machine=platform.node())  # fmt: skip
 
 
-def _not_done(view: JobView) -> dict[str, Any]:
+def _not_done(seen: Receipt, view: JobView) -> Receipt:
     card = view.card or {}
     if view.state == "cancelled":
-        return {"verdict": "cancelled", "text": "cancelled"}
+        return replace(seen, verdict="cancelled", text="cancelled")
     kind = "lacking" if card.get("lacking") else str(card.get("kind", view.state))
-    return {"verdict": "error", "kind": kind, "text": _short(card.get("summary") or view.state)}
+    return replace(seen, verdict="error", kind=kind, text=_short(card.get("summary") or view.state))
 
 
 def seconds_of(view: JobView) -> float:
@@ -57,17 +62,15 @@ def _short(text: object) -> str:
     return shown(one_line(str(text)), _LONGEST)
 
 
-def _plain(result: Mapping[str, Any]) -> str:
-    return str(result.get("summary") or "")
-
-
 def suspect_of(result: Mapping[str, Any] | None) -> str:
     """The worst suspect of a locate job in a few words; what it concludes where there is none."""
     suspects = (result or {}).get("suspects") or []
     if not suspects or not isinstance(suspects[0], dict):
         return shown(one_line(f"none: {(result or {}).get('conclusion') or 'locating did not end well'}"), _SUSPECT)
     worst = suspects[0]
-    return shown(one_line(f"#{worst.get('i')} {worst.get('op')} {worst.get('node')}: {worst.get('diagnosis')}"), _SUSPECT)
+    return shown(
+        one_line(f"#{worst.get('i')} {worst.get('op')} {worst.get('node')}: {worst.get('diagnosis')}"), _SUSPECT
+    )
 
 
 def culprits_of(result: Mapping[str, Any] | None) -> list[int]:

@@ -16,7 +16,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
 
     verdict: passed, failed (it did what it was asked to and found a fault), error (its job failed; kind says how),
     cancelled, lost (its process was killed with its supervisor, again and again), refused (versions differ, or files),
-    elsewhere (another process runs it now). job, path: the cell's own job and its folder; locate, bundle: what followed.
+    elsewhere (another process runs it now). job, path: the cell's own job, its folder; locate, bundle: what followed.
     digest: of the rows, "" where they hold times. seconds: all its jobs took. text: what was found, in a sentence;
     suspect: the node that locating names. ended: unix seconds. versions, machine: what and who computed it.
     """

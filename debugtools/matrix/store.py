@@ -6,7 +6,6 @@ A cell is run by the holder of its lock alone. What a holder that was killed lef
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct

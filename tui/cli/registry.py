@@ -130,7 +130,9 @@ COMMANDS: dict[str, Leaf | Branch] = {
     ),
     "bench": Leaf(".bench.command", "bench", "how fast a model runs, layer by layer; trtexec's options", True),
     "triage": Leaf(".triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),
-    "matrix": Leaf(".matrix.command", "matrix", "models × sides × feeds × actions, each a job; here or on a cluster", True),
+    "matrix": Leaf(
+        ".matrix.command", "matrix", "models × sides × feeds × actions, each a job; here or on a cluster", True
+    ),
     "data": Branch(
         "combine saved inputs and outputs",
         {

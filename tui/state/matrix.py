@@ -1,14 +1,16 @@
-"""A matrix as a grid: rows are models, columns are actions with their sides and feeds. Plain data, of a job's events."""
+"""A matrix as a grid, from a job's events: rows are models, columns are actions with their sides and feeds."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED, Event
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.matrix.rows import CellRow, Change, MatrixResult, StartRow
-from layerwise._tool.debugtools.matrix.spec import CellSpec, MatrixSpec
+from layerwise._tool.debugtools.matrix.spec import CellSpec
+
+BAD = frozenset({"failed", "error", "lost", "refused"})
 
 
 class Column(Struct, frozen=True):
@@ -96,21 +98,11 @@ class MatrixGrid:
         return found
 
 
-def grid_of(params: Any) -> MatrixGrid | None:
-    """The grid of a matrix job's parameters, None where they are none."""
-    try:
-        return MatrixGrid(msgspec.convert(params, MatrixSpec).cells)
-    except msgspec.ValidationError:
-        return None
-
-
 def table_lines(grid: MatrixGrid, most: int) -> Iterator[str]:
     """The grid as plain text of at most `most` cells a line; columns that do not fit are told below by number."""
-    from layerwise._tool.backends.text import shown as safe
-
-    names = [safe(name, 28) for name in grid.models]
+    names = [shown(name, 28) for name in grid.models]
     left = max([len(name) for name in names] + [5])
-    heads = [" × ".join(safe(word, 20) for word in column.words) or "all" for column in grid.columns]
+    heads = [" × ".join(shown(word, 20) for word in column.words) or "all" for column in grid.columns]
     words = [[grid.verdict(grid.number(row, at)) or "waiting" if grid.number(row, at) >= 0 else "-"
               for at in range(len(heads))] for row in range(len(names))]  # fmt: skip
     widths = [max([len(heads[at]), *(len(row[at]) for row in words)]) for at in range(len(heads))]
@@ -121,4 +113,7 @@ def table_lines(grid: MatrixGrid, most: int) -> Iterator[str]:
         widths = [max(len(heads[at]), *(len(row[at]) for row in words)) for at in range(len(heads))]
     yield f"{'':{left}}  " + "  ".join(f"{head:<{width}}" for head, width in zip(heads, widths, strict=True)).rstrip()
     for name, row in zip(names, words, strict=True):
-        yield f"{name:<{left}}  " + "  ".join(f"{word:<{width}}" for word, width in zip(row, widths, strict=True)).rstrip()
+        yield (
+            f"{name:<{left}}  "
+            + "  ".join(f"{word:<{width}}" for word, width in zip(row, widths, strict=True)).rstrip()
+        )

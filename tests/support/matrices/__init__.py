@@ -1,4 +1,4 @@
-"""The matrix under load: `python -m support.matrices equal|kills|cancel|speed|skew` (with tests/ on PYTHONPATH and dask).
+"""The matrix under load: `python -m support.matrices equal|kills|cancel|speed|skew` (tests/ and dask on the path).
 
 equal   12 models × 3 sides × 2 feeds on four worker processes against the serial run, cell by cell; bytes a cell
 kills   random kills of workers, scheduler and client while a matrix runs on a cluster at an address

@@ -1,4 +1,4 @@
-"""A dask cluster of processes of its own, whose members may be killed; and a proxy that counts its scheduler's bytes."""
+"""A dask cluster of processes that may be killed; and a proxy that counts the bytes of its scheduler."""
 
 import os
 import random

@@ -22,7 +22,9 @@ from layerwise._tool.debugtools.matrix.store import CellStore
 WHAT = ("worker", "scheduler", "client")
 
 
-def kills(folder: Path, count: int, cells: int, seconds: float, workers: int = 4, seed: int = 0, pause: float = 2.0) -> dict[str, Any]:
+def kills(
+    folder: Path, count: int, cells: int, seconds: float, workers: int = 4, seed: int = 0, pause: float = 2.0
+) -> dict[str, Any]:
     """Kill `count` times, `pause` seconds apart on average, then let the matrix come to its end; figures."""
     rng, done = random.Random(seed), Counter[str]()
     cluster = Cluster(workers, folder / "cluster.log")
@@ -83,7 +85,8 @@ def counted(workspace: Workspace, cells: int, crashes: int) -> dict[str, Any]:
     return {
         "receipts": dict(Counter(f"{found.verdict} {found.kind}".strip() for found in receipts)),
         "lost": cells + crashes - len(receipts),
-        "done twice": sum(results[name] > 1 for name in good), "not done": cells - sum(results[name] == 1 for name in good),
+        "done twice": sum(results[name] > 1 for name in good),
+        "not done": cells - sum(results[name] == 1 for name in good),
         "crashes recorded": {name: cards[name] for name in bad if name.startswith("crash")},
         "jobs of a cell, at most": max(jobs.values(), default=0),
         "attempts that were lost": sum(found.losses for found in receipts),

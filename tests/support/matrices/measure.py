@@ -21,7 +21,9 @@ def command(folder: Path, home: Path, *words: str) -> MatrixResult:
     """Run `layerwise matrix` in a workspace; its result file."""
     target = folder / f"{home.name}.json"
     line = [sys.executable, "-m", "layerwise", "matrix", *words, "-o", str(target)]
-    done = subprocess.run(line, env={**os.environ, "LAYERWISE_HOME": str(home)}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        line, env={**os.environ, "LAYERWISE_HOME": str(home)}, capture_output=True, text=True, check=False
+    )
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return msgspec.json.decode(target.read_bytes(), type=MatrixResult)
 
@@ -44,13 +46,18 @@ def equal(folder: Path, models: int = 12) -> dict[str, Any]:
     finally:
         cluster.close()
         proxy.close()
-    one = {row.id: (row.receipt.verdict, row.receipt.digest, row.receipt.suspect, row.receipt.key) for row in serial.cells}
-    other = {row.id: (row.receipt.verdict, row.receipt.digest, row.receipt.suspect, row.receipt.key) for row in spread.cells}
+    one = {
+        row.id: (row.receipt.verdict, row.receipt.digest, row.receipt.suspect, row.receipt.key) for row in serial.cells
+    }
+    other = {
+        row.id: (row.receipt.verdict, row.receipt.digest, row.receipt.suspect, row.receipt.key) for row in spread.cells
+    }
     cells = len(one)
     return {"cells": cells, "equal": one == other, "different": [key for key in one if one[key] != other.get(key)],
             "verdicts": spread.counts, "digests": len({row.receipt.digest for row in serial.cells}),
             "serial s": round(between - began, 1), "cluster s": round(took, 1),
-            "bytes a cell": round(sent / cells), "bytes a cell without the idle cluster's": round((sent - idle * took) / cells),
+            "bytes a cell": round(sent / cells),
+            "bytes a cell without the idle cluster's": round((sent - idle * took) / cells),
             "idle bytes a second": round(idle), "run again": again.run, "reused": again.reused}  # fmt: skip
 
 
@@ -104,7 +111,11 @@ def cancel(folder: Path, where: str = "local:4") -> dict[str, Any]:
     took = time.monotonic() - start
     left = [one.pid for one in psutil.process_iter(["environ"]) if str(home) in str(one.info["environ"] or "")]
     states = [workspace.view(job).state for job in workspace.ids()]
-    return {"ended after s": round(took, 2), "processes left": len(left), "states": {one: states.count(one) for one in states}}
+    return {
+        "ended after s": round(took, 2),
+        "processes left": len(left),
+        "states": {one: states.count(one) for one in states},
+    }
 
 
 def skew(folder: Path) -> dict[str, Any]:
@@ -117,7 +128,13 @@ def skew(folder: Path) -> dict[str, Any]:
     cluster = Cluster(1, folder / "cluster.log", env)
     try:
         line = [sys.executable, "-m", "layerwise", "matrix", str(path), "--cluster", cluster.address]
-        done = subprocess.run(line, env={**os.environ, "LAYERWISE_HOME": str(folder / "skew")}, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            line,
+            env={**os.environ, "LAYERWISE_HOME": str(folder / "skew")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     finally:
         cluster.close()
     return {"exit": done.returncode, "said": (done.stdout + done.stderr).strip().splitlines()[-2:]}

@@ -55,7 +55,9 @@ def write_sample(folder: Path, models: int = 12) -> Path:
     return path
 
 
-def waiting(count: int, seconds: float, *, crashes: int = 0, cluster: str = "", losses: int = 1000, file: str = "") -> MatrixSpec:
+def waiting(
+    count: int, seconds: float, *, crashes: int = 0, cluster: str = "", losses: int = 1000, file: str = ""
+) -> MatrixSpec:
     """Cells that wait, in ten steps, and take no CPU slot; `crashes` of them end by a signal."""
     cells = [_cell(f"w{i}", "test_rows", {"n": 10, "pause": seconds / 10, "i": i}) for i in range(count)]
     cells += [_cell(f"crash{i}", "test_segfault", {"i": i}) for i in range(crashes)]

@@ -14,7 +14,7 @@ from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.matrix.spec import LOSSES, CellSpec, MatrixSpec
 from layerwise._tool.tui.cli.parser import Parser, positive
 from layerwise._tool.tui.cli.progress import progress, run_as_asked
-from layerwise._tool.tui.cli.submit import job_spec
+from layerwise._tool.tui.cli.submit import card_text, concluding, exit_code, job_spec
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.workspace.store import Workspace
@@ -30,11 +30,11 @@ def fill_matrix(parser: Parser) -> None:
     )
     parser.add_argument("file", metavar="FILE.toml", help="models, sides, feeds and actions")
     group = parser.add_argument_group("Matrix")
-    group.add_argument("--cluster", metavar="WHERE", default="",
-                       help="a dask cluster: local, local:N, HOST:PORT or slurm:PROFILE; without it cells run here")  # fmt: skip
+    group.add_argument("--cluster", metavar="WHERE", default="", help="a dask cluster: local, local:N, HOST:PORT or "
+                       "slurm:PROFILE; without it cells run here")  # fmt: skip
     group.add_argument("--workers", type=positive, metavar="N", help="cells at a time; as many as there are CPU slots")
-    group.add_argument("--against", metavar="LAST", default="",
-                       help="what changed since: last, a job's number, a day (2026-11-22), or a result file")  # fmt: skip
+    group.add_argument("--against", metavar="LAST", default="", help="what changed since: last, a job's number, a day "
+                       "(2026-11-22), or a result file")  # fmt: skip
     group.add_argument("--only", choices=("failed",), help="only the cells that did not pass there, or last; run again")
     group.add_argument("--again", action="store_true", help="run finished cells again")
     group.add_argument("--list", action="store_true", help="print the cells and their command lines, run nothing")
@@ -88,9 +88,9 @@ def _spec(file: "MatrixFile", args: Namespace, workspace: "Workspace", log: Log)
     chosen = cells if args.only is None or against is None else _failed(cells, against)
     return MatrixSpec(
         name=file.path.stem, file=str(file.path), cells=chosen, cluster=args.cluster, profile=profile,
-        workers=args.workers or file.cells.get("workers"), against=str(against or ""), again=args.again or args.only is not None,
-        subset=len(chosen) < len(cells), output=str(current_folder() / args.output) if args.output else "",
-        losses=file.cells.get("losses", LOSSES),
+        workers=args.workers or file.cells.get("workers"), against=str(against or ""),
+        again=args.again or args.only is not None, subset=len(chosen) < len(cells),
+        output=str(current_folder() / args.output) if args.output else "", losses=file.cells.get("losses", LOSSES),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from layerwise._tool.backends.formats.toml import read_toml
 from layerwise._tool.backends.text import shown
 
 _TOP = ("models", "sides", "feeds", "actions", "reference", "on-failure", "cells", "slurm")
-_CELLS = {"timeout": str, "cpus": int, "gpus": int, "losses": int, "workers": int}
+_CELLS: dict[str, type] = {"timeout": str, "cpus": int, "gpus": int, "losses": int, "workers": int}
 FOLLOWS = ("locate", "bundle")
 
 
@@ -95,7 +95,7 @@ def _matrix(path: Path, data: Mapping[str, Any]) -> MatrixFile:
         cells=_cells(data.get("cells", {})), slurm=_table(data.get("slurm", {}), "slurm"),
     )  # fmt: skip
     if any(ACTIONS[name].sides for name in found.actions) and not found.sides:
-        raise UsageError("sides: name at least one, such as [sides] cpu = [\"--onnxrt\"]")
+        raise UsageError('sides: name at least one, such as [sides] cpu = ["--onnxrt"]')
     _check_names(found)
     return found
 
@@ -116,7 +116,7 @@ def _models(value: Any, folder: Path) -> list[Entry]:
         value = {Path(found).stem: found for found in _found(_names(value, "models"), folder)}
     found = [_model(name, each) for name, each in _table(value if value is not None else {}, "models").items()]
     if not found:
-        raise UsageError("models: name at least one, such as [models] bert = \"bert.onnx\"")
+        raise UsageError('models: name at least one, such as [models] bert = "bert.onnx"')
     for entry in found:
         if entry.path and not (folder / entry.path).exists():
             raise UsageError(f"{entry.place}: {shown(entry.path, 300)}: there is no such file")
@@ -126,14 +126,16 @@ def _models(value: Any, folder: Path) -> list[Entry]:
 def _found(patterns: Sequence[str], folder: Path) -> list[str]:
     paths: list[str] = []
     for pattern in patterns:
-        hits = sorted(glob.glob(pattern, root_dir=folder)) if glob.has_magic(pattern) else [pattern]
+        hits = sorted(glob.glob(pattern, root_dir=folder)) if glob.has_magic(pattern) else [pattern]  # noqa: PTH207
         if not hits:
             raise UsageError(f"models: {shown(pattern, 200)} fits no file")
         paths += hits
     stems = [Path(path).stem for path in dict.fromkeys(paths)]
     twice = next((stem for stem in stems if stems.count(stem) > 1), None)
     if twice is not None:
-        raise UsageError(f"models: two files are called {shown(twice, 120)}: give them names, as in [models] NAME = PATH")
+        raise UsageError(
+            f"models: two files are called {shown(twice, 120)}: give them names, as in [models] NAME = PATH"
+        )
     return list(dict.fromkeys(paths))
 
 
@@ -212,7 +214,7 @@ def _cells(value: Any) -> dict[str, Any]:
         if not isinstance(each, _CELLS[key]) or isinstance(each, bool):
             kind = 'a text, such as "15m"' if _CELLS[key] is str else "a whole number"
             raise UsageError(f"cells.{key}: must be {kind}")
-        if _CELLS[key] is int and each < (1 if key in ("losses", "workers") else 0):
+        if isinstance(each, int) and each < (1 if key in ("losses", "workers") else 0):
             raise UsageError(f"cells.{key}: {each} is too small")
     return dict(found)
 

@@ -39,13 +39,17 @@ def result_file(workspace: "Workspace", file: Path, which: str) -> Path:
             raise UsageError(f"--against {which}: job {which} has left no result of a matrix")
         return found
     if which != "last" and not _DATE.fullmatch(which):
-        raise UsageError(f"--against {shown(which, 80)}: write last, a job's number, a day (2026-11-22) or a result file")
+        raise UsageError(
+            f"--against {shown(which, 80)}: write last, a job's number, a day (2026-11-22) or a result file"
+        )
     for job in reversed(workspace.ids()):
         if _is_of(workspace, job, file):
             found = _result(workspace, job)
             if found is not None and (which == "last" or _when(found) <= _until(which)):
                 return found
-    what = "no earlier run of this matrix has ended" if which == "last" else f"no run of this matrix had ended by {which}"
+    what = (
+        "no earlier run of this matrix has ended" if which == "last" else f"no run of this matrix had ended by {which}"
+    )
     raise UsageError(f"--against {which}: {what}")
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.spec import JobSpec
-from layerwise._tool.backends.log import CRITICAL, Log
+from layerwise._tool.backends.log import CRITICAL, Log, Text
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, unsaved
@@ -39,13 +39,14 @@ class _Heard(Log):
         self.levels = {"": CRITICAL}
         self.warnings: list[str] = []
 
-    def warning(self, text: str, *given: Any, **more: Any) -> None:
-        self.warnings.append(text)
+    def warning(self, text: Text, source: str = "") -> None:
+        self.warnings.append(text() if callable(text) else text)
 
 
 def cells_of(file: MatrixFile, notes: list[str]) -> list[CellSpec]:
-    """The cells of a file in its order: models, then actions, sides and feeds. UsageError, with the keys, for words that
-    a command does not take. notes: gets what commands say of their options.
+    """The cells of a file in its order: models, then actions, sides and feeds.
+
+    UsageError, with the keys, for words that a command does not take. notes: gets what commands say of their options.
     """
     found = [_cell(file, *cell, notes) for cell in _combined(file)]
     if not found:
@@ -68,9 +69,7 @@ def _goes(entry: Entry, chosen: dict[str, str]) -> bool:
     return all(not chosen[kind] or chosen[kind] in names for kind, names in entry.only.items())
 
 
-def _cell(
-    file: MatrixFile, name: str, model: Entry, side: Entry, feed: Entry, notes: list[str]
-) -> CellSpec:
+def _cell(file: MatrixFile, name: str, model: Entry, side: Entry, feed: Entry, notes: list[str]) -> CellSpec:
     action = ACTIONS[name]
     sources = {entry.place: [*entry.words, *entry.own.get(name, [])] for entry in (side, model, feed) if entry.place}
     sources[f"actions.{name}"] = file.actions[name]
@@ -90,8 +89,9 @@ def _cell(
     runners = _runners(job)
     locate = _locate(job) if name == "run" and "locate" in file.follows and len(runners) > 1 else None
     return CellSpec(
-        model=model.name, side=side.name, feed=feed.name, action=name, job=job, gpu=job.gpus > 0 or any(map(_on_gpu, runners)),
-        locate=locate, bundle=locate is not None and "bundle" in file.follows,
+        model=model.name, side=side.name, feed=feed.name, action=name, job=job,
+        gpu=job.gpus > 0 or any(map(_on_gpu, runners)), locate=locate,
+        bundle=locate is not None and "bundle" in file.follows,
     )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def _filled(word: str, named: dict[str, str]) -> str:
 
 def _placed(message: str, sources: dict[str, list[str]], where: str) -> str:
     """A parser's message with the keys of the words that it is about."""
-    message = message.split("\nTry '")[0]
+    message = message.split("\nTry '", maxsplit=1)[0]
     _, unknown, rest = message.partition("unrecognized arguments: ")
     if unknown:
         words = shlex.split(rest) if "'" not in rest else rest.split()
@@ -189,5 +189,6 @@ def _on_gpu(runner: RunnerSpec) -> bool:
 def _locate(job: JobSpec) -> JobSpec:
     compare = unsaved(msgspec.convert(job.params, CompareSpec))
     spec = LocateSpec(compare=replace(compare, marks=MarkSpec(), observe="auto", statistics=False, figures=False))
-    return replace(job, action="locate", params=msgspec.to_builtins(spec), title=f"{job.title}: locate", command=locate_line(spec))
-
+    return replace(
+        job, action="locate", params=msgspec.to_builtins(spec), title=f"{job.title}: locate", command=locate_line(spec)
+    )

@@ -46,7 +46,11 @@ class MatrixReport:
         self.log.say(_LEVELS.get(receipt.verdict, WARNING), head)
         if receipt.verdict == "passed":
             return
-        for text in (receipt.text, receipt.suspect and f"suspect {receipt.suspect}", receipt.bundle and f"bundle {receipt.bundle}"):
+        for text in (
+            receipt.text,
+            receipt.suspect and f"suspect {receipt.suspect}",
+            receipt.bundle and f"bundle {receipt.bundle}",
+        ):
             if text:
                 self.log.continued(f"    {shown(text, 400)}")
 
@@ -59,7 +63,9 @@ class MatrixReport:
             moved = f"{change.was or 'not there'} → {change.now or 'not there'}"
             moved = f"{change.now}, other rows" if change.was == change.now else moved
             self.log.say(INFO, f"changed  {cell_name(change)}  {moved}{why if change.was and change.now else ''}")
-        self.log.say(INFO, f"{result.run} cells run, {result.reused} finished before; result: {shown(result.path, 1000)}")
+        self.log.say(
+            INFO, f"{result.run} cells run, {result.reused} finished before; result: {shown(result.path, 1000)}"
+        )
 
 
 def document(collector: "Collector", command: str, code: int) -> dict[str, Any]:
