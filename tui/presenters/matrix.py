@@ -5,7 +5,7 @@ import time
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.matrix.rows import CellRow
 from layerwise._tool.tui.presenters.names import Names
-from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, wrap_runs
 from layerwise._tool.tui.state.matrix_page import MatrixState
 
 CELL, LEAST_NAME, MOST_NAME = 10, 12, 30
@@ -68,13 +68,14 @@ def head_lines(state: MatrixState, cells: int, glyphs: Glyphs) -> list[Line]:
     told = ", ".join(f"{count} {_WORDS.get(word, word)}" for word, count in sorted(counts.items(), key=_order))
     where = f" on {state.spec.cluster}" if state.spec.cluster else ""
     head: Line = [(shown(state.spec.name, 40), "strong"), (f"  job {state.job}{where}  ", "dim"), (told, "")]
+    lines = wrap_runs(head, cells)
     if state.facts.card is not None:
         text = f"{glyphs.bad} {state.facts.card.get('summary', '')}"
-        return [head, [(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")]]
+        return [*lines, [(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")]]
     if state.grid.result is not None:
         role = "accent" if state.grid.result.passed else "bad"
-        return [head, *sentence_lines(state.grid.result.conclusion, role, cells, glyphs, 2)]
-    return [head, [(state.facts.state or "", "dim")]]
+        return [*lines, *sentence_lines(state.grid.result.conclusion, role, cells, glyphs, 2)]
+    return [*lines, [(state.facts.state or "", "dim")]]
 
 
 def _order(item: tuple[str, int]) -> int:

@@ -55,7 +55,9 @@ class MatrixScreen(Page, scope="matrix"):
         self.main_list.refresh()
         room, glyphs = self.main_list.size.width - GUTTER, self.state.glyphs
         head = head_lines(self.matrix, self.size.width - 2, glyphs)
-        self.query_one("#matrix-head", LinesView).set_lines([[(" ", ""), *line] for line in head])
+        view = self.query_one("#matrix-head", LinesView)
+        view.styles.height = len(head) + 1
+        view.set_lines([[(" ", ""), *line] for line in head])
         names = heading(self.matrix, room, glyphs) if self.matrix.spec is not None else []
         self.query_one("#matrix-heading", LinesView).set_lines([[("  ", "head"), *line] for line in names])
         self._paint_detail()
@@ -131,7 +133,7 @@ class MatrixScreen(Page, scope="matrix"):
             return
         page = self._actions.show(view)
         if not page:
-            self.session.remember("jobs", form=job)
+            self.state.jobs.asked = job
             self.state.say(f"job {job} has no screen of its own: here it is among the jobs")
         self.open(page or "jobs")
 

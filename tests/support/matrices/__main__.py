@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -12,6 +13,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def main(words: list[str]) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is to be ended
     what, *rest = words
     folder = Path(rest[0] if rest else tempfile.mkdtemp(prefix="matrices-")).absolute()
     folder.mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,8 @@ def write_sample(folder: Path, models: int = 12) -> Path:
         onnx.save(layers(seed, fault=seed % 3 == 0), folder / f"old{seed}.onnx")
         named.append(f'net{seed} = "net{seed}.onnx"')
     text = "\n".join([
-        "[models]", *named,
+        'on-failure = ["locate"]',
+            "[models]", *named,
         "[sides]",
         'plain = ["--onnxrt", "--runner", "onnxrt,graph_optimization_level=disable"]',
         'reference = ["--onnxrt", "--onnx"]',
