@@ -28,7 +28,9 @@ TESTS = Path(__file__).parents[2]
 
 
 def cell(action: str = "test_rows", gpu: bool = False, **params: object) -> CellSpec:
-    return CellSpec(model="m", side="s", feed="", action="run", gpu=gpu, job=JobSpec(action=action, params=params, cpus=0))
+    return CellSpec(
+        model="m", side="s", feed="", action="run", gpu=gpu, job=JobSpec(action=action, params=params, cpus=0)
+    )
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def main(words: list[str]) -> None:
 
     found = {
         "equal": lambda: measure.equal(folder, number or 12),
-        "kills": lambda: kills(folder, number or 100, cells=72, seconds=4.0),
+        "kills": lambda: kills(folder, number or 100, cells=72, seconds=8.0, pause=1.2),
         "cancel": lambda: measure.cancel(folder),
         "speed": lambda: measure.speed(folder, number or 40),
         "skew": lambda: measure.skew(folder),

@@ -36,6 +36,7 @@ def kills(
         while (code := client.poll()) != 0:
             if code is not None:
                 client, again = _client(path), again + 1
+                assert again < count + 10, "the client ends by itself, again and again"
             if done.total() < count:
                 time.sleep(rng.uniform(0.2, 2 * pause))
                 what = rng.choices(WHAT, (70, 12, 18))[0]

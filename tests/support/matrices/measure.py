@@ -94,7 +94,7 @@ def _run(folder: Path, name: str, cells: int, seconds: float, workers: int, wher
     return max(view.ended or 0.0 for view in views) - min(view.created for view in views)
 
 
-def cancel(folder: Path, where: str = "local:4") -> dict[str, Any]:
+def cancel(folder: Path, where: str = "local:4", running: int = 4) -> dict[str, Any]:
     """Interrupt a matrix whose cells hang; how soon it has ended, and what is left of it."""
     home = folder / "cancelled"
     spec = waiting(8, 600.0, cluster=where)
@@ -103,7 +103,8 @@ def cancel(folder: Path, where: str = "local:4") -> dict[str, Any]:
     line = [sys.executable, "-m", "support.matrices.client", str(path)]
     process = subprocess.Popen(line, env={**os.environ, "LAYERWISE_HOME": str(home)})
     workspace = Workspace(home)
-    while sum(view.state == "running" for view in map(workspace.view, workspace.ids())) < 5:
+    while sum(view.state == "running" for view in map(workspace.view, workspace.ids())) <= running:
+        assert process.poll() is None, "the matrix has ended by itself"
         time.sleep(0.1)
     start = time.monotonic()
     process.send_signal(signal.SIGINT)

@@ -82,8 +82,14 @@ SIDES = '[sides]\ncpu = ["--onnxrt", "--onnx"]\n'
         ("colour = 1\n" + HEAD + SIDES, "colour: no such key; there are models, sides"),
         (HEAD + SIDES + "[actions]\nfly = []", "actions: there is no action fly"),
         (HEAD + "[sides]\ncpu = 3", "sides.cpu: must be a list of words"),
-        (HEAD + '[sides]\ncpu = ["--onnxrt", "--atoll", "3"]', "sides.cpu: the command of actions.run takes no --atoll"),
-        (HEAD + '[sides]\ncpu = ["--onnxrt", "--atol", "x"]', "models.net × sides.cpu × actions.run: 'x' is not a tolerance"),
+        (
+            HEAD + '[sides]\ncpu = ["--onnxrt", "--atoll", "3"]',
+            "sides.cpu: the command of actions.run takes no --atoll",
+        ),
+        (
+            HEAD + '[sides]\ncpu = ["--onnxrt", "--atol", "x"]',
+            "models.net × sides.cpu × actions.run: 'x' is not a tolerance",
+        ),
         (HEAD + "[sides]\ncpu = []", "models.net × sides.cpu × actions.run: these words run nothing"),
         (HEAD + SIDES + "[feeds]\nmade = { seed = [[1]] }", r"feeds.made.seed: a word must be a text or a number"),
         (HEAD + '[sides]\ncpu = { words = ["--onnxrt"], feeds = ["real"] }', "sides.cpu.feeds: there is no feed real"),
