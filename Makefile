@@ -6,7 +6,7 @@ QUICK_JOBS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 QUICK := not process and not terminal and not parity and not slow
 
-.PHONY: help install demo test quick lint check check-torch docs bench dist oldest newest environments bundle clean
+.PHONY: help install demo test quick lint check check-torch check-cluster docs bench dist oldest newest environments bundle clean
 
 help:
 	@echo "make demo     set up, build the embedded model pair and compare its layers (app on a terminal, table otherwise)"
@@ -56,8 +56,16 @@ check: $(VENV)/.installed-dev
 check-torch: $(VENV)/.installed-dev $(VENV)/.installed-torch
 	PYTHONPATH=$(abspath $(VENV)/torch) $(BIN)/python -m pytest -n $(QUICK_JOBS) tests/backends/torch tests/debugtools/torch
 
+# Beside the environment, as torch: its packages would be among the versions that every other test records.
+$(VENV)/.installed-cluster: Makefile | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $(VENV)/cluster 'distributed>=2024.8,<2027' 'dask-jobqueue>=0.9,<0.10'
+	@touch $@
+
+check-cluster: $(VENV)/.installed-dev $(VENV)/.installed-cluster
+	PYTHONPATH=$(abspath $(VENV)/cluster) $(BIN)/python -m pytest tests/debugtools/matrix
+
 test: $(BIN)/python
-	@$(MAKE) --no-print-directory -j 3 lint check check-torch
+	@$(MAKE) --no-print-directory -j 3 lint check check-torch check-cluster
 
 quick: lint
 	$(BIN)/python -m pytest -n $(QUICK_JOBS) --durations=0 --durations-min=5 -m "$(QUICK)"

@@ -41,6 +41,7 @@ ACTIONS = {
     "run_shapes": "layerwise._tool.surgery.types.by_running:run_shapes",
     "bundle": "layerwise._tool.debugtools.bundle.action:bundle",
     "triage": "layerwise._tool.debugtools.triage.action:triage",
+    "matrix": "layerwise._tool.debugtools.matrix.action:matrix",
     "edit": "layerwise._tool.debugtools.edits.action:edit",
     "interactive": "layerwise._tool.debugtools.actions:interactive",
 }

@@ -48,6 +48,11 @@ EQUIVALENTS: dict[str, str] = {
     "jobs.open": "jobs show JOB",
     "jobs.prune": "jobs prune",
     "jobs.retry": "jobs retry JOB",
+    "app.matrix": "matrix FILE.toml --attach",
+    "matrix.open": "jobs show JOB",
+    "matrix.suspect": "jobs show JOB",
+    "matrix.cancel": "jobs cancel JOB",
+    "matrix.retry": "matrix FILE.toml",
     "perf.bench": "bench MODEL --onnxrt --profile",
     "perf.bench_line": "bench MODEL --onnxrt --profile",
     "perf.cancel": "jobs cancel JOB",
@@ -85,8 +90,9 @@ ALONE = frozenset(
     graph.escape graph.filter graph.fold graph.fold_block graph.forward graph.goto graph.next graph.previous
     graph.producer graph.range graph.source graph.unmark_glob graph.yank graph.zoom history.back history.go
     history.pane history.redo history.undo home.all home.filter jobs.clear jobs.filter jobs.filter_line jobs.pane
-    jobs.sort jobs.yank perf.clear perf.filter perf.filter_line perf.node perf.reverse perf.runner perf.sort
-    perf.sort_by perf.yank run.add run.drop run.next run.presets run.previous run.yank surgery.edits surgery.history
+    jobs.sort jobs.yank matrix.left matrix.next matrix.pane matrix.previous matrix.right matrix.yank perf.clear
+    perf.filter perf.filter_line perf.node perf.reverse perf.runner perf.sort perf.sort_by perf.yank run.add
+    run.drop run.next run.presets run.previous run.yank surgery.edits surgery.history
     surgery.leave surgery.redo surgery.repeat surgery.undo
     """.split()  # noqa: SIM905
 )

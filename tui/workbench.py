@@ -25,6 +25,7 @@ from layerwise._tool.tui.commands import command, in_scopes
 from layerwise._tool.tui.controllers.debugging import DebugController
 from layerwise._tool.tui.controllers.errors_page import ErrorsController, LocalErrors
 from layerwise._tool.tui.controllers.jobs import JobActions, JobsController
+from layerwise._tool.tui.controllers.matrix import MatrixController
 from layerwise._tool.tui.controllers.opening import open_model, read_modules
 from layerwise._tool.tui.controllers.perf import PerfController
 from layerwise._tool.tui.controllers.shared import Controllers
@@ -38,6 +39,7 @@ from layerwise._tool.tui.screens.graph import GraphScreen
 from layerwise._tool.tui.screens.history import ChangesScreen, HistoryScreen
 from layerwise._tool.tui.screens.home import HomeScreen
 from layerwise._tool.tui.screens.jobs import JobsScreen
+from layerwise._tool.tui.screens.matrix import MatrixScreen
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.perf import PerfScreen
 from layerwise._tool.tui.screens.run import RunScreen
@@ -55,7 +57,7 @@ from layerwise._tool.tui.widgets.paced import PacedScreen
 
 PAGES: tuple[type[Page], ...] = (
     HomeScreen, GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, SurgeryScreen, HistoryScreen, ChangesScreen,
-    PerfScreen, RunScreen,
+    PerfScreen, MatrixScreen, RunScreen,
 )  # fmt: skip
 WATCH_EVERY = 2.0
 WARM_AFTER = 2.0
@@ -164,7 +166,7 @@ class Workbench(Customised, scope="global"):
         line.complete, line.submit, line.hint = self.complete_line, self.run_line, self.line_hint
         self._followers = (
             JobsController(self.state), ErrorsController(self.state), LocalErrors(self.state),
-            DebugController(self.state), PerfController(self.state),
+            DebugController(self.state), PerfController(self.state), MatrixController(self.state),
         )  # fmt: skip
         if self._before is not None:
             self.state.say(f":back opens {shown(self._before.name, 60)} again")
@@ -256,6 +258,7 @@ class Workbench(Customised, scope="global"):
     show_debug = _shows("debug", "searches for the culprit", "4")
     show_surgery = _shows("surgery", "change the graph: surgery", "5")
     show_perf = _shows("perf", "the slowest layers", "6")
+    show_matrix = _shows("matrix", "models by sides and feeds", "7")
     show_run = _shows("run", "set up a run", "R", footer="run")
 
     # ── looks and leaving ──

@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.jobs import OWN
@@ -29,9 +30,19 @@ def run_inline(
     own: a slow one holds up nothing, and what it raises is raised here once the job has ended. `actions` is the module
     that offers the job's action.
     """
+    return see_through(lambda: workspace.create(spec), workspace, actions, on_event)
+
+
+def see_through(
+    begin: Callable[[], tuple[Path, int]],
+    workspace: "Workspace",
+    actions: str = OWN,
+    on_event: Callable[[Event], None] | None = None,
+) -> JobView:
+    """See the job through whose folder and lock `begin` gives, a new one or one begun again; as `run_inline`."""
     with ExitStack() as stack:
         with _held_back():
-            folder, lock = workspace.create(spec)
+            folder, lock = begin()
             stack.callback(os.close, lock)
             supervision = Supervision(folder, lock, actions, on_event)
             stack.callback(supervision.close)

@@ -143,6 +143,9 @@ COMMANDS: dict[str, Leaf | Branch] = {
         },
     ),
     "triage": Leaf(".triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),
+    "matrix": Leaf(
+        ".matrix.command", "matrix", "models × sides × feeds × actions, each a job; here or on a cluster", True
+    ),
     "data": Branch(
         "combine saved inputs and outputs",
         {

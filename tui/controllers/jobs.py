@@ -111,6 +111,9 @@ class JobActions:
         if spec is not None and spec.action == "bench":
             self._app.perf.ask(view.id)
             return "perf"
+        if spec is not None and spec.action == "matrix":
+            self._app.matrix.ask(view.id)
+            return "matrix"
         return ""
 
     async def cancel(self, job: int) -> None:

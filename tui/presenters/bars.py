@@ -22,6 +22,7 @@ TABS = (
     ("4", "debug", "Debug"),
     ("5", "surgery", "Surgery"),
     ("6", "perf", "Perf"),
+    ("7", "matrix", "Matrix"),
     ("R", "run", "Run"),
     ("0", "home", "Home"),
 )

@@ -8,7 +8,8 @@ from layerwise._tool.tui.headless import EQUIVALENTS
 SCREENS = (
     ("global", "Everywhere"), ("list", "In a list"), ("pane", "In a pane of text"), ("home", "Home"),
     ("graph", "Graph"), ("errors", "Errors"), ("jobs", "Jobs"), ("debug", "Debug"), ("surgery", "Surgery"),
-    ("history", "History of edits"), ("changes", "Side by side"), ("perf", "Perf"), ("run", "Run"),
+    ("history", "History of edits"), ("changes", "Side by side"), ("perf", "Perf"), ("matrix", "Matrix"),
+    ("run", "Run"),
 )  # fmt: skip
 TWICE = {
     "enter": "opens what the row under the cursor stands for, whatever that is",

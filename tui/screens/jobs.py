@@ -134,6 +134,8 @@ class JobsScreen(Page, scope="jobs"):
 
     def shown_again(self) -> None:
         """The newest job is the one to look at, unless another one was chosen."""
+        if self.state.jobs.asked:
+            self._at, self._chosen, self.state.jobs.asked = self.state.jobs.asked, True, 0
         if not self._chosen:
             self._at, self._chosen = 0, False
             self.main_list.move_to(0)

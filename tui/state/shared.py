@@ -14,6 +14,7 @@ from layerwise._tool.tui.presenters.text import UNICODE, Glyphs
 from layerwise._tool.tui.state.debugging import DebugState
 from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.jobs import JobsState
+from layerwise._tool.tui.state.matrix_page import MatrixState
 from layerwise._tool.tui.state.messages import Level, Messages
 from layerwise._tool.tui.state.perf import PerfState
 from layerwise._tool.tui.state.session import Session
@@ -42,6 +43,7 @@ class AppState:
     debug: DebugState = field(default_factory=DebugState)
     jobs: JobsState = field(default_factory=JobsState)
     perf: PerfState = field(default_factory=PerfState)
+    matrix: MatrixState = field(default_factory=MatrixState)
     surgery: SurgeryState = field(init=False)
     owed: Owed = field(default_factory=Owed)
     status: "Line" = field(default_factory=list)

@@ -142,6 +142,13 @@ def _invariants(spec: "JobSpec", job: int, log: Log) -> Listener:
     return InvariantsReport(log).event
 
 
+def _matrix(spec: "JobSpec", job: int, log: Log) -> Listener:
+    from layerwise._tool.debugtools.matrix.spec import MatrixSpec
+    from layerwise._tool.tui.cli.matrix.report import MatrixReport
+
+    return MatrixReport(log, msgspec.convert(spec.params, MatrixSpec)).event
+
+
 REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "compare": _comparison,
     "locate": _locating,
@@ -156,6 +163,7 @@ REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "lint": _lint,
     "compatibility": _compatibility,
     "invariants": _invariants,
+    "matrix": _matrix,
 }
 """By action; what makes a report raises ValidationError where the job's parameters are not what it expects."""
 

@@ -1,0 +1,195 @@
+"""Running one cell: its job under this process, then, where sides differ, a locate job and a bundle.
+
+What a killed predecessor left is taken up: jobs that have ended count, one that was lost gets another attempt.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.jobs.inline import see_through
+from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools import ACTIONS
+from layerwise._tool.debugtools.bundle.spec import BundleSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, unsaved
+from layerwise._tool.debugtools.matrix.outcome import (
+    culprits_of,
+    lost,
+    receipt_of,
+    refused,
+    seconds_of,
+    suspect_of,
+)
+from layerwise._tool.debugtools.matrix.rows import CRASHES, Receipt
+from layerwise._tool.debugtools.matrix.spec import Order
+from layerwise._tool.debugtools.matrix.store import CellStore, Record
+from layerwise._tool.debugtools.matrix.versions import own_versions, skew
+
+_LOOK_AGAIN = 0.2
+
+
+class _Lost(Exception):
+    """A job of the cell was lost too often."""
+
+    def __init__(self, view: JobView) -> None:
+        super().__init__()
+        self.view = view
+
+
+def run_text(text: str) -> str:
+    """Run the cell that a JSON text (an Order) describes; its Receipt as JSON. For workers of a cluster.
+
+    Versions are looked at before all else: what another version has written may mean another thing.
+    """
+    head = msgspec.json.decode(text, type=_Head)
+    differences = skew(head.versions, own_versions())
+    if differences:
+        return msgspec.json.encode(refused(head.key, differences)).decode()
+    return msgspec.json.encode(run_cell(msgspec.json.decode(text, type=Order))).decode()
+
+
+class _Head(msgspec.Struct):
+    key: str
+    versions: dict[str, str] = {}
+
+
+def run_cell(order: Order) -> Receipt:
+    """Run a cell, or what is left of it; its receipt, which is kept if the cell is finished with it.
+
+    LayerwiseError where no job can be made.
+    """
+    store = CellStore(Workspace(Path(order.workspace)))
+    with store.held(order.key) as held:
+        if not held:
+            return Receipt(key=order.key, verdict="elsewhere")
+        record = store.read(order.key)
+        if order.again and record.again != order.again:
+            record = Record(again=order.again)
+        if record.receipt is not None and record.receipt.kept:
+            return record.receipt
+        return _Cell(order, store, record).run()
+
+
+class _Cell:
+    """A cell that this process holds."""
+
+    def __init__(self, order: Order, store: CellStore, record: Record) -> None:
+        self._order, self._store, self._record = order, store, record
+        self._workspace = store.workspace
+
+    def run(self) -> Receipt:
+        try:
+            receipt = self._all()
+        except _Lost as found:
+            receipt = lost(self._order, found.view, self._record.losses)
+        if receipt.kept:
+            self._record.receipt = receipt
+            self._keep()
+        elif receipt.verdict == "refused":  # what its jobs have found is of other files
+            self._record.jobs.clear()
+            self._keep()
+        return receipt
+
+    def _all(self) -> Receipt:
+        if self._stopped():
+            return Receipt(key=self._order.key, verdict="cancelled", text="not begun")
+        view = self._step("run", lambda: self._order.cell.job)
+        receipt = receipt_of(self._order, view, own_versions())
+        compared = (view.result or {}).get("n_compared", 1)
+        locate = self._order.cell.locate
+        if receipt.verdict != "failed" or locate is None or not compared:
+            return replace(receipt, losses=self._record.losses)
+        return replace(self._explained(receipt, view, locate), losses=self._record.losses)
+
+    def _explained(self, receipt: Receipt, run: JobView, locate: JobSpec) -> Receipt:
+        """The receipt with what locating finds, and the path of a bundle."""
+        if self._stopped():
+            return replace(receipt, verdict="cancelled")
+        view = self._step("locate", lambda: locate)
+        if view.state == "cancelled":
+            return replace(receipt, verdict="cancelled", text="cancelled while locating")
+        seconds = receipt.seconds + seconds_of(view)
+        receipt = replace(receipt, locate=view.id, suspect=suspect_of(view.result), seconds=seconds)
+        nodes = culprits_of(view.result)
+        if not self._order.cell.bundle or not nodes or self._stopped():
+            return receipt
+        bundle = self._step("bundle", lambda: self._bundle(run, nodes))
+        path = str((bundle.result or {}).get("path") or "")
+        return replace(receipt, bundle=path, seconds=receipt.seconds + seconds_of(bundle))
+
+    def _bundle(self, run: JobView, nodes: list[int]) -> JobSpec:
+        job = self._order.cell.job
+        output = run.folder / "artifacts" / "bundle"
+        compare = unsaved(msgspec.convert(job.params, CompareSpec))
+        spec = BundleSpec(compare=compare, nodes=nodes, output=str(output))
+        command = ["layerwise", "debug", "bundle", str(run.id), "-o", str(output), "--nodes", *map(str, nodes)]
+        return replace(
+            job, action="bundle", params=msgspec.to_builtins(spec), title=f"{job.title}: bundle", command=command
+        )
+
+    def _step(self, step: str, spec: Callable[[], JobSpec]) -> JobView:
+        """The job of a step once it has ended, however often it has to be begun."""
+        while True:
+            view = self._known(step)
+            if view is None:
+                return self._begin(step, lambda: self._workspace.create(self._placed(spec())))
+            if view.state == "done" or (view.state == "failed" and (view.card or {}).get("kind") in CRASHES):
+                return view
+            if view.damage:
+                del self._record.jobs[step]
+            elif not view.final:  # somebody else has begun it again
+                time.sleep(_LOOK_AGAIN)
+            elif self._may_begin_again(view):
+                return self._begin(step, lambda job=view.id: self._workspace.reopen(job))  # type: ignore[misc]
+
+    def _known(self, step: str) -> JobView | None:
+        job = self._record.jobs.get(step)
+        try:
+            return None if job is None else self._workspace.view(job)
+        except UsageError:  # it was pruned
+            return None
+
+    def _may_begin_again(self, view: JobView) -> bool:
+        if view.state == "lost":
+            self._record.losses += 1
+            self._keep()
+            if self._record.losses >= self._order.losses:
+                raise _Lost(view)
+        return True
+
+    def _begin(self, step: str, make: Callable[[], tuple[Path, int]]) -> JobView:
+        """Make a job, note it, and see it through: whoever comes after this process finds it."""
+
+        def made() -> tuple[Path, int]:
+            folder, lock = make()
+            try:
+                self._record.jobs[step] = int(folder.name)
+                self._keep()
+            except BaseException:
+                os.close(lock)
+                raise
+            return folder, lock
+
+        return see_through(made, self._workspace, ACTIONS)
+
+    def _placed(self, spec: JobSpec) -> JobSpec:
+        """The job with a GPU of this machine, which the one that planned it may not have had."""
+        needs = self._order.cell.gpu and not spec.gpus and bool(visible_gpus(os.environ))
+        return replace(spec, gpus=1) if needs else spec
+
+    def _keep(self) -> None:
+        try:
+            self._store.write(self._order.key, self._record)
+        except OSError as error:
+            raise LayerwiseError(f"{self._store.folder} cannot be written: {error.strerror}") from error
+
+    def _stopped(self) -> bool:
+        return os.path.lexists(self._order.stop)

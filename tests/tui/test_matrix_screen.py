@@ -1,0 +1,82 @@
+"""The Matrix screen at 80 columns: the grid, its cursor, what changed, and the way from a cell to its job."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from support.bench import Bench, with_bench
+
+from layerwise._tool.backends.jobs.processes.conclude import journal
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools.matrix.rows import CellRow, Change, MatrixResult, Receipt, StartRow
+from layerwise._tool.debugtools.matrix.spec import CellSpec, MatrixSpec
+
+MODELS, SIDES = ("bert", "\x1b[31mresnet-with-a-name-that-is-longer-than-its-column"), ("cpu", "half", "gpu")
+VERDICTS = ("passed", "failed", "error", "passed")
+
+
+def ended_job(workspace: Workspace, spec: JobSpec, *events: tuple[str, dict[str, Any]]) -> int:
+    folder, lock = workspace.create(spec)
+    with journal(folder) as writer:
+        writer.write("state", state="running", attempt=1)
+        for kind, fields in events:
+            writer.write(kind, **fields)
+        writer.write("state", state="done", attempt=1)
+    os.close(lock)
+    return int(folder.name)
+
+
+def ended_matrix(workspace: Workspace, job: int) -> int:
+    """A matrix of six cells: four ended, one running, one waiting; the second has changed."""
+    cells = [CellSpec(model=model, side=side, feed="real", action="run", job=JobSpec(action="compare", command=["layerwise", "run", model]))
+             for model in MODELS for side in SIDES]  # fmt: skip
+    receipts = [
+        Receipt(key="k" * 32, verdict=verdict, job=job, text=f"this one {verdict}", locate=job) for verdict in VERDICTS
+    ]
+    rows = [CellRow(number=number, model=cell.model, side=cell.side, feed="real", action="run", receipt=receipt)
+            for number, (cell, receipt) in enumerate(zip(cells, receipts, strict=False))]  # fmt: skip
+    change = Change(model="bert", side="half", feed="real", action="run", was="passed", now="failed", why=["the model"])
+    result = MatrixResult(name="nightly", changes=[change], conclusion="2 of 6 cells passed")
+    spec = MatrixSpec(name="nightly", file="/nightly.toml", cells=cells)
+    return ended_job(
+        workspace, JobSpec(action="matrix", params=msgspec.to_builtins(spec)),
+        *(("row", {"table": "cells", "row": row}) for row in rows),
+        ("row", {"table": "started", "row": StartRow(4, job)}), ("result", {"data": msgspec.to_builtins(result)}),
+    )  # fmt: skip
+
+
+def test_the_grid_says_what_became_of_each_cell_and_opens_its_job() -> None:
+    async def story(bench: Bench) -> None:
+        workspace = bench.app.state.workspace
+        await bench.press("7")
+        await bench.see("[7 Matrix]", "no matrix in this workspace yet")
+        job = ended_job(workspace, JobSpec(action="lint", title="a lint"))
+        ended_matrix(workspace, job)
+        await bench.see("nightly", "2 of 6 cells passed", "[passed]", "failed*", "error", "running", "waits")
+        assert "\x1b" not in bench.text and "\\x1b[31m" in bench.text
+        await bench.press("n")
+        await bench.see("bert × half × real", "[failed*]", "was passed, now failed: the model")
+        await bench.press("n", "l", "right")
+        await bench.see("bert × gpu × real", "this one error", "[error]")
+        await bench.press("j", "h")
+        await bench.see("[running]")
+        await bench.press("h", "h", "N")
+        await bench.see("[error]")
+        await bench.press("enter")
+        await bench.see("[3 Jobs]", f"job {job} has no screen of its own", "a lint")
+
+    with_bench(None, story, size=(80, 24))
+
+
+def test_a_matrix_of_another_version_is_told_and_nothing_else_breaks(tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        ended_job(bench.app.state.workspace, JobSpec(action="matrix", params={"cells": 3}))
+        await bench.see("job 1: ")
+        await bench.press("7")
+        await bench.see("no matrix in this workspace yet")
+        await bench.press("n", "enter", "K", "y")
+        await bench.see("[7 Matrix]")
+
+    with_bench(None, story, size=(80, 24))

@@ -1,0 +1,1 @@
+"""`layerwise matrix`: models × sides × feeds × actions."""
