@@ -26,6 +26,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import ModelOptions, RunnerSpec
 from layerwise._tool.debugtools.compare.sides.models import Model
+from layerwise._tool.debugtools.search.lens.effects import Effects, predicted, worst
 from layerwise._tool.debugtools.search.lens.lens import Lens
 from layerwise._tool.debugtools.search.lens.spec import Rounding
 from layerwise._tool.debugtools.search.lens.writing import mixed_model
@@ -146,7 +147,8 @@ def main() -> None:
                 lens = Lens(Model(str(path), ModelOptions()), runner, Rounding(to=to), [feed], ops=ops)  # type: ignore[arg-type]
                 lens.begin()
                 every = [one.i for one in lens.candidates]
-                squares = math.sqrt(sum(lens.measured([i]).worst ** 2 for i in every))
+                effects = Effects(lens, split=False)
+                squares = worst(predicted({one.i: effects.row(one) for one in lens.candidates}, every))
                 if to in ("fp16", "bf16"):
                     kind = "real" if device == "cuda" else "simulated"
                     told = f"{kind}, onnxruntime {device}: {by_runner(lens, device)}"
@@ -154,8 +156,9 @@ def main() -> None:
                     told = "no kernel here"
                 else:
                     told = f"real, torch {device}: {InTorch(lens, device).error():.3e}"
-                print(f"{'attention' if attention else 'products':10} {to:8} {len(every):3} nodes: squares {squares:.3e}, "
-                      f"switchboard {lens.measured(every).worst:.3e}, {told}", flush=True)  # fmt: skip
+                what = "attention" if attention else "products"
+                board = lens.measured(every).worst
+                print(f"{what:10} {to:8} {len(every):3} nodes: squares {squares:.3e}, switchboard {board:.3e}, {told}")
                 lens.close()
 
 
