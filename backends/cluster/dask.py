@@ -43,6 +43,10 @@ class _There(msgspec.Struct, frozen=True):
     offers: bool = False
 
 
+class Gone(LayerwiseError):
+    """The way to scheduler or worker is gone; another try may find it."""
+
+
 class DaskRuns:
     """Runs `function` (module:name, text to text) on a cluster; `versions` is such a function too.
 
@@ -68,16 +72,33 @@ class DaskRuns:
         return self._there.gpu_threads if gpu else self._there.threads
 
     def versions(self) -> Mapping[str, Mapping[str, str]]:
-        """Asked of every worker that is there; waits for the first one."""
+        """Asked of every worker that is there; waits for the first one, and for a scheduler that is gone."""
+        deadline = time.monotonic() + self._where.wait
+        while True:
+            try:
+                return self._asked()
+            except Gone:
+                if time.monotonic() > deadline or self._cluster is not None:
+                    raise
+                time.sleep(_AGAIN)
+                if self._client.status != "running":
+                    self._again()
+
+    def _asked(self) -> Mapping[str, Mapping[str, str]]:
         with _dask():
+            if not self._client.scheduler_info(n_workers=-1)["workers"]:
+                self._tell(
+                    f"{self._where.text}: no worker is there yet; waiting for one, {self._where.wait:.0f} s at most"
+                )
             self._client.wait_for_workers(1, timeout=self._where.wait)
             found = self._client.run(call, self._versions, "", on_error="return")
         told = {}
         for worker, text in found.items():
+            if isinstance(text, OSError):
+                raise Gone(f"worker {worker} is gone")
             if not isinstance(text, str):
-                raise LayerwiseError(
-                    f"worker {worker} cannot be asked for its version of layerwise: {shown(str(text), 300)}"
-                )
+                said = shown(str(text), 300)
+                raise LayerwiseError(f"worker {worker} cannot be asked for its version of layerwise: {said}")
             told[worker] = msgspec.json.decode(text, type=dict[str, str])
         return told
 
@@ -130,6 +151,8 @@ class DaskRuns:
             self._ended.put(Ended(name, error="the scheduler is gone", lost=True))
         if self._cluster is not None:
             raise LayerwiseError("the cluster of this command is gone; what is finished is kept: start it again")
+        with contextlib.suppress(Exception):
+            self._client.close(timeout=1)
         with _dask():
             self._connect(_BACK_WITHIN)
         self._tell(f"the scheduler of {self._where.text} is there again")
@@ -142,7 +165,7 @@ class DaskRuns:
                 self._client = client(self._cluster or self._where.address, timeout=_CONNECT, set_as_default=False)
                 return
             except (OSError, TimeoutError):
-                if time.monotonic() > deadline or not self._looked:
+                if time.monotonic() > deadline:
                     raise
                 time.sleep(_AGAIN)
 
@@ -220,5 +243,5 @@ def _dask() -> Iterator[None]:
             raise MissingPackage("--cluster needs dask: pip install 'layerwise[cluster]'") from None
         raise
     except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-        raise LayerwiseError(f"the cluster cannot be used: {shown(text, 400)}") from error
+        told = f"the cluster cannot be used: {shown(f'{type(error).__name__}: {error}', 400)}"
+        raise (Gone if isinstance(error, OSError) or type(error).__name__ in _GONE else LayerwiseError)(told) from error

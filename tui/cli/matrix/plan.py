@@ -1,7 +1,6 @@
 """The cells of a matrix's file: each command line is parsed by its command, which then gives its job."""
 
 import importlib
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.log import CRITICAL, Log, Text
+from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, unsaved
@@ -108,7 +108,7 @@ def job_of(action: Action, words: Sequence[str], notes: list[str]) -> JobSpec:
             raise UsageError(f"--{option.replace('_', '-')} has no place in a matrix")
     taken: list[JobSpec] = []
     args.take_job, args.json, args.words = taken.append, True, ["layerwise", *action.words, *words]
-    args.command = shlex.join(args.words)
+    args.command = shell_line(args.words)
     heard = _Heard()
     getattr(module, f"run_{leaf.name}")(args, heard)
     notes += [note for note in heard.warnings if note not in notes]
@@ -147,8 +147,7 @@ def _placed(message: str, sources: dict[str, list[str]], where: str) -> str:
     message = message.split("\nTry '", maxsplit=1)[0]
     _, unknown, rest = message.partition("unrecognized arguments: ")
     if unknown:
-        words = shlex.split(rest) if "'" not in rest else rest.split()
-        places = [place for place, given in sources.items() if any(word in given for word in words)]
+        places = [place for place, given in sources.items() if any(word in given for word in rest.split())]
         if places:
             return f"{places[0]}: the command of {where.rpartition(' × ')[2]} takes no {shown(rest, 200)}"
     return f"{where}: {message}"
