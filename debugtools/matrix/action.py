@@ -4,7 +4,6 @@ It runs nothing itself. Whoever runs a cell keeps what it came to (debugtools.ma
 any time: started again it takes up the finished cells and goes on.
 """
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -46,7 +45,8 @@ def matrix(context: "JobContext") -> MatrixResult:
     spec = read_spec(context.params, MatrixSpec, "the matrix")
     context.drop_rows()
     before = read_result(Path(spec.against)) if spec.against else None
-    runs = open_runs(spec, context.warn)
+    context.artifacts.mkdir(0o700, parents=True, exist_ok=True)
+    runs = open_runs(spec, context.artifacts, context.warn)
     try:
         result = _Matrix(context, spec, runs).run(before)
     except Exception:
@@ -56,8 +56,11 @@ def matrix(context: "JobContext") -> MatrixResult:
     return result
 
 
-def open_runs(spec: MatrixSpec, tell: Callable[[str], None]) -> Runs:
-    """Who runs the cells: threads of this process, or a cluster. LayerwiseError where it cannot be reached."""
+def open_runs(spec: MatrixSpec, private: Path, tell: Callable[[str], None]) -> Runs:
+    """Who runs the cells: threads of this process, or a cluster. private: a folder of the user's alone.
+
+    LayerwiseError where it cannot be reached.
+    """
     if not spec.cluster:
         from layerwise._tool.debugtools.matrix.local import LocalCells
 
@@ -67,7 +70,7 @@ def open_runs(spec: MatrixSpec, tell: Callable[[str], None]) -> Runs:
 
     name = spec.cluster.partition(":")[2]
     where = parse_where(spec.cluster, spec.workers, {name: spec.profile}, len(cpu_slots()))
-    return DaskRuns(where, _RUN, _VERSIONS, tell)
+    return DaskRuns(where, _RUN, _VERSIONS, private, tell)
 
 
 def agreed_versions(runs: Runs) -> dict[str, str]:
@@ -175,5 +178,4 @@ class _Matrix:
         own = str(self._context.artifacts / RESULT)
         for path in dict.fromkeys((own, result.path)):
             with writing(shown(path)):
-                os.makedirs(self._context.artifacts, exist_ok=True)  # noqa: PTH103
                 atomic_write(path, text)

@@ -145,6 +145,18 @@ def test_no_more_are_out_than_there_is_room_for_and_what_is_lost_is_sent_again(s
     assert runs.most == [4, 2]
 
 
+def test_what_another_process_runs_is_waited_for_and_taken_up(store: CellStore) -> None:
+    taken, freed = (replace(order(store, cell()), key=key * 32) for key in "ab")
+    elsewhere = [
+        Ended("", msgspec.json.encode(Receipt(key=one.key, verdict="elsewhere")).decode()) for one in (taken, freed)
+    ]
+    with store.held(taken.key):  # the other one's process is gone: it is run here
+        store.write(taken.key, Record(receipt=Receipt(key=taken.key, verdict="failed", job=7)))
+        runs = Runs(2, 2, *elsewhere)
+        found = {one.key[0]: one.verdict for one in Flight(runs, store, lambda key, job: None).run([taken, freed])}
+    assert found == {"a": "failed", "b": "passed"}
+
+
 def test_a_worker_of_another_version_ends_the_matrix(store: CellStore) -> None:
     refusal = Receipt(key="k", verdict="refused", kind="versions", text="node7: layerwise is 2 here and 1 there")
     runs = Runs(1, 1, Ended("", msgspec.json.encode(refusal).decode()))

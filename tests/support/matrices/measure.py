@@ -69,7 +69,7 @@ def _idle(proxy: Proxy, seconds: float) -> float:
     return (proxy.bytes - before) / seconds
 
 
-def speed(folder: Path, cells: int = 40, seconds: float = 3.0, workers: int = 4) -> dict[str, Any]:
+def speed(folder: Path, cells: int = 40, seconds: float = 5.0, workers: int = 4) -> dict[str, Any]:
     """Waiting cells one after the other, in threads, and on worker processes: how near to `workers` times as fast."""
     found: dict[str, Any] = {"cells": cells, "each s": seconds, "workers": workers}
     each = _run(folder, "one", max(4, cells // 10), seconds, 1, "") / max(4, cells // 10)
