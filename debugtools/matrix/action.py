@@ -105,13 +105,15 @@ class _Matrix:
         self._run = 0
         self._stop = context.artifacts / "stop"
         self._stop.unlink(missing_ok=True)
+        self._again = self._beginning() if spec.again else ""
 
     def run(self, before: MatrixResult | None) -> MatrixResult:
         versions = agreed_versions(self._runs)
         keys = self._keys(versions)
         waiting: dict[str, list[int]] = {}
         for number, key in enumerate(keys):
-            receipt = None if self._spec.again else self._store.read(key.key).receipt
+            known = self._store.read(key.key)
+            receipt = known.receipt if known.again == self._again or not self._again else None
             if receipt is not None and receipt.kept:
                 self._row(number, key, receipt, reused=True)
             else:
@@ -128,6 +130,13 @@ class _Matrix:
             raise
         return self._result(before, versions)
 
+    def _beginning(self) -> str:
+        """What tells the cells that this job has run again from those of before; another attempt goes on with them."""
+        path = self._context.artifacts / "again"
+        if self._context.earlier.done or not path.is_file():
+            atomic_write(path, f"{self._context.folder}#{self._context.attempt}")
+        return path.read_text(encoding="utf-8")
+
     def _keys(self, versions: dict[str, str]) -> list[Key]:
         maker, found = Keys(versions), []
         for number, cell in enumerate(self._spec.cells):
@@ -136,10 +145,9 @@ class _Matrix:
         return found
 
     def _order(self, key: str, made: Key, number: int, versions: dict[str, str]) -> Order:
-        again = f"{self._context.folder}#{self._context.attempt}" if self._spec.again else ""
         return Order(
             key=key, cell=self._spec.cells[number], workspace=str(self._store.workspace.root), stop=str(self._stop),
-            files=made.files, versions=versions, again=again, losses=self._spec.losses,
+            files=made.files, versions=versions, again=self._again, losses=self._spec.losses,
         )  # fmt: skip
 
     def _begun(self, waiting: dict[str, list[int]]) -> Callable[[str, int], None]:

@@ -1,4 +1,4 @@
-"""`python -m support.matrices equal|kills|cancel|speed|skew [FOLDER] [NUMBER] [SECONDS]`; see the package."""
+"""`python -m support.matrices equal|kills|cancel|speed|skew|gpus [FOLDER] [NUMBER] [SECONDS]`; see the package."""
 
 import json
 import os
@@ -31,6 +31,7 @@ def main(words: list[str]) -> None:
         "kills": lambda: kills(folder, number or 100, cells=72, seconds=8.0, pause=1.2),
         "cancel": lambda: measure.cancel(folder),
         "speed": lambda: measure.speed(folder, number or 40, seconds),
+        "gpus": lambda: measure.gpus(folder),
         "skew": lambda: measure.skew(folder),
     }[what]()
     print(json.dumps({what: found, "folder": str(folder)}, indent=1))
