@@ -91,12 +91,17 @@ def test_what_a_killed_worker_left_is_taken_up_but_not_for_ever(store: CellStore
     store.write(ask.key, Record(jobs={"run": lost_job(store, ask.cell)}, losses=1))
     given_up = run_cell(ask)
     assert (given_up.verdict, given_up.kept) == ("lost", True) and "2 times" in given_up.text
+    ask = replace(order(store, cell("test_kill_self"), losses=2), key="s" * 32)
+    given_up = run_cell(ask)
+    assert store.workspace.view(given_up.job).attempt == 2, "who killed it is not known"
+    assert (given_up.verdict, given_up.kept) == ("lost", True) and "2 times" in given_up.text
 
 
 def test_a_cell_is_run_by_one_process_and_not_after_a_stop(store: CellStore) -> None:
     ask = order(store, cell(n=1))
     with store.held(ask.key) as held:
         assert held and run_cell(ask).verdict == "elsewhere"
+    assert run_cell(replace(ask, stop="/nowhere/stop")).verdict == "refused"
     Path(ask.stop).touch()
     assert run_cell(ask).verdict == "cancelled" and not store.workspace.ids()
 

@@ -126,7 +126,7 @@ _SMI = "#!/bin/sh\necho GPU-one\necho GPU-two\n"
 
 
 def gpus(folder: Path, cells: int = 12, workers: int = 4) -> dict[str, Any]:
-    """Cells that each lease a GPU, and as many that do not, on four workers; two GPUs are made up where there is none."""
+    """Cells that each lease a GPU, and as many that do not, on four workers; two made-up GPUs where there is none."""
     home, path = folder / "gpus", os.environ["PATH"]
     if shutil.which("nvidia-smi") is None:
         (folder / "bin").mkdir(parents=True, exist_ok=True)
