@@ -10,7 +10,8 @@ import importlib
 import os
 import queue
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 from layerwise._tool.backends.text import shown
 
 GPU = "GPU"
+_PACKAGES = ("dask", "distributed", "dask_jobqueue", "cryptography")
 _CONNECT = 30.0  # seconds
 _BACK_WITHIN = 600.0
 _AGAIN = 1.0
@@ -43,13 +45,18 @@ class _There(msgspec.Struct, frozen=True):
     offers: bool = False
 
 
+class Gone(LayerwiseError):
+    """The way to scheduler or worker is gone; another try may find it."""
+
+
 class DaskRuns:
     """Runs `function` (module:name, text to text) on a cluster; `versions` is such a function too.
 
-    LayerwiseError where the cluster cannot be reached, MissingPackage without dask.
+    private: a folder of the user's alone that all machines see. LayerwiseError where the cluster cannot be reached,
+    MissingPackage without dask.
     """
 
-    def __init__(self, where: Where, function: str, versions: str, tell: Any = lambda text: None) -> None:
+    def __init__(self, where: Where, function: str, versions: str, private: Path, tell: Callable[[str], None]) -> None:
         self._where, self._function, self._versions, self._tell = where, function, versions, tell
         self._ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
         self._out: dict[str, Any] = {}  # name -> dask's Future
@@ -58,7 +65,7 @@ class DaskRuns:
         self._client: Any = None
         self._looked, self._there = 0.0, _There()
         with _dask():
-            self._cluster = _cluster(where)
+            self._cluster = _cluster(where, private)
             self._connect(_CONNECT)
 
     def slots(self, gpu: bool) -> int:
@@ -68,16 +75,34 @@ class DaskRuns:
         return self._there.gpu_threads if gpu else self._there.threads
 
     def versions(self) -> Mapping[str, Mapping[str, str]]:
-        """Asked of every worker that is there; waits for the first one."""
+        """Asked of every worker that is there; waits for the first one, and for a scheduler that is gone."""
+        deadline = time.monotonic() + self._where.wait
+        while True:
+            try:
+                return self._asked()
+            except Gone:
+                if time.monotonic() > deadline or self._cluster is not None:
+                    raise
+                time.sleep(_AGAIN)
+                if self._client.status != "running":
+                    self._again()
+
+    def _asked(self) -> Mapping[str, Mapping[str, str]]:
         with _dask():
-            self._client.wait_for_workers(1, timeout=self._where.wait)
+            if not self._client.scheduler_info(n_workers=-1)["workers"]:
+                self._tell(
+                    f"{self._where.text}: no worker is there yet; waiting for one, {self._where.wait:.0f} s at most"
+                )
+            count = self._where.workers if self._where.kind == "local" else 1
+            self._client.wait_for_workers(count, timeout=self._where.wait)
             found = self._client.run(call, self._versions, "", on_error="return")
         told = {}
         for worker, text in found.items():
+            if isinstance(text, OSError):
+                raise Gone(f"worker {worker} is gone")
             if not isinstance(text, str):
-                raise LayerwiseError(
-                    f"worker {worker} cannot be asked for its version of layerwise: {shown(str(text), 300)}"
-                )
+                said = shown(str(text), 300)
+                raise LayerwiseError(f"worker {worker} cannot be asked for its version of layerwise: {said}")
             told[worker] = msgspec.json.decode(text, type=dict[str, str])
         return told
 
@@ -130,6 +155,8 @@ class DaskRuns:
             self._ended.put(Ended(name, error="the scheduler is gone", lost=True))
         if self._cluster is not None:
             raise LayerwiseError("the cluster of this command is gone; what is finished is kept: start it again")
+        with contextlib.suppress(Exception):
+            self._client.close(timeout=1)
         with _dask():
             self._connect(_BACK_WITHIN)
         self._tell(f"the scheduler of {self._where.text} is there again")
@@ -142,7 +169,7 @@ class DaskRuns:
                 self._client = client(self._cluster or self._where.address, timeout=_CONNECT, set_as_default=False)
                 return
             except (OSError, TimeoutError):
-                if time.monotonic() > deadline or not self._looked:
+                if time.monotonic() > deadline:
                     raise
                 time.sleep(_AGAIN)
 
@@ -172,33 +199,37 @@ def _ended(name: str, future: Any) -> Ended:
     return Ended(name, error=f"{type(raised).__name__}: {raised}", lost=type(raised).__name__ in _GONE)
 
 
-def _cluster(where: Where) -> Any:
-    """The cluster that this process starts; None for one that is there."""
+def _cluster(where: Where, private: Path) -> Any:
+    """The cluster that this process starts, open to those alone who have its certificate; None for one that is there.
+
+    Without that any user of the machine, or of the network, could have it run what they like.
+    """
     _module("dask").config.set(_CONFIG)
     if where.kind == "local":
-        return _here(where.workers)
+        return _here(where.workers, _module("distributed").Security.temporary())
     if where.kind == "slurm":
-        cluster = _module("dask_jobqueue").SLURMCluster(**where.slurm())
+        secret = {"protocol": "tls://", "security": _module("distributed").Security.temporary()}
+        cluster = _module("dask_jobqueue").SLURMCluster(
+            **where.slurm(), **secret, shared_temp_directory=str(private), log_directory=str(private)
+        )
         cluster.scale(jobs=where.workers)
         return cluster
     return None
 
 
-def _here(workers: int) -> Any:
+def _here(workers: int, security: Any) -> Any:
     """Worker processes of this machine, one cell at a time each; as many offer a GPU as there are."""
     dask = _module("distributed")
     gpus = len(visible_gpus(os.environ) or [])
-    plain = {"host": "127.0.0.1", "nthreads": 1, "memory_limit": 0, "dashboard": False, "silence_logs": 40,
-             "preload": [f"{__package__}.own_group"]}  # fmt: skip
+    both = {"host": "127.0.0.1", "protocol": "tls://", "security": security, "dashboard": False}
+    plain = {"nthreads": 1, "memory_limit": 0, "silence_logs": 40, "preload": [f"{__package__}.own_group"]}
     return dask.SpecCluster(
-        scheduler={
-            "cls": dask.Scheduler,
-            "options": {"host": "127.0.0.1", "dashboard": False, "dashboard_address": None},
-        },
+        scheduler={"cls": dask.Scheduler, "options": {**both, "dashboard_address": None}},
         workers={
-            i: {"cls": dask.Nanny, "options": {**plain, "resources": {GPU: 1} if i < gpus else {}}}
+            i: {"cls": dask.Nanny, "options": {**both, **plain, "resources": {GPU: 1} if i < gpus else {}}}
             for i in range(workers)
         },
+        security=security,
         silence_logs=40,
     )
 
@@ -216,9 +247,9 @@ def _dask() -> Iterator[None]:
     except LayerwiseError:
         raise
     except ImportError as error:
-        if (error.name or "").partition(".")[0] in ("dask", "distributed", "dask_jobqueue"):
+        if (error.name or "cryptography").partition(".")[0] in _PACKAGES:  # dask raises one without a name for it
             raise MissingPackage("--cluster needs dask: pip install 'layerwise[cluster]'") from None
         raise
     except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-        raise LayerwiseError(f"the cluster cannot be used: {shown(text, 400)}") from error
+        told = f"the cluster cannot be used: {shown(f'{type(error).__name__}: {error}', 400)}"
+        raise (Gone if isinstance(error, OSError) or type(error).__name__ in _GONE else LayerwiseError)(told) from error

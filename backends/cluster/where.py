@@ -15,6 +15,7 @@ _PROFILE: dict[str, type] = {
     "queue": str, "account": str, "cores": int, "memory": str, "walltime": str, "gpus": int, "workers": int,
     "wait": int, "directives": list, "prologue": list, "python": str, "interface": str,
 }  # fmt: skip
+_KINDS: dict[type, str] = {str: "text", int: "whole number", list: "list of texts"}
 
 
 class Where(Struct, frozen=True):
@@ -75,7 +76,7 @@ def checked_profile(name: str, profiles: Mapping[str, Any]) -> dict[str, Any]:
             raise UsageError(f"{place}: no such key; there are {', '.join(_PROFILE)}")
         kind = _PROFILE[key]
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise UsageError(f"{place}: must be a {'list of texts' if kind is list else kind.__name__}")
+            raise UsageError(f"{place}: must be a {_KINDS[kind]}")
         if isinstance(value, int) and value < 0:
             raise UsageError(f"{place}: must not be negative")
     return dict(profile)

@@ -4,7 +4,6 @@ It runs nothing itself. Whoever runs a cell keeps what it came to (debugtools.ma
 any time: started again it takes up the finished cells and goes on.
 """
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -46,7 +45,8 @@ def matrix(context: "JobContext") -> MatrixResult:
     spec = read_spec(context.params, MatrixSpec, "the matrix")
     context.drop_rows()
     before = read_result(Path(spec.against)) if spec.against else None
-    runs = open_runs(spec, context.warn)
+    context.artifacts.mkdir(0o700, parents=True, exist_ok=True)
+    runs = open_runs(spec, context.artifacts, context.warn)
     try:
         result = _Matrix(context, spec, runs).run(before)
     except Exception:
@@ -56,8 +56,11 @@ def matrix(context: "JobContext") -> MatrixResult:
     return result
 
 
-def open_runs(spec: MatrixSpec, tell: Callable[[str], None]) -> Runs:
-    """Who runs the cells: threads of this process, or a cluster. LayerwiseError where it cannot be reached."""
+def open_runs(spec: MatrixSpec, private: Path, tell: Callable[[str], None]) -> Runs:
+    """Who runs the cells: threads of this process, or a cluster. private: a folder of the user's alone.
+
+    LayerwiseError where it cannot be reached.
+    """
     if not spec.cluster:
         from layerwise._tool.debugtools.matrix.local import LocalCells
 
@@ -67,7 +70,7 @@ def open_runs(spec: MatrixSpec, tell: Callable[[str], None]) -> Runs:
 
     name = spec.cluster.partition(":")[2]
     where = parse_where(spec.cluster, spec.workers, {name: spec.profile}, len(cpu_slots()))
-    return DaskRuns(where, _RUN, _VERSIONS, tell)
+    return DaskRuns(where, _RUN, _VERSIONS, private, tell)
 
 
 def agreed_versions(runs: Runs) -> dict[str, str]:
@@ -102,13 +105,15 @@ class _Matrix:
         self._run = 0
         self._stop = context.artifacts / "stop"
         self._stop.unlink(missing_ok=True)
+        self._again = self._beginning() if spec.again else ""
 
     def run(self, before: MatrixResult | None) -> MatrixResult:
         versions = agreed_versions(self._runs)
         keys = self._keys(versions)
         waiting: dict[str, list[int]] = {}
         for number, key in enumerate(keys):
-            receipt = None if self._spec.again else self._store.read(key.key).receipt
+            known = self._store.read(key.key)
+            receipt = known.receipt if known.again == self._again or not self._again else None
             if receipt is not None and receipt.kept:
                 self._row(number, key, receipt, reused=True)
             else:
@@ -125,6 +130,13 @@ class _Matrix:
             raise
         return self._result(before, versions)
 
+    def _beginning(self) -> str:
+        """What tells the cells that this job has run again from those of before; another attempt goes on with them."""
+        path = self._context.artifacts / "again"
+        if self._context.earlier.done or not path.is_file():
+            atomic_write(path, f"{self._context.folder}#{self._context.attempt}")
+        return path.read_text(encoding="utf-8")
+
     def _keys(self, versions: dict[str, str]) -> list[Key]:
         maker, found = Keys(versions), []
         for number, cell in enumerate(self._spec.cells):
@@ -133,10 +145,9 @@ class _Matrix:
         return found
 
     def _order(self, key: str, made: Key, number: int, versions: dict[str, str]) -> Order:
-        again = f"{self._context.folder}#{self._context.attempt}" if self._spec.again else ""
         return Order(
             key=key, cell=self._spec.cells[number], workspace=str(self._store.workspace.root), stop=str(self._stop),
-            files=made.files, versions=versions, again=again, losses=self._spec.losses,
+            files=made.files, versions=versions, again=self._again, losses=self._spec.losses,
         )  # fmt: skip
 
     def _begun(self, waiting: dict[str, list[int]]) -> Callable[[str, int], None]:
@@ -175,5 +186,4 @@ class _Matrix:
         own = str(self._context.artifacts / RESULT)
         for path in dict.fromkeys((own, result.path)):
             with writing(shown(path)):
-                os.makedirs(self._context.artifacts, exist_ok=True)  # noqa: PTH103
                 atomic_write(path, text)

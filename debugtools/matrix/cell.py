@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.inline import see_through
 from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.processes.cards import KILLED
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 from layerwise._tool.backends.jobs.workspace.store import Workspace
@@ -66,6 +67,8 @@ def run_cell(order: Order) -> Receipt:
 
     LayerwiseError where no job can be made.
     """
+    if not Path(order.stop).parent.is_dir():
+        return refused(order.key, [f"{order.workspace}, where jobs are, is not seen from here"])
     store = CellStore(Workspace(Path(order.workspace)))
     with store.held(order.key) as held:
         if not held:
@@ -140,15 +143,20 @@ class _Cell:
         while True:
             view = self._known(step)
             if view is None:
-                return self._begin(step, lambda: self._workspace.create(self._placed(spec())))
-            if view.state == "done" or (view.state == "failed" and (view.card or {}).get("kind") in CRASHES):
+                view = self._begin(step, lambda: self._workspace.create(self._placed(spec())))
+            elif _is_over(view):
                 return view
-            if view.damage:
+            elif view.damage:
                 del self._record.jobs[step]
+                continue
             elif not view.final:  # somebody else has begun it again
                 time.sleep(_LOOK_AGAIN)
-            elif self._may_begin_again(view):
-                return self._begin(step, lambda job=view.id: self._workspace.reopen(job))  # type: ignore[misc]
+                continue
+            else:
+                self._count(view)
+                view = self._begin(step, lambda job=view.id: self._workspace.reopen(job))  # type: ignore[misc]
+            if not _was_killed(view):
+                return view
 
     def _known(self, step: str) -> JobView | None:
         job = self._record.jobs.get(step)
@@ -157,13 +165,13 @@ class _Cell:
         except UsageError:  # it was pruned
             return None
 
-    def _may_begin_again(self, view: JobView) -> bool:
-        if view.state == "lost":
+    def _count(self, view: JobView) -> None:
+        """Count a job that was killed from outside, by whom nobody knows: it may be the cell's own doing after all."""
+        if _was_killed(view):
             self._record.losses += 1
             self._keep()
             if self._record.losses >= self._order.losses:
                 raise _Lost(view)
-        return True
 
     def _begin(self, step: str, make: Callable[[], tuple[Path, int]]) -> JobView:
         """Make a job, note it, and see it through: whoever comes after this process finds it."""
@@ -193,3 +201,14 @@ class _Cell:
 
     def _stopped(self) -> bool:
         return os.path.lexists(self._order.stop)
+
+
+def _was_killed(view: JobView) -> bool:
+    """Whether the process of a job was killed from outside, with its supervisor or without."""
+    return view.state == "lost" or (view.state == "failed" and (view.card or {}).get("summary") == KILLED)
+
+
+def _is_over(view: JobView) -> bool:
+    """Whether a job has come to an end that another attempt would come to as well."""
+    crashed = view.state == "failed" and (view.card or {}).get("kind") in CRASHES
+    return view.state == "done" or (crashed and not _was_killed(view))

@@ -100,7 +100,7 @@ class Flight:
         if receipt.verdict == "elsewhere":
             self._elsewhere[order.key] = (order, time.monotonic())
         elif receipt.kind == "versions":
-            raise LayerwiseError(f"a worker is not of the version of this command: {receipt.text}")
+            raise LayerwiseError(f"a worker cannot run cells of this command: {receipt.text}")
         else:
             yield receipt
 

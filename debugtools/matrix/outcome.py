@@ -7,11 +7,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from layerwise._tool.backends.jobs.journal.events import read_events
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.text import one_line, shown
+from layerwise._tool.debugtools.compare.pairing.left_out import unasked
+from layerwise._tool.debugtools.compare.rows import NotCompared
 from layerwise._tool.debugtools.matrix.rows import Receipt, Verdict
 from layerwise._tool.debugtools.matrix.spec import Order
 
@@ -35,12 +38,12 @@ def receipt_of(order: Order, view: JobView, versions: Mapping[str, str]) -> Rece
     result = view.result or {}
     verdict: Verdict = "failed" if result.get("passed") is False else "passed"
     text = _short(result.get("conclusion") or result.get("summary") or "")
-    return replace(seen, verdict=verdict, digest=digest_of(view), text=text)
+    return replace(seen, verdict=verdict, gaps=_gaps(result), digest=digest_of(view), text=text)
 
 
 def lost(order: Order, view: JobView, losses: int) -> Receipt:
     """The receipt of a cell whose process was lost too often."""
-    text = f"its process was killed with its supervisor {losses} times: it is not tried again (--again tries it)"
+    text = f"its process was killed {losses} times, by whom is not known: it is not tried again (--again tries it)"
     return Receipt(key=order.key, verdict="lost", kind="lost", job=view.id, path=str(view.folder), text=text,
                    losses=losses, ended=time.time(), machine=platform.node())  # fmt: skip
 
@@ -51,6 +54,14 @@ def _not_done(seen: Receipt, view: JobView) -> Receipt:
         return replace(seen, verdict="cancelled", text="cancelled")
     kind = "lacking" if card.get("lacking") else str(card.get("kind", view.state))
     return replace(seen, verdict="error", kind=kind, text=_short(card.get("summary") or view.state))
+
+
+def _gaps(result: Mapping[str, Any]) -> int:
+    """How many tensors or iterations were not compared that nobody asked to leave out."""
+    try:
+        return sum(map(unasked, msgspec.convert(result.get("not_compared") or [], list[NotCompared])))
+    except msgspec.ValidationError:
+        return 0
 
 
 def seconds_of(view: JobView) -> float:

@@ -7,7 +7,7 @@ from msgspec import Struct
 Verdict = Literal["passed", "failed", "error", "cancelled", "lost", "refused", "elsewhere"]
 KEPT = frozenset({"passed", "failed"})
 """Verdicts that are final for a key; of errors only those that a crash is (CRASHES)."""
-CRASHES = frozenset({"signal", "oom", "timeout", "exception", "memory"})
+CRASHES = frozenset({"signal", "oom", "timeout", "exception"})
 """Kinds of failure reports that come from the cell itself; another attempt would fail in the same way."""
 
 
@@ -15,9 +15,10 @@ class Receipt(Struct, frozen=True, kw_only=True):
     """What comes back of a cell: everything else stays in its jobs' folders.
 
     verdict: passed, failed (it did what it was asked to and found a fault), error (its job failed; kind says how),
-    cancelled, lost (its process was killed with its supervisor, again and again), refused (versions differ, or files),
+    cancelled, lost (its process was killed from outside, again and again), refused (versions differ, or files),
     elsewhere (another process runs it now). job, path: the cell's own job, its folder; locate, bundle: what followed.
-    digest: of the rows, "" where they hold times. seconds: all its jobs took. text: what was found, in a sentence;
+    gaps: tensors or iterations that were not compared though nobody asked for that. digest: of the rows, "" where they
+    hold times. seconds: all its jobs took. text: what was found, in a sentence;
     suspect: the node that locating names. ended: unix seconds. versions, machine: what and who computed it.
     """
 
@@ -28,6 +29,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     path: str = ""
     locate: int = 0
     bundle: str = ""
+    gaps: int = 0
     digest: str = ""
     seconds: float = 0.0
     text: str = ""

@@ -6,7 +6,7 @@ from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.specs import Spec
 
 LOSSES = 5
-"""How often a cell's process may be lost with its supervisor before the cell is given up."""
+"""How often a cell's process may be killed from outside before the cell is given up."""
 
 
 class CellSpec(Spec, frozen=True):

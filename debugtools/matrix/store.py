@@ -21,8 +21,8 @@ _MOST = 1 << 16
 
 
 class Record(Struct, kw_only=True):
-    """What is known of a cell. jobs: step -> the job that does it. losses: how often its process was lost with its
-    supervisor. again: of which order it was last begun anew. receipt: None until it has ended.
+    """What is known of a cell. jobs: step -> the job that does it. losses: how often its process was killed
+    from outside. again: of which order it was last begun anew. receipt: None until it has ended.
     """
 
     jobs: dict[str, int] = {}

@@ -117,6 +117,8 @@ def prepare(folder: Path) -> Path:
     half = convert_precision(onnx.load(folder / "model.onnx"), "float16")
     onnx.save(half, folder / "model_fp16.onnx")
     (folder / "loader.py").write_text(LOADER)
+    (folder / "matrix.toml").write_text('models = ["model.onnx"]\n[sides]\ncpu = ["--onnxrt", "--onnxrt"]\n')
+    (folder / "wrong.toml").write_text('models = ["model.onnx"]\n[sides]\ncpu = 3\n')
     (folder / "compare.py").write_text(COMPARE)
     (folder / "images.py").write_text(IMAGES)
     (folder / "images").mkdir()

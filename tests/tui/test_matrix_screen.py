@@ -30,7 +30,7 @@ def ended_job(workspace: Workspace, spec: JobSpec, *events: tuple[str, dict[str,
 
 def ended_matrix(workspace: Workspace, job: int) -> int:
     """A matrix of six cells: four ended, one running, one waiting; the second has changed."""
-    cells = [CellSpec(model=model, side=side, feed="real", action="run", job=JobSpec(action="compare", command=["layerwise", "run", model]))
+    cells = [CellSpec(model=model, side=side, feed="real", action="run", job=JobSpec(action="compare", command=[model]))
              for model in MODELS for side in SIDES]  # fmt: skip
     receipts = [
         Receipt(key="k" * 32, verdict=verdict, job=job, text=f"this one {verdict}", locate=job) for verdict in VERDICTS

@@ -109,5 +109,6 @@ def _ended(state: MatrixState, number: int, row: CellRow, cells: int, glyphs: Gl
         lines += sentence_lines(f"was {change.was or 'not there'}, now {change.now}{why}", "accent", cells, glyphs, 2)
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(receipt.ended)) if receipt.ended else ""
     reused = ", finished before this run" if row.reused else ""
+    reused += f"  {receipt.gaps} not compared" if receipt.gaps else ""
     facts = f"{when}  {receipt.seconds:.1f} s on {shown(receipt.machine, 40)}{reused}  key {receipt.key[:12]}"
     return [*lines, [(fit(facts, cells, glyphs.ellipsis, keep="start").rstrip(), "dim")]]

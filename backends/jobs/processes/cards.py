@@ -129,6 +129,8 @@ def _story(folder: Path, ending: Ending, events: list[Event]) -> tuple[str, str,
     return "exception", f"the worker ended with exit code {ending.status} and no result", log[-2 * _HALF :]
 
 
+KILLED = "the worker was killed (SIGKILL): by somebody, or by the system for memory"
+"""The summary of a failure that says nothing of what the worker did."""
 _LOST = "worker and supervisor are gone (killed, or a restart); finished rows are kept, retry resumes"
 
 
@@ -144,7 +146,7 @@ def _signal_story(number: int, ending: Ending, log: str) -> tuple[str, str, str]
         hint = f": {remedy(ending.memory)}" if ending.memory else ""
         return "oom", f"native code ran out of memory and aborted (SIGABRT){hint}", detail
     if number == signal.SIGKILL:
-        return "signal", "the worker was killed (SIGKILL): by somebody, or by the system for memory", detail
+        return "signal", KILLED, detail
     return "signal", f"the worker crashed: {name}", detail
 
 

@@ -91,12 +91,17 @@ def test_what_a_killed_worker_left_is_taken_up_but_not_for_ever(store: CellStore
     store.write(ask.key, Record(jobs={"run": lost_job(store, ask.cell)}, losses=1))
     given_up = run_cell(ask)
     assert (given_up.verdict, given_up.kept) == ("lost", True) and "2 times" in given_up.text
+    ask = replace(order(store, cell("test_kill_self"), losses=2), key="s" * 32)
+    given_up = run_cell(ask)
+    assert store.workspace.view(given_up.job).attempt == 2, "who killed it is not known"
+    assert (given_up.verdict, given_up.kept) == ("lost", True) and "2 times" in given_up.text
 
 
 def test_a_cell_is_run_by_one_process_and_not_after_a_stop(store: CellStore) -> None:
     ask = order(store, cell(n=1))
     with store.held(ask.key) as held:
         assert held and run_cell(ask).verdict == "elsewhere"
+    assert run_cell(replace(ask, stop="/nowhere/stop")).verdict == "refused"
     Path(ask.stop).touch()
     assert run_cell(ask).verdict == "cancelled" and not store.workspace.ids()
 
@@ -143,6 +148,18 @@ def test_no_more_are_out_than_there_is_room_for_and_what_is_lost_is_sent_again(s
     found = [receipt.key for receipt in Flight(runs, store, lambda key, job: None).run(orders)]
     assert sorted(found) == [one.key for one in orders], "each once"
     assert runs.most == [4, 2]
+
+
+def test_what_another_process_runs_is_waited_for_and_taken_up(store: CellStore) -> None:
+    taken, freed = (replace(order(store, cell()), key=key * 32) for key in "ab")
+    elsewhere = [
+        Ended("", msgspec.json.encode(Receipt(key=one.key, verdict="elsewhere")).decode()) for one in (taken, freed)
+    ]
+    with store.held(taken.key):  # the other one's process is gone: it is run here
+        store.write(taken.key, Record(receipt=Receipt(key=taken.key, verdict="failed", job=7)))
+        runs = Runs(2, 2, *elsewhere)
+        found = {one.key[0]: one.verdict for one in Flight(runs, store, lambda key, job: None).run([taken, freed])}
+    assert found == {"a": "failed", "b": "passed"}
 
 
 def test_a_worker_of_another_version_ends_the_matrix(store: CellStore) -> None:

@@ -1,4 +1,4 @@
-"""`python -m support.matrices equal|kills|cancel|speed|skew [FOLDER] [NUMBER]`; see the package."""
+"""`python -m support.matrices equal|kills|cancel|speed|skew|gpus [FOLDER] [NUMBER] [SECONDS]`; see the package."""
 
 import json
 import os
@@ -18,6 +18,7 @@ def main(words: list[str]) -> None:
     folder = Path(rest[0] if rest else tempfile.mkdtemp(prefix="matrices-")).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     number = int(rest[1]) if len(rest) > 1 else 0
+    seconds = float(rest[2]) if len(rest) > 2 else 5.0
     os.environ["LAYERWISE_EXTRA_ACTIONS"] = EXTRA_ACTIONS
     given = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / ".editable"), str(ROOT / "tests"), given]))
@@ -29,7 +30,8 @@ def main(words: list[str]) -> None:
         "equal": lambda: measure.equal(folder, number or 12),
         "kills": lambda: kills(folder, number or 100, cells=72, seconds=8.0, pause=1.2),
         "cancel": lambda: measure.cancel(folder),
-        "speed": lambda: measure.speed(folder, number or 40),
+        "speed": lambda: measure.speed(folder, number or 40, seconds),
+        "gpus": lambda: measure.gpus(folder),
         "skew": lambda: measure.skew(folder),
     }[what]()
     print(json.dumps({what: found, "folder": str(folder)}, indent=1))

@@ -1,4 +1,4 @@
-"""Random kills of workers, scheduler and client while a matrix runs; then what is in the folders is counted."""
+"""Random kills of workers, scheduler, client and jobs while a matrix runs; then what is in the folders is counted."""
 
 import os
 import random
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.debugtools.matrix.rows import Receipt
 from layerwise._tool.debugtools.matrix.store import CellStore
 
-WHAT = ("worker", "scheduler", "client")
+WHAT = ("worker", "scheduler", "client", "job")
 
 
 def kills(
@@ -39,7 +40,7 @@ def kills(
                 assert again < count + 10, "the client ends by itself, again and again"
             if done.total() < count:
                 time.sleep(rng.uniform(0.2, 2 * pause))
-                what = rng.choices(WHAT, (70, 12, 18))[0]
+                what = rng.choices(WHAT, (60, 12, 16, 12))[0]
                 done[what] += 1
                 _strike(what, cluster, client, rng)
             else:
@@ -64,9 +65,21 @@ def _strike(what: str, cluster: Cluster, client: "subprocess.Popen[bytes]", rng:
         cluster.kill_worker(rng)
     elif what == "scheduler":
         cluster.kill_scheduler()
+    elif what == "job":
+        _kill_job(rng)
     elif client.poll() is None:
         os.kill(client.pid, signal.SIGKILL)
         client.wait()
+
+
+def _kill_job(rng: random.Random) -> None:
+    """Kill the process of a cell that runs, not the worker that sees it through."""
+    workspace = Workspace()
+    views = [view for view in workspace.views(workspace.ids()) if view.state == "running" and view.pid]
+    cells = [view for view in views if view.spec.action != "matrix"]
+    if cells:
+        with suppress(ProcessLookupError):
+            os.kill(rng.choice(cells).pid, signal.SIGKILL)
 
 
 def counted(workspace: Workspace, cells: int, crashes: int) -> dict[str, Any]:
@@ -80,7 +93,7 @@ def counted(workspace: Workspace, cells: int, crashes: int) -> dict[str, Any]:
         jobs[view.spec.title] += 1
         for event in read_events(view.folder):
             results[view.spec.title] += event["type"] == "result"
-            cards[view.spec.title] += event["type"] == "card" and event["kind"] == "signal"
+            cards[view.spec.title] += event["type"] == "card" and "crashed" in event["summary"]
     good = [name for name in results if name.startswith("w")]
     bad = [name for name in cards if name.startswith("crash")]
     return {

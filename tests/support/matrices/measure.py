@@ -1,15 +1,18 @@
 """Rows against the serial run, bytes a cell, cancelling, and the speed of waiting cells."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import psutil
+from msgspec.structs import replace
 from support.matrices.cluster import Cluster, Proxy
 from support.matrices.sample import waiting, write_sample
 
@@ -69,7 +72,7 @@ def _idle(proxy: Proxy, seconds: float) -> float:
     return (proxy.bytes - before) / seconds
 
 
-def speed(folder: Path, cells: int = 40, seconds: float = 3.0, workers: int = 4) -> dict[str, Any]:
+def speed(folder: Path, cells: int = 40, seconds: float = 5.0, workers: int = 4) -> dict[str, Any]:
     """Waiting cells one after the other, in threads, and on worker processes: how near to `workers` times as fast."""
     found: dict[str, Any] = {"cells": cells, "each s": seconds, "workers": workers}
     each = _run(folder, "one", max(4, cells // 10), seconds, 1, "") / max(4, cells // 10)
@@ -84,7 +87,7 @@ def speed(folder: Path, cells: int = 40, seconds: float = 3.0, workers: int = 4)
 def _run(folder: Path, name: str, cells: int, seconds: float, workers: int, where: str) -> float:
     """Seconds from the first job's start to the last one's end: a cluster's own start is not counted."""
     home = folder / name
-    spec = msgspec.structs.replace(waiting(cells, seconds, cluster=where), workers=workers)
+    spec = replace(waiting(cells, seconds, cluster=where), workers=workers)
     path = folder / f"{name}.json"
     path.write_bytes(msgspec.json.encode(spec))
     line = [sys.executable, "-m", "support.matrices.client", str(path)]
@@ -117,6 +120,35 @@ def cancel(folder: Path, where: str = "local:4", running: int = 4) -> dict[str, 
         "processes left": len(left),
         "states": {one: states.count(one) for one in states},
     }
+
+
+_SMI = "#!/bin/sh\necho GPU-one\necho GPU-two\n"
+
+
+def gpus(folder: Path, cells: int = 12, workers: int = 4) -> dict[str, Any]:
+    """Cells that each lease a GPU, and as many that do not, on four workers; two made-up GPUs where there is none."""
+    home, path = folder / "gpus", os.environ["PATH"]
+    if shutil.which("nvidia-smi") is None:
+        (folder / "bin").mkdir(parents=True, exist_ok=True)
+        (folder / "bin" / "nvidia-smi").write_text(_SMI)
+        (folder / "bin" / "nvidia-smi").chmod(0o755)
+        path = f"{folder / 'bin'}{os.pathsep}{path}"
+    plain = waiting(2 * cells, 2.0, cluster=f"local:{workers}")
+    asking = list(plain.cells)
+    for i in range(1, 2 * cells, 2):
+        asking[i] = replace(asking[i], gpu=True, job=replace(asking[i].job, gpus=1))
+    file = folder / "gpus.json"
+    file.write_bytes(msgspec.json.encode(replace(plain, cells=asking)))
+    line = [sys.executable, "-m", "support.matrices.client", str(file)]
+    subprocess.run(line, env={**os.environ, "LAYERWISE_HOME": str(home), "PATH": path}, check=True)
+    workspace = Workspace(home)
+    views = [view for view in map(workspace.view, workspace.ids()) if view.spec.action != "matrix"]
+    held = [(view.gpus, view.started or 0.0, view.ended or 0.0) for view in views if view.spec.gpus]
+    pairs = [(one, two) for one, two in combinations(held, 2) if one[1] < two[2] and two[1] < one[2]]
+    twice = sum(bool(set(one[0]) & set(two[0])) for one, two in pairs)
+    at_once = max(sum(start <= other[1] < end for other in held) for _, start, end in held)
+    return {"GPUs": sorted({name for names, *_ in held for name in names}), "cells with one": len(held),
+            "cells without": len(views) - len(held), "two on one GPU": twice, "at once, at most": at_once}  # fmt: skip
 
 
 def skew(folder: Path) -> dict[str, Any]:

@@ -111,7 +111,8 @@ def test_where_a_matrix_may_run() -> None:
     slurm = parse_where("slurm:a100", None, profiles, 2)
     assert slurm.workers == 8 and slurm.slurm()["job_extra_directives"] == ["--gres=gpu:1"]
     wrong = {"slurm:none": "slurm.none: there is no such profile", "slurm:odd": "slurm.odd.gpu: no such key",
-             "slurm:bad": "slurm.bad.cores: must be a int", "local:x": "wants a number", "nowhere": "write local"}  # fmt: skip
+             "slurm:bad": "slurm.bad.cores: must be a whole number", "local:x": "wants a number",
+             "nowhere": "write local"}  # fmt: skip
     for text, said in wrong.items():
         with pytest.raises(UsageError, match=said):
             parse_where(text, None, profiles, 2)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import MissingPackage, UsageError
 from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.log import WARNING, Log
 from layerwise._tool.backends.specs import read_spec
@@ -78,6 +78,7 @@ def _spec(file: "MatrixFile", args: Namespace, workspace: "Workspace", log: Log)
 
     profile: dict[str, Any] = {}
     if args.cluster:
+        _needs_dask()
         where = parse_where(args.cluster, args.workers, file.slurm, 1)
         profile = checked_profile(args.cluster.partition(":")[2], file.slurm) if where.kind == "slurm" else {}
     notes: list[str] = []
@@ -92,6 +93,14 @@ def _spec(file: "MatrixFile", args: Namespace, workspace: "Workspace", log: Log)
         again=args.again or args.only is not None, subset=len(chosen) < len(cells),
         output=str(current_folder() / args.output) if args.output else "", losses=file.cells.get("losses", LOSSES),
     )  # fmt: skip
+
+
+def _needs_dask() -> None:
+    """MissingPackage without dask: before a job is made that would end with it."""
+    from importlib.util import find_spec
+
+    if find_spec("distributed") is None:
+        raise MissingPackage("--cluster needs dask: pip install 'layerwise[cluster]'")
 
 
 def _failed(cells: list[CellSpec], against: Path) -> list[CellSpec]:

@@ -2,7 +2,6 @@
 
 import glob
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from msgspec import Struct
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.formats.toml import read_toml
+from layerwise._tool.backends.shell import shell_words
 from layerwise._tool.backends.text import shown
 
 _TOP = ("models", "sides", "feeds", "actions", "reference", "on-failure", "cells", "slurm")
@@ -182,7 +182,7 @@ def words_of(value: Any, place: str) -> list[str]:
     """The words that a value means: a list of them, a line, or a table of options (atol = 1e-3 is --atol 1e-3)."""
     if isinstance(value, str):
         try:
-            return shlex.split(value)
+            return shell_words(value)
         except ValueError as error:
             raise UsageError(f"{place}: {error}") from None
     if isinstance(value, dict):

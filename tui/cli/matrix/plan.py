@@ -1,8 +1,8 @@
 """The cells of a matrix's file: each command line is parsed by its command, which then gives its job."""
 
 import importlib
-import shlex
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.log import CRITICAL, Log, Text
+from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, unsaved
@@ -23,10 +24,10 @@ from layerwise._tool.tui.cli.matrix.file import ACTIONS, Action, Entry, MatrixFi
 from layerwise._tool.tui.cli.options.logging import LOGGING
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf
-from layerwise._tool.tui.cli.request.parser import parser as run_parser
 from layerwise._tool.tui.cli.request.runners import make_runners, runner_word
 
 _NONE = Entry("", "")
+_COMMANDS = "layerwise._tool.tui.cli"
 _GPU = ("cuda", "tensorrt", "trt", "rocm", "migraphx")
 _APART = ("gen_script", "ask", "nsys", "interactive")
 
@@ -98,23 +99,30 @@ def _cell(file: MatrixFile, name: str, model: Entry, side: Entry, feed: Entry, n
 def job_of(action: Action, words: Sequence[str], notes: list[str]) -> JobSpec:
     """The job that a command makes of words. UsageError for words that it does not take."""
     leaf = _leaf(action.words)
-    module = importlib.import_module(leaf.module, "layerwise._tool.tui.cli")
-    parser = Parser(f"layerwise {' '.join(action.words)}", leaf.summary)
-    getattr(module, f"fill_{leaf.name}")(parser)
-    LOGGING.add(parser)
-    args = parser.parse_args(words)
+    module = importlib.import_module(leaf.module, _COMMANDS)
+    args = _parser(action.words).parse_args(words)
     for option in _APART:
         if getattr(args, option, None):
             raise UsageError(f"--{option.replace('_', '-')} has no place in a matrix")
     taken: list[JobSpec] = []
     args.take_job, args.json, args.words = taken.append, True, ["layerwise", *action.words, *words]
-    args.command = shlex.join(args.words)
+    args.command = shell_line(args.words)
     heard = _Heard()
     getattr(module, f"run_{leaf.name}")(args, heard)
     notes += [note for note in heard.warnings if note not in notes]
     if not taken:
         raise UsageError("these words run nothing: name a runner, such as --onnxrt")
     return taken[0]
+
+
+@cache
+def _parser(words: tuple[str, ...]) -> Parser:
+    """The parser of a command: to make it takes longer than to use it."""
+    leaf = _leaf(words)
+    made = Parser(f"layerwise {' '.join(words)}", leaf.summary)
+    getattr(importlib.import_module(leaf.module, _COMMANDS), f"fill_{leaf.name}")(made)
+    LOGGING.add(made)
+    return made
 
 
 def _leaf(words: Sequence[str]) -> Leaf:
@@ -126,14 +134,14 @@ def _leaf(words: Sequence[str]) -> Leaf:
 
 def _beside(words: Sequence[str], reference: Sequence[str]) -> list[str]:
     """The words of the reference, if the others name one runner and nothing to hold it against."""
-    given, _ = run_parser().parse_known_args(list(words))  # a search has options that `run` lacks
+    given, _ = _parser(("run",)).parse_known_args(list(words))  # a search has options that `run` lacks
     if len(given.runners) != 1 or given.load_outputs or given.reference_model:
         return []
     return [word for runner in _reference(reference) for word in ("--runner", runner_word(runner))]
 
 
 def _reference(words: Sequence[str]) -> list[RunnerSpec]:
-    return make_runners(run_parser().parse_args(list(words)))
+    return make_runners(_parser(("run",)).parse_args(list(words)))
 
 
 def _filled(word: str, named: dict[str, str]) -> str:
@@ -147,8 +155,7 @@ def _placed(message: str, sources: dict[str, list[str]], where: str) -> str:
     message = message.split("\nTry '", maxsplit=1)[0]
     _, unknown, rest = message.partition("unrecognized arguments: ")
     if unknown:
-        words = shlex.split(rest) if "'" not in rest else rest.split()
-        places = [place for place, given in sources.items() if any(word in given for word in words)]
+        places = [place for place, given in sources.items() if any(word in given for word in rest.split())]
         if places:
             return f"{places[0]}: the command of {where.rpartition(' × ')[2]} takes no {shown(rest, 200)}"
     return f"{where}: {message}"

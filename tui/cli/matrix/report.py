@@ -8,7 +8,7 @@ import msgspec
 
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, WARNING, Log
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.matrix.conclusion import cell_name
 from layerwise._tool.debugtools.matrix.rows import CellRow, MatrixResult
 from layerwise._tool.debugtools.matrix.spec import MatrixSpec
@@ -42,7 +42,8 @@ class MatrixReport:
         receipt = row.receipt
         how = "finished before" if row.reused else f"{receipt.seconds:.1f} s"
         kind = f" ({receipt.kind})" if receipt.kind else ""
-        head = f"{receipt.verdict}{kind:<1}  {cell_name(row)}  job {receipt.job}, {how}"
+        gaps = f", {counted(receipt.gaps, 'tensor')} not compared" if receipt.gaps else ""
+        head = f"{receipt.verdict}{kind:<1}  {cell_name(row)}  job {receipt.job}, {how}{gaps}"
         self.log.say(_LEVELS.get(receipt.verdict, WARNING), head)
         if receipt.verdict == "passed":
             return
