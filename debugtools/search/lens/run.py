@@ -18,13 +18,15 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.spec import NO_FILES, MarkSpec
 from layerwise._tool.debugtools.search.lens.choice import Chooser, set_key, set_row
 from layerwise._tool.debugtools.search.lens.costs import UNITS, set_costs
-from layerwise._tool.debugtools.search.lens.effects import Effects, predicted, some_sets, worst
+from layerwise._tool.debugtools.search.lens.effects import Effects, some_sets
 from layerwise._tool.debugtools.search.lens.errors import finite
 from layerwise._tool.debugtools.search.lens.lens import Lens
-from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint, LensResult, SetRow
+from layerwise._tool.debugtools.search.lens.predict import predicted, worst
+from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint, KeptRow, LensResult, SetRow
 from layerwise._tool.debugtools.search.lens.sentences import concluded
 from layerwise._tool.debugtools.search.lens.spec import LensSpec
 from layerwise._tool.debugtools.search.lens.writing import is_real
+from layerwise._tool.surgery.model.structure import node_label
 from layerwise._tool.surgery.precision.conversion import labels
 from layerwise._tool.surgery.quantise.candidates import QUANTISED_OPS
 
@@ -73,6 +75,8 @@ class LensRun:
             context.warn("the inputs are made up, and ranges and effects are those of these: give real inputs with "
                          "--load-inputs or --data-loader-script")  # fmt: skip
         keep = labels(side.model.cut.nodes, spec.keep, ()) if spec.keep else set()
+        nodes = enumerate(side.model.cut.nodes)
+        self._kept = [KeptRow(i, node_label(node), node.op_type) for i, node in nodes if node_label(node) in keep]
         tolerance = spec.compare.tolerance if spec.bound and spec.bound.metric == "tolerance" else None
         self._lens = Lens(side.model, side.spec, spec.rounding, feeds, ops=spec.ops, keep=keep, tolerance=tolerance)
 
@@ -82,6 +86,8 @@ class LensRun:
         try:
             self._context.progress(0, len(lens.candidates), "nodes measured", "calibrating")
             lens.begin()
+            if self._spec.prove:
+                return self._proved()
             rows = self._effects()
             set_costs(list(rows.values()), self._spec.cost, self._spec.times, lens.form.bits, self._context.warn)
             sets = self._checks(rows)
@@ -133,6 +139,16 @@ class LensRun:
             left_out=left_out(lens), worst=[row.node for row in order[:5]], checks=len(rows) + len(sets),
             seconds=time.perf_counter() - self._started,
         )  # fmt: skip
+
+    def _proved(self) -> LensResult:
+        """All candidates low at once, on the switchboard and as the mixed model; the rest is as it is."""
+        lens = self._lens
+        result = LensResult(
+            search="precision", format=lens.form.name, candidates=len(lens.candidates), left_out=left_out(lens),
+            cost_unit=UNITS[self._spec.cost], adds=None,
+        )  # fmt: skip
+        chooser = Chooser(self._context, self._spec, self._side.spec, lens, {})
+        return replace(chooser.proved(result, self._kept), seconds=time.perf_counter() - self._started)
 
     def _chosen(self, rows: Mapping[int, EffectRow], result: LensResult) -> LensResult:
         chooser = Chooser(self._context, self._spec, self._side.spec, self._lens, rows)

@@ -49,8 +49,8 @@ class LensSpec(Spec, frozen=True):
     compare: the model, its runner (the first; onnxruntime on the CPU where none is named), inputs, tolerances. ops: the
     operators that count, none: all that the format is for; keep: labels of nodes that stay in FP32 in any case.
     split: weight and activation also one by one. checks: random sets that the prediction is held against. times: file
-    of a bench with a profile. limit: sets that the choice may try. output: the mixed model; lists: folder for what
-    other tools are told.
+    of a bench with a profile. prove: measure nothing alone: all candidates low at once, and the mixed model run. limit:
+    sets that the choice may try. output: the mixed model; lists: folder for what other tools are told.
     """
 
     compare: CompareSpec = CompareSpec()
@@ -62,6 +62,7 @@ class LensSpec(Spec, frozen=True):
     bound: Bound | None = None
     cost: Cost = "flops"
     times: str | None = None
+    prove: bool = False
     limit: int = 200
     output: str | None = None
     lists: str | None = None
