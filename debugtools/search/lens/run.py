@@ -74,7 +74,7 @@ class LensRun:
         if not (spec.compare.feeds.files or spec.compare.feeds.script) and spec.rounding.to not in ("fp16", "bf16"):
             context.warn("the inputs are made up, and ranges and effects are those of these: give real inputs with "
                          "--load-inputs or --data-loader-script")  # fmt: skip
-        keep = labels(side.model.cut.nodes, spec.keep, ()) if spec.keep else set()
+        keep = labels(side.model.cut.nodes, spec.keep, spec.keep_types)
         nodes = enumerate(side.model.cut.nodes)
         self._kept = [KeptRow(i, node_label(node), node.op_type) for i, node in nodes if node_label(node) in keep]
         tolerance = spec.compare.tolerance if spec.bound and spec.bound.metric == "tolerance" else None
