@@ -26,8 +26,9 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import ModelOptions, RunnerSpec
 from layerwise._tool.debugtools.compare.sides.models import Model
-from layerwise._tool.debugtools.search.lens.effects import Effects, predicted, worst
+from layerwise._tool.debugtools.search.lens.effects import Effects
 from layerwise._tool.debugtools.search.lens.lens import Lens
+from layerwise._tool.debugtools.search.lens.predict import predicted, worst
 from layerwise._tool.debugtools.search.lens.spec import Rounding
 from layerwise._tool.debugtools.search.lens.writing import mixed_model
 from layerwise._tool.surgery.quantise.candidates import Candidate

@@ -31,7 +31,7 @@ def scale_for(low: NDArray[np.floating], high: NDArray[np.floating], form: Forma
         middle = np.float32((form.least + form.most + 1) // 2)
         size = most / (np.float32(form.most) - middle)
         return _both(_scale(size.astype(np.float32)), np.full_like(most, middle))
-    scale = _scale((high - low) / np.float32(form.most - form.least))
+    scale = _scale(((high - low) / np.float32(form.most - form.least)).astype(np.float32))
     zero = np.clip(np.rint(np.float32(form.least) - low / scale), form.least, form.most)
     return _both(scale, zero)
 

@@ -103,7 +103,7 @@ def mx_scale(parts: Floats, form: Format) -> Floats:
     known = np.where(np.isnan(most) | (most <= 0), np.float32(_LEAST_SCALE), np.minimum(most, np.float32(2.0**127)))
     exponent = np.frexp(known)[1] - 1
     scale = np.ldexp(np.float32(1), exponent - MINI[form.element].highest).astype(np.float32)
-    return np.maximum(scale, _LEAST_SCALE)
+    return np.asarray(np.maximum(scale, _LEAST_SCALE), np.float32)
 
 
 def nv_scale(parts: Floats, form: Format, scale: Scale | None) -> Floats:

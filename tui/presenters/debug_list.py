@@ -1,5 +1,6 @@
 """The Debug screen around its list: which search and how far, the order of nodes as a band, the rows, one in full."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,8 +77,14 @@ def _measured_alone(debug: DebugState) -> Line:
     """Which model a lens measures, in what."""
     model = debug.compare.model if debug.compare is not None else ""
     form = shown(str((debug.params.get("rounding") or {}).get("to", "int8")), 20)
-    return [(shown(Path(str(model or "")).name, 60), "strong"), (f" in {form}, ", "dim"),
-            ("node by node, against itself in FP32", "")]  # fmt: skip
+    name: Line = [(shown(Path(str(model or "")).name, 60), "strong"), (f" in {form}   ", "dim")]
+    if not debug.rows:
+        return [*name, ("node by node, against itself in FP32", "")]
+    error, cost = debug.predicted()
+    told = "not finite" if error == math.inf else f"{error:.3g}"
+    counts = f"{len(debug.in_fp32)} of {len(debug.rows)} nodes in FP32, "
+    return [*name, (counts, ""), (f"predicted error {told}", "strong"), (f", {cost:.0%} of the cost kept", "dim"),
+            (f", {debug.proved}" if debug.proved else "", "strong")]  # fmt: skip
 
 
 def _sides(sides: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
@@ -185,8 +192,8 @@ def heading(search: str, cells: int) -> Line:
     return [(fit(_HEADINGS.get(search, _VERDICTS), cells), "head")]
 
 
-def row_line(row: Shown | None, cells: int, names: Names, glyphs: Glyphs) -> Line:
-    """One row of the list."""
+def row_line(row: Shown | None, cells: int, names: Names, glyphs: Glyphs, *, kept: bool = False) -> Line:
+    """One row of the list. kept: of a lens, the node stays in FP32."""
     if isinstance(row, SuspectRow):
         return clip(_suspect(row, cells, names), cells)
     if isinstance(row, StepRow):
@@ -194,7 +201,7 @@ def row_line(row: Shown | None, cells: int, names: Names, glyphs: Glyphs) -> Lin
     if isinstance(row, RelationRow):
         return clip(relation_line(row, cells, glyphs), cells)
     if isinstance(row, EffectRow):
-        return clip(effect_line(row, cells, names), cells)
+        return clip(effect_line(row, cells, names, kept=kept), cells)
     return clip(_verdict(row, cells, names, glyphs), cells) if row is not None else []
 
 

@@ -11,17 +11,19 @@ _WIDE = 80
 
 def effect_heading(cells: int) -> str:
     """Column names of the list of effects."""
-    return f"{'#':>6} {'op':<14} {'effect':>9} {'own':>9}" + (f" {'cost':>9}" if cells >= _WIDE else "") + "  node"
+    cost = f" {'cost':>9}" if cells >= _WIDE else ""
+    return f"{'#':>6} {'op':<14} {'in':<4} {'effect':>9} {'own':>9}{cost}  node"
 
 
-def effect_line(row: EffectRow, cells: int, names: Names) -> Line:
-    """One node: its effect on the outputs, its own error, what keeping it in FP32 costs."""
+def effect_line(row: EffectRow, cells: int, names: Names, *, kept: bool = False) -> Line:
+    """One node: whether it stays in FP32, its effect on the outputs, its own error, what keeping it costs."""
     cost = f" {row.cost:>9.3g}" if cells >= _WIDE else ""
     effect = "not fin." if row.effect is None else sig(row.effect)
     head = f"{row.i:>6} {names.text(row.op, 14, 'op')} "
     numbers = f" {sig(row.own):>9}{cost}  "
-    return merge([(head, ""), (f"{effect:>9}", "bad" if row.effect is None else "strong"), (numbers, ""),
-                  (names.text(row.node, max(0, cells - len(head) - 9 - len(numbers))), "")])  # fmt: skip
+    stays = ("FP32 " if kept else "low  ", "good" if kept else "dim")
+    return merge([(head, ""), stays, (f"{effect:>9}", "bad" if row.effect is None else "strong"), (numbers, ""),
+                  (names.text(row.node, max(0, cells - len(head) - 14 - len(numbers))), "")])  # fmt: skip
 
 
 def effect_fields(row: EffectRow) -> list[tuple[str, str]]:

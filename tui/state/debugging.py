@@ -10,6 +10,7 @@ from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.debugtools.checks.invariants.spec import AxisRow, RelationRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search import rows as types
+from layerwise._tool.debugtools.search.lens.predict import predicted, worst
 from layerwise._tool.debugtools.search.lens.rows import EffectRow
 from layerwise._tool.tui.state.signal import Signal
 
@@ -63,6 +64,7 @@ class Result(msgspec.Struct):
     level: float | None = None
     seconds: float | None = None
     checks: types.Count = 0
+    kept: list[types.Node] | None = None
 
 
 Shown = types.VerdictRow | SuspectRow | StepRow | RelationRow | EffectRow
@@ -94,6 +96,10 @@ class DebugState:
         self.state = ""
         self.rows: list[Shown] = []
         self.axes: list[AxisRow] = []
+        self.in_fp32: set[int] = set()
+        """Of a lens: the nodes that stay in FP32, as chosen, or as toggled since."""
+        self.proved = ""
+        """What these came to when they were measured."""
         self.band: list[tuple[str, int]] = []
         self.position: int | None = None
         self.candidate: types.CandidateRow | None = None
@@ -215,6 +221,22 @@ class DebugState:
         for known in self.counting if isinstance(row, types.UndoRow) else ():
             known.undone = known.undone or known.n == row.n
 
+    def toggle(self, row: Shown | None) -> bool:
+        """Have a node stay in FP32, or be low again; whether the row is of such a node."""
+        if isinstance(row, EffectRow):
+            self.in_fp32 ^= {row.i}
+            self.proved = ""
+        return isinstance(row, EffectRow)
+
+    def predicted(self) -> tuple[float, float]:
+        """What the outputs would be off by with those nodes in FP32 and the others low, and what share of the cost is
+        kept.
+        """
+        rows = {row.i: row for row in self.rows if isinstance(row, EffectRow)}
+        whole = sum(row.cost for row in rows.values())
+        kept = sum(row.cost for i, row in rows.items() if i in self.in_fp32)
+        return worst(predicted(rows, rows.keys() - self.in_fp32)), kept / whole if whole else 0.0
+
     def _effect(self, row: EffectRow) -> None:
         """Worst first; a node that is measured again takes its row's place."""
         self.rows = [known for known in self.rows if not (isinstance(known, EffectRow) and known.i == row.i)]
@@ -222,6 +244,8 @@ class DebugState:
 
     def _on_result(self, event: Event) -> None:
         self.result = msgspec.convert(event.get("data"), Result)
+        if self.search == "lens":
+            self.in_fp32 = {node.i for node in self.result.kept or [] if node.i is not None}
 
     def _on_card(self, event: Event) -> None:
         self.card = event

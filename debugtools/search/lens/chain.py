@@ -139,7 +139,7 @@ def made_by(model: Model, candidate: Candidate) -> list[str]:
 
 
 def _set(own: Switch, setting: Setting | None) -> dict[str, Array]:
-    fed = dict.fromkeys((*own.scales.values(), *own.zeros.values(), *own.weights.values()), _NOTHING)
+    fed: dict[str, Array] = dict.fromkeys((*own.scales.values(), *own.zeros.values(), *own.weights.values()), _NOTHING)
     flags = {own.on: setting is not None, own.rounded: setting is not None and setting.rounded,
              own.ends: setting is not None and setting.ends}  # fmt: skip
     fed |= {name: _TRUE if flag else _FALSE for name, flag in flags.items() if name}

@@ -15,12 +15,12 @@ from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.search.lens.choose import Choice, Choosing, Item
-from layerwise._tool.debugtools.search.lens.effects import predicted, worst
 from layerwise._tool.debugtools.search.lens.errors import Errors, finite
 from layerwise._tool.debugtools.search.lens.judging import Judging
 from layerwise._tool.debugtools.search.lens.lens import Lens
+from layerwise._tool.debugtools.search.lens.predict import predicted, worst
 from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint, KeptRow, LensResult, SetRow
-from layerwise._tool.debugtools.search.lens.spec import LensSpec
+from layerwise._tool.debugtools.search.lens.spec import Bound, LensSpec
 from layerwise._tool.debugtools.search.lens.writing import is_real, mixed_model, write_lists, write_mixed
 from layerwise._tool.surgery.model.structure import Structure
 
@@ -46,10 +46,9 @@ class Chooser:
     def __init__(
         self, context: "JobContext", spec: LensSpec, runner: RunnerSpec, lens: Lens, rows: Mapping[int, EffectRow]
     ) -> None:
-        assert spec.bound is not None
         self._context, self._spec, self._runner, self._lens, self._rows = context, spec, runner, lens, rows
         self._order = [one.i for one in lens.candidates]
-        self._judging = Judging(spec.bound, spec.compare.tolerance, lens)
+        self._judging = Judging(spec.bound or Bound(value=math.inf), spec.compare.tolerance, lens)
         earlier = typed(context.previous_rows("sets"), SetRow)
         self._tried = {row.key: row for row in earlier if row.what == "choice"}
         self._margin = 1.0
@@ -73,6 +72,22 @@ class Chooser:
             here = self._tried[set_key(low)].ratio or 1.0
             self._margin = min(self._margin, here) * min(_CLOSER, here / proof.ratio if here > 0 else _CLOSER)
         return self._told(choice, low, proof, replace(result, runs=runs))
+
+    def proved(self, result: LensResult, kept: list[KeptRow]) -> LensResult:
+        """Complete the result with what all candidates do at once. kept: the nodes that are none."""
+        low = self._order
+        errors, ratio = self._judging.measured(low)
+        row = set_row("choice", low, {}, errors, ratio)
+        row.kept = len(kept)
+        self._context.row("sets", row)
+        proof = self._prove(low)
+        if self._spec.output:
+            write_mixed(proof.structure, Path(self._spec.output))
+        held = proof.ratio <= 1
+        return replace(
+            result, passed=held, verified=held, kept=kept, error=row.error, proved=finite(proof.errors.worst),
+            real=not proof.not_real, not_real=proof.not_real, path=self._spec.output or "", all_low=row.error,
+        )  # fmt: skip
 
     def _items(self) -> list[Item]:
         limit = self._judging.allowed() * self._margin
@@ -146,9 +161,10 @@ def set_row(
     """A set of low candidates as a row of the table sets."""
     chosen = frozenset(low)
     kept = [row for i, row in rows.items() if i not in chosen]
+    told = finite(worst(predicted(rows, low))) if rows else None
     return SetRow(
         what=what, key=set_key(low), low=len(low), kept=len(kept), cost=sum(row.cost for row in kept),
-        predicted=finite(worst(predicted(rows, low))), error=finite(errors.worst), ratio=finite(ratio),
+        predicted=told, error=finite(errors.worst), ratio=finite(ratio),
         passed=None if ratio is None else ratio <= 1,
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,26 +186,6 @@ def _clipped(whole: Array, low: Array, form: Format, scale: Scale) -> tuple[floa
     squares = np.square((whole - low).astype(np.float64))
     total = float(squares.sum())
     return float(beyond.mean()), float(squares[beyond].sum()) / total if total else 0.0
-
-
-def predicted(rows: Mapping[int, EffectRow], low: Sequence[int]) -> dict[str, float]:
-    """Output -> the error of these candidates together, by squares of their single ones; inf where one is.
-
-    What all its makers have rounded a node does not round again: of FP16 and bfloat16 that counts once.
-    """
-    sums: dict[str, float] = {}
-    chosen = frozenset(low)
-    for i in chosen:
-        fed = rows[i].fed_by
-        for effect in rows[i].effects if fed is None or not chosen.issuperset(fed) else rows[i].stored:
-            if not effect.changed:
-                error = math.inf if effect.error is None else effect.error
-                sums[effect.name] = sums.get(effect.name, 0.0) + error * error
-    return {name: math.sqrt(value) for name, value in sums.items()}
-
-
-def worst(errors: Mapping[str, float]) -> float:
-    return max(errors.values(), default=0.0)
 
 
 def some_sets(rows: Sequence[int], count: int) -> Iterator[list[int]]:

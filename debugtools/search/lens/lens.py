@@ -28,7 +28,9 @@ _KEPT_LOW = 512 << 20
 
 
 class Lens:
-    """Close it. feeds: all inputs; `begin` calibrates with them."""
+    """Close it. feeds: all inputs; `begin` calibrates with them. unknown: nodes left out since inference knows no rank
+    of what they read, which blocks need. UsageError where there is nothing to measure.
+    """
 
     def __init__(
         self, model: Model, runner: RunnerSpec, rounding: Rounding, feeds: Sequence[Tensors], *,
@@ -37,6 +39,7 @@ class Lens:
         self.model, self.rounding, self.feeds = model, rounding, list(feeds)
         self.form = FORMATS[rounding.to]
         self._tolerance = tolerance
+        self.unknown = 0
         shapes = {name: array.shape for name, array in self.feeds[0].items()}
         found = candidates(
             model.cut, self.form, tensor_types(model.cut.model), weights=rounding.weights,
@@ -45,7 +48,8 @@ class Lens:
         ranks: dict[str, int] = {}
         if self.form.block:
             ranks = {name: len(info.shape or ()) for name, info in inferred_tensors(model.cut.model, shapes).items()}
-            found = [one for one in found if all(ranks.get(each.name) for each in one.activations)]
+            known = [one for one in found if all(ranks.get(each.name) for each in one.activations)]
+            self.unknown, found = len(found) - len(known), known
         self.candidates = [one for one in found if one.label not in keep]
         if not self.candidates:
             raise UsageError(f"no node of this model can be {rounding.to}")

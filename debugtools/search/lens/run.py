@@ -13,19 +13,25 @@ from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.model.reads import every_node
 from layerwise._tool.backends.specs import RunnerSpec, read_spec
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.spec import NO_FILES, MarkSpec
 from layerwise._tool.debugtools.search.lens.choice import Chooser, set_key, set_row
 from layerwise._tool.debugtools.search.lens.costs import UNITS, set_costs
-from layerwise._tool.debugtools.search.lens.effects import Effects, predicted, some_sets, worst
+from layerwise._tool.debugtools.search.lens.effects import Effects, some_sets
 from layerwise._tool.debugtools.search.lens.errors import finite
 from layerwise._tool.debugtools.search.lens.lens import Lens
-from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint, LensResult, SetRow
+from layerwise._tool.debugtools.search.lens.predict import predicted, worst
+from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint, KeptRow, LensResult, SetRow
 from layerwise._tool.debugtools.search.lens.sentences import concluded
 from layerwise._tool.debugtools.search.lens.spec import LensSpec
 from layerwise._tool.debugtools.search.lens.writing import is_real
+from layerwise._tool.surgery.cut.randomness import RANDOM_OPS
+from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.model.structure import node_label
 from layerwise._tool.surgery.precision.conversion import labels
+from layerwise._tool.surgery.quantise.arithmetic import LEAST_OPSET
 from layerwise._tool.surgery.quantise.candidates import QUANTISED_OPS
 
 if TYPE_CHECKING:
@@ -72,7 +78,10 @@ class LensRun:
         if not (spec.compare.feeds.files or spec.compare.feeds.script) and spec.rounding.to not in ("fp16", "bf16"):
             context.warn("the inputs are made up, and ranges and effects are those of these: give real inputs with "
                          "--load-inputs or --data-loader-script")  # fmt: skip
-        keep = labels(side.model.cut.nodes, spec.keep, ()) if spec.keep else set()
+        _check(side.model.cut)
+        keep = labels(side.model.cut.nodes, spec.keep, spec.keep_types)
+        nodes = enumerate(side.model.cut.nodes)
+        self._kept = [KeptRow(i, node_label(node), node.op_type) for i, node in nodes if node_label(node) in keep]
         tolerance = spec.compare.tolerance if spec.bound and spec.bound.metric == "tolerance" else None
         self._lens = Lens(side.model, side.spec, spec.rounding, feeds, ops=spec.ops, keep=keep, tolerance=tolerance)
 
@@ -82,6 +91,9 @@ class LensRun:
         try:
             self._context.progress(0, len(lens.candidates), "nodes measured", "calibrating")
             lens.begin()
+            self._warn_of_the_rest()
+            if self._spec.prove:
+                return self._proved()
             rows = self._effects()
             set_costs(list(rows.values()), self._spec.cost, self._spec.times, lens.form.bits, self._context.warn)
             sets = self._checks(rows)
@@ -89,6 +101,22 @@ class LensRun:
             return result if self._spec.bound is None else self._chosen(rows, result)
         finally:
             lens.close()
+
+    def _warn_of_the_rest(self) -> None:
+        """What is not looked at, or cannot be relied on. UsageError where no output is left."""
+        lens, warn = self._lens, self._context.warn
+        lacking = [name for name in lens.chain.outputs if name not in lens.reference[0]]
+        if len(lacking) == len(lens.chain.outputs):
+            raise UsageError("none of the model's outputs is a tensor")
+        if lacking:
+            warn(f"outputs that are no tensors are not looked at: {', '.join(shown(name, 60) for name in lacking[:5])}")
+        if lens.unknown:
+            warn(
+                f"{lens.unknown} nodes are not looked at: inference does not know how many dimensions their inputs have"
+            )
+        drawn = [node.op_type for node in lens.model.cut.nodes if node.op_type in RANDOM_OPS]
+        if drawn:
+            warn(f"the model draws random numbers ({shown(drawn[0], 40)}): effects hold what changes from run to run")
 
     def _effects(self) -> dict[int, EffectRow]:
         lens, context = self._lens, self._context
@@ -134,9 +162,28 @@ class LensRun:
             seconds=time.perf_counter() - self._started,
         )  # fmt: skip
 
+    def _proved(self) -> LensResult:
+        """All candidates low at once, on the switchboard and as the mixed model; the rest is as it is."""
+        lens = self._lens
+        result = LensResult(
+            search="precision", format=lens.form.name, candidates=len(lens.candidates), left_out=left_out(lens),
+            cost_unit=UNITS[self._spec.cost], adds=None,
+        )  # fmt: skip
+        chooser = Chooser(self._context, self._spec, self._side.spec, lens, {})
+        return replace(chooser.proved(result, self._kept), seconds=time.perf_counter() - self._started)
+
     def _chosen(self, rows: Mapping[int, EffectRow], result: LensResult) -> LensResult:
         chooser = Chooser(self._context, self._spec, self._side.spec, self._lens, rows)
         return replace(chooser.choose(result), seconds=time.perf_counter() - self._started)
+
+
+def _check(cut: GraphCut) -> None:
+    """UsageError for a model that cannot be switched."""
+    opset = next((entry.version for entry in cut.model.opset_import if entry.domain in ("", "ai.onnx")), 1)
+    if opset < LEAST_OPSET:
+        raise UsageError(f"this needs opset {LEAST_OPSET} or later, the model has {opset}: `convert --opset 17` first")
+    if any(node.op_type in ("QuantizeLinear", "DequantizeLinear") for node in every_node(cut.nodes)):
+        raise UsageError("the model is quantised already: it has QuantizeLinear or DequantizeLinear nodes")
 
 
 def _alike(row: SetRow) -> bool:

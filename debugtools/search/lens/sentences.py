@@ -15,6 +15,12 @@ def concluded(result: LensResult) -> LensResult:
 
 def _summary(result: LensResult) -> str:
     every = f"all {result.candidates} nodes in {result.format}"
+    if result.kept is not None and result.adds is None and not result.frontier:
+        how = "" if result.real else ", with FP32 nodes that round"
+        text = f"With {result.candidates} nodes in {result.format} and {len(result.kept)} kept in FP32"
+        off = f"the outputs are off by {_error(result.error)}; the mixed model, run once, by {_error(result.proved)}"
+        written = f"{shown(result.path, 300)} is written. " if result.path else ""
+        return f"{written}{text} {off}{how}."
     if result.kept is None and not result.passed:
         return f"No set of nodes was found that keeps the bound, not even with all {result.candidates} nodes in FP32."
     if result.kept is None:

@@ -47,21 +47,24 @@ class LensSpec(Spec, frozen=True):
     """Measure what each node's low precision does to the outputs; with a bound, choose what stays in FP32.
 
     compare: the model, its runner (the first; onnxruntime on the CPU where none is named), inputs, tolerances. ops: the
-    operators that count, none: all that the format is for; keep: labels of nodes that stay in FP32 in any case.
-    split: weight and activation also one by one. checks: random sets that the prediction is held against. times: file
-    of a bench with a profile. limit: sets that the choice may try. output: the mixed model; lists: folder for what
-    other tools are told.
+    operators that count, none: all that the format is for. keep, keep_types: names (or globs) and operators of nodes
+    that stay in FP32 in any case. split: weight and activation also one by one. checks: random sets that the prediction
+    is held against. times: file of a bench with a profile. prove: measure nothing alone: all candidates low at once,
+    and the mixed model run. limit: sets that the choice may try. output: the mixed model; lists: folder for what other
+    tools are told.
     """
 
     compare: CompareSpec = CompareSpec()
     rounding: Rounding = Rounding()
     ops: list[str] = []
     keep: list[str] = []
+    keep_types: list[str] = []
     split: bool = False
     checks: int = 9
     bound: Bound | None = None
     cost: Cost = "flops"
     times: str | None = None
+    prove: bool = False
     limit: int = 200
     output: str | None = None
     lists: str | None = None

@@ -148,6 +148,14 @@ def test_what_cannot_be_low_is_said(tmp_path: Path) -> None:
     model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
     with pytest.raises(UsageError, match="no node of this model can be int8"):
         job(tmp_path, model)
+    old = network()
+    old.opset_import[0].version = 11
+    with pytest.raises(UsageError, match="opset 13 or later"):
+        job(tmp_path, old)
+    quantised = network()
+    quantised.graph.node.append(helper.make_node("DequantizeLinear", ["q", "s"], ["unused"]))
+    with pytest.raises(UsageError, match="quantised already"):
+        job(tmp_path, quantised)
 
 
 # The choice, by itself

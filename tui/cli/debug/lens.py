@@ -48,6 +48,8 @@ def fill_lens(parser: Parser) -> None:
     parser.own(group, "--percentile", type=float, default=99.99, metavar="P", help="values within the range; 99.99")
     parser.own(group, "--ops", nargs="+", metavar="OP", help="only nodes of these operators")
     parser.own(group, "--keep", nargs="+", metavar="NODE", help="nodes (or globs) that stay in FP32 in any case")
+    parser.own(group, "--prove", action="store_true",
+               help="measure no node alone: all but --keep low at once, and the mixed model run")  # fmt: skip
     parser.own(group, "--split", action="store_true", help="weights and activations also one by one")
     parser.own(
         group, "--bound", metavar="X",
@@ -82,11 +84,12 @@ def to_lens(args: Namespace) -> LensSpec:
     bound = _bound(args, tolerance=compare.tolerance.atol or compare.tolerance.rtol)
     if args.cost == "time" and args.times is None:
         raise UsageError("--cost time needs --times: the report of `layerwise bench --profile -o FILE`")
-    if args.output and bound is None:
+    if args.output and bound is None and not args.prove:
         raise UsageError("-o needs --bound: without one nothing is chosen")
     return LensSpec(
         compare=compare, rounding=_rounding(args), ops=args.ops or [], keep=args.keep or [], split=args.split,
-        bound=bound, cost=args.cost, times=args.times, limit=_positive("--max-checks", args.max_checks),
+        prove=args.prove, bound=bound, cost=args.cost, times=args.times,
+        limit=_positive("--max-checks", args.max_checks),
         output=args.output, lists=args.lists,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.search.lens.rows import EffectRow, LensResult, SetRow
 from layerwise._tool.tui.cli.json_output import Collector
 
-_MOST, _WIDEST = 40, 48
+_MOST, _WIDEST, _POINTS = 40, 48, 12
 _HEAD = ("#", "op", "node", "effect", "own", "weight", "activ.", "SQNR w", "SQNR a", "clipped", "cost", "")
 
 
@@ -38,26 +38,46 @@ class LensReport:
 
     def _set(self, row: SetRow) -> None:
         if row.what == "choice":
-            verdict = "within" if row.passed else "beyond"
-            self.log.info(f"{row.kept} of {row.kept + row.low} nodes in FP32: {_sci(row.error)}, predicted "
-                          f"{_sci(row.predicted)}: {verdict} the bound", source="tools")  # fmt: skip
+            told = "" if row.predicted is None else f", predicted {_sci(row.predicted)}"
+            verdict = f": {'within' if row.passed else 'beyond'} the bound" if row.ratio else ""
+            counts = f"{row.kept} of {row.kept + row.low} nodes in FP32"
+            self.log.info(f"{counts}: {_sci(row.error)}{told}{verdict}", source="tools")
+
+    def _frontier(self, result: LensResult) -> None:
+        """Every few points of it, the measured one among them."""
+        if result.frontier:
+            self.log.info(f"Error against {result.cost_unit} kept in FP32, predicted:", source="tools")
+        step = max(1, len(result.frontier) // _POINTS)
+        for k, point in enumerate(result.frontier):
+            if k % step == 0 or point.verdict:
+                self.log.continued(
+                    f"    {point.kept:>6} FP32, {point.low:>6} {result.format}   {point.cost:>6.1%} of the cost   "
+                    f"{_sci(point.rel_l2)}   {point.verdict}".rstrip()
+                )
 
     def _result(self, result: LensResult) -> None:
         kept = {row.i for row in result.kept or []}
-        self.log.info(
-            f"Each node alone in {result.format}: its effect on the worst output (relative L2):", source="tools"
-        )
-        for line in table(list(self._rows.values()), kept):
-            self.log.continued(line)
-        if result.kept is not None:
-            for what, path in {"mixed model": result.path, **result.files}.items():
-                if path:
-                    self.log.info(f"Written for {what}: {shown(path)}", source="tools")
+        self._frontier(result)
+        if self._rows:
+            self._effects(result, kept)
+        self._written(result)
         self.log.verdict(
             result.passed,
             f"layerwise debug precision: {result.candidates} nodes, {result.seconds:.1f} s",
             source="tools",
         )
+
+    def _effects(self, result: LensResult, kept: set[int]) -> None:
+        self.log.info(
+            f"Each node alone in {result.format}: its effect on the worst output (relative L2):", source="tools"
+        )
+        for line in table(list(self._rows.values()), kept):
+            self.log.continued(line)
+
+    def _written(self, result: LensResult) -> None:
+        for what, path in {"mixed model": result.path, **result.files}.items():
+            if path:
+                self.log.info(f"Written for {what}: {shown(path)}", source="tools")
 
 
 def table(rows: list[EffectRow], kept: set[int]) -> list[str]:
