@@ -8,13 +8,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.spec import JobSpec, load_spec
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.debugtools.report import of_bench, of_checks, of_search, of_triage
 from layerwise._tool.debugtools.report.collected import Collected
 from layerwise._tool.debugtools.report.of_compare import ComparePart
 from layerwise._tool.debugtools.report.origins import with_origins
-from layerwise._tool.debugtools.report.structure import Case, Message, Part, Section, Table, accounted
+from layerwise._tool.debugtools.report.structure import Case, Message, Part, Report, Section, Table, accounted
 
 Sections = Callable[[Collected], list[Section]]
 Tables = Callable[[Collected], list[Table]]
@@ -85,6 +86,20 @@ def folder_part(folder: Path, *, key: str = "", name: str = "") -> Part:
     code = _code(collected)
     return job_part(spec.action, spec.params, collected, name=name or _words(spec), command=shell_line(spec.command),
                     key=key, exit_code=code)  # fmt: skip
+
+
+def folders_report(title: str, folders: Mapping[str, Path]) -> Report:
+    """The report of many jobs that have ended, as of the cells of a matrix. folders: by the key of each.
+
+    A job whose folder cannot be read is a part with an error.
+    """
+    parts = []
+    for key, folder in folders.items():
+        try:
+            parts.append(folder_part(folder, key=key))
+        except LayerwiseError as error:
+            parts.append(replace(failed_part(folder.name, str(error), exit_code=1), key=key))
+    return Report(title, parts)
 
 
 def _words(spec: JobSpec) -> str:

@@ -16,7 +16,7 @@ from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.options.logging import LOGGING
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.registry import Leaf
+from layerwise._tool.tui.cli.registry import CHECK, Leaf
 from layerwise._tool.tui.cli.reports import make_reporter, reporter_of
 
 TEXT_ALONE = frozenset({"logs", "completion", "man", "demo"})
@@ -28,7 +28,7 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     of parsing; those of running are logged."""
     parser = Parser(f"layerwise {words}", leaf.summary)
     own_json = fill_parser(parser, leaf)
-    args = parser.parse_args(argv)
+    args = _parsed(parser, words, argv)
     log = make_log(args)
     as_json = getattr(args, "json", False)
     if as_json and own_json:
@@ -53,6 +53,20 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
         (log.error if code else log.finish)(text, source="tools")
     sys.stdout.flush()
     return code
+
+
+def _parsed(parser: Parser, words: str, argv: list[str]) -> Namespace:
+    """The options. UsageError, which the document of --json tells too where that is among the words."""
+    try:
+        found: Namespace = parser.parse_args(argv)
+    except UsageError as error:
+        if "--json" in argv[: next((n for n, word in enumerate(argv) if word in CHECK), len(argv))]:
+            from layerwise._tool.tui.cli.json_output import Current, print_json
+
+            Current.begin(words, shell_line(["layerwise", *words.split(), *argv]))
+            print_json({"exit_code": error.exit_code, "passed": False, "error": str(error)}, "error")
+        raise
+    return found
 
 
 def fill_parser(parser: Parser, leaf: Leaf) -> bool:

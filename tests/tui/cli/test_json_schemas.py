@@ -72,6 +72,9 @@ def test_a_command_that_fails_before_its_document_has_one_too(folder: Path) -> N
     document = checked(done.stdout)
     assert document["schema"] == "layerwise/error/1"
     assert "no.onnx" in document["error"]
+    done = layerwise("inspect", "model", "m.onnx", "--nothing", "--json", cwd=folder)
+    assert "--nothing" in checked(done.stdout)["error"]
+    assert done.returncode == 2
 
 
 def test_a_detached_job_tells_its_number(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
