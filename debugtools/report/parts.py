@@ -21,6 +21,8 @@ Sections = Callable[[Collected], list[Section]]
 Tables = Callable[[Collected], list[Table]]
 _SEARCHES = ("debug_reduce", "debug_bisect", "debug_repeat", "debug_build", "debug_layers", "debug_precision")
 
+_GOING_ON = ("queued", "running", "waiting")
+
 
 def _compared(collected: Collected) -> list[Section]:
     return ComparePart(collected).sections()
@@ -136,6 +138,8 @@ def _stopped(action: str, collected: Collected) -> list[Section]:
         detail = str(collected.card.get("detail") or "")
     elif collected.state in _STOPPED:
         message, detail = _STOPPED[collected.state], ""
+    elif collected.state in _GOING_ON:
+        message, detail = f"it has not ended: {collected.state}", ""
     else:
         return []
     case = Case(name="carried out", outcome="error", message=message, detail=detail, rule=f"{action}/error")

@@ -8,6 +8,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +24,7 @@ from layerwise._tool.surgery.origin.origin import SourceLine
 Json = dict[str, Any]
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _ROOT = "SRCROOT"
+_INSTALLED = {"site-packages", "dist-packages"}
 _MOST = 25_000  # results of a run that GitHub takes
 _RULES = {
     "compare": "A tensor of one side is not that of the other", "locate": "A node computes wrong results",
@@ -81,7 +83,7 @@ def _described(rule: str) -> Json:
 
 def _result(part: Part, case: Case, rules: list[str], root: Path) -> Json:
     rule = _rule(case)
-    python = _python_line(case.source, root) if case.source else None
+    python = _python_line(case.source, _in_repository(case.source.file, root), root) if case.source else None
     model = _model(part, case, root)
     first, other = (python, model) if python and _in_root(python) else (model or python, python if model else None)
     found: Json = {
@@ -117,12 +119,32 @@ def _model(part: Part, case: Case, root: Path) -> Json | None:
     return found
 
 
-def _python_line(source: SourceLine, root: Path) -> Json:
+def _python_line(source: SourceLine, here: Path | None, root: Path) -> Json:
+    """The line; here: the file in the repository, None where it is not there."""
     region = {"startLine": max(1, source.line)}
-    found: Json = {"physicalLocation": {"artifactLocation": _artifact(source.file, root), "region": region}}
+    artifact = _outside(Path(source.file)) if here is None else _artifact(str(here), root)
+    found: Json = {"physicalLocation": {"artifactLocation": artifact, "region": region}}
     if source.function:
         found["logicalLocations"] = [{"name": shown(source.function, 200), "kind": "function"}]
     return found
+
+
+@lru_cache(1000)
+def _in_repository(file: str, root: Path) -> Path | None:
+    """The file below the root that an exporter's path means, None if there is none.
+
+    A model is often exported on another machine: what the path ends with, two names at least, is looked for.
+    """
+    path = Path(os.path.normpath(root / file))
+    try:
+        if path.is_relative_to(root):
+            return path if path.is_file() else None
+        if _INSTALLED.intersection(path.parts):
+            return None
+        ends = (root.joinpath(*path.parts[at:]) for at in range(1, len(path.parts) - 1))
+        return next((end for end in ends if end.is_file()), None)
+    except (OSError, ValueError):  # a name that no file can have
+        return None
 
 
 def _artifact(path: str, root: Path) -> Json:
@@ -131,8 +153,14 @@ def _artifact(path: str, root: Path) -> Json:
     try:
         inner = whole.relative_to(root)
     except ValueError:
-        return {"uri": f"file://{quote(os.fsencode(whole.as_posix()))}"}
+        return _outside(whole)
     return {"uri": quote(os.fsencode(inner.as_posix())), "uriBaseId": _ROOT}
+
+
+def _outside(path: Path) -> Json:
+    """A file by its whole path; one that has none by its name alone."""
+    name = quote(os.fsencode(path.as_posix()))
+    return {"uri": f"file://{name}" if path.is_absolute() else name}
 
 
 def _in_root(location: Json) -> bool:
