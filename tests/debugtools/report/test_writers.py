@@ -80,17 +80,16 @@ def test_sarif_is_valid_and_has_every_finding(written: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("noted", "uri"),
-    [("/home/a/project/nets/net.py", "nets/net.py"), ("<stdin>", "m.onnx"), ("/env/site-packages/nets/net.py", "m.onnx"),
-     ("/x/other/net.py", "m.onnx"), ("net\x00.py", "m.onnx")],
+    [("/home/a/project/nets/net.py", "nets/net.py"), ("<stdin>", "m.onnx"),
+     ("/env/site-packages/nets/net.py", "m.onnx"), ("/x/other/net.py", "m.onnx"), ("net\x00.py", "m.onnx")],
 )  # fmt: skip
 def test_sarif_finds_a_file_of_another_machine_in_the_repository(noted: str, uri: str, tmp_path: Path) -> None:
     (tmp_path / "nets").mkdir()
     (tmp_path / "nets" / "net.py").touch()
     (tmp_path / "net.py").touch()
     case = Case(name="a", outcome="failed", node="n", source=SourceLine(noted, 3, "forward"))
-    write_report(
-        Report("r", [Part(name="r", model="m.onnx", sections=[Section("s", [case])])]), tmp_path / "r.sarif", tmp_path
-    )
+    part = Part(name="r", model="m.onnx", sections=[Section("s", [case])])
+    write_report(Report("r", [part]), tmp_path / "r.sarif", tmp_path)
     log = json.loads((tmp_path / "r.sarif").read_text(encoding="utf-8"))
     assert json_schema.problems(log, SARIF) == []
     assert log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
