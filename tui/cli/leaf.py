@@ -26,9 +26,17 @@ TEXT_ALONE = frozenset({"logs", "completion", "man", "demo"})
 def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     """Parse `argv` with the options of `leaf` and run it; the exit code. Raises LayerwiseError for user errors
     of parsing; those of running are logged."""
+    try:
+        return _begin(words, leaf, argv)
+    except LayerwiseError as error:
+        _tell_early(error, words, argv)
+        raise
+
+
+def _begin(words: str, leaf: Leaf, argv: list[str]) -> int:
     parser = Parser(f"layerwise {words}", leaf.summary)
     own_json = fill_parser(parser, leaf)
-    args = _parsed(parser, words, argv)
+    args = parser.parse_args(argv)
     log = make_log(args)
     as_json = getattr(args, "json", False)
     if as_json and own_json:
@@ -55,18 +63,13 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     return code
 
 
-def _parsed(parser: Parser, words: str, argv: list[str]) -> Namespace:
-    """The options. UsageError, which the document of --json tells too where that is among the words."""
-    try:
-        found: Namespace = parser.parse_args(argv)
-    except UsageError as error:
-        if "--json" in argv[: next((n for n, word in enumerate(argv) if word in CHECK), len(argv))]:
-            from layerwise._tool.tui.cli.json_output import Current, print_json
+def _tell_early(error: LayerwiseError, words: str, argv: list[str]) -> None:
+    """Print the document of --json, where that is asked for, of a command that did not begin."""
+    if "--json" in argv[: next((n for n, word in enumerate(argv) if word in CHECK), len(argv))]:
+        from layerwise._tool.tui.cli.json_output import Current, print_json
 
-            Current.begin(words, shell_line(["layerwise", *words.split(), *argv]))
-            print_json({"exit_code": error.exit_code, "passed": False, "error": str(error)}, "error")
-        raise
-    return found
+        Current.begin(words, shell_line(["layerwise", *words.split(), *argv]))
+        print_json({"exit_code": error.exit_code, "passed": False, "error": str(error)}, "error")
 
 
 def fill_parser(parser: Parser, leaf: Leaf) -> bool:
