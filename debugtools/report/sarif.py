@@ -67,7 +67,8 @@ def _log(report: Report, root: Path) -> dict[str, Any]:
 
 
 def _level(case: Case) -> str:
-    return "error" if case.outcome in ("failed", "error") else case.severity
+    """Of its result, "" where it has none."""
+    return case.severity or ("error" if case.outcome in ("failed", "error") else "")
 
 
 def _rule(case: Case) -> str:
