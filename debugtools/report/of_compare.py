@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from layerwise._tool.debugtools.compare.pairing.left_out import why_not
 from layerwise._tool.debugtools.compare.result import Average, CompareResult
@@ -65,8 +66,15 @@ class ComparePart:
     def _pairs(self) -> dict[Pair, list[Case]]:
         found: dict[Pair, list[Case]] = {}
         many = len({row.iteration for row in self._rows}) > 1
+        begun: set[tuple[int, Pair]] = set()  # where a layer before is wrong by itself
         for row in self._rows:
-            found.setdefault(row.pair, []).append(layer_case(row, many=many))
+            key = row.iteration, row.pair
+            case = layer_case(row, many=many)
+            if case.outcome == "failed" and row.finding != "propagated":
+                begun.add(key)
+            elif case.outcome == "failed" and key in begun:
+                case = replace(case, severity="warning")
+            found.setdefault(row.pair, []).append(case)
         return found
 
     def _values(self) -> Iterator[Case]:

@@ -8,17 +8,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.spec import JobSpec, load_spec
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.debugtools.report import of_bench, of_checks, of_search, of_triage
 from layerwise._tool.debugtools.report.collected import Collected
 from layerwise._tool.debugtools.report.of_compare import ComparePart
 from layerwise._tool.debugtools.report.origins import with_origins
-from layerwise._tool.debugtools.report.structure import Case, Message, Part, Section, Table, accounted
+from layerwise._tool.debugtools.report.structure import Case, Message, Part, Report, Section, Table, accounted
 
 Sections = Callable[[Collected], list[Section]]
 Tables = Callable[[Collected], list[Table]]
 _SEARCHES = ("debug_reduce", "debug_bisect", "debug_repeat", "debug_build", "debug_layers", "debug_precision")
+
+_GOING_ON = ("queued", "running", "waiting")
 
 
 def _compared(collected: Collected) -> list[Section]:
@@ -87,6 +90,20 @@ def folder_part(folder: Path, *, key: str = "", name: str = "") -> Part:
                     key=key, exit_code=code)  # fmt: skip
 
 
+def folders_report(title: str, folders: Mapping[str, Path]) -> Report:
+    """The report of many jobs that have ended, as of the cells of a matrix. folders: by the key of each.
+
+    A job whose folder cannot be read is a part with an error.
+    """
+    parts = []
+    for key, folder in folders.items():
+        try:
+            parts.append(folder_part(folder, key=key))
+        except LayerwiseError as error:
+            parts.append(replace(failed_part(folder.name, str(error), exit_code=1), key=key))
+    return Report(title, parts)
+
+
 def _words(spec: JobSpec) -> str:
     """`layerwise debug locate m.onnx`: the words of a job's command and its model; its title where there are none."""
     words = list(takewhile(lambda word: not word.startswith("-") and "." not in word, spec.command))
@@ -121,6 +138,8 @@ def _stopped(action: str, collected: Collected) -> list[Section]:
         detail = str(collected.card.get("detail") or "")
     elif collected.state in _STOPPED:
         message, detail = _STOPPED[collected.state], ""
+    elif collected.state in _GOING_ON:
+        message, detail = f"it has not ended: {collected.state}", ""
     else:
         return []
     case = Case(name="carried out", outcome="error", message=message, detail=detail, rule=f"{action}/error")

@@ -8,6 +8,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,9 +21,9 @@ from layerwise._tool.debugtools.report.structure import Case, Part, Report
 from layerwise._tool.debugtools.report.text import shown, shown_lines
 from layerwise._tool.surgery.origin.origin import SourceLine
 
-Json = dict[str, Any]
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _ROOT = "SRCROOT"
+_INSTALLED = {"site-packages", "dist-packages"}
 _MOST = 25_000  # results of a run that GitHub takes
 _RULES = {
     "compare": "A tensor of one side is not that of the other", "locate": "A node computes wrong results",
@@ -46,7 +47,7 @@ def _safe(value: Any) -> Any:
     return [_safe(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _log(report: Report, root: Path) -> Json:
+def _log(report: Report, root: Path) -> dict[str, Any]:
     told = [(part, case) for part in report.parts for case in part.cases if _level(case)]
     rules = list(dict.fromkeys(_rule(case) for _, case in told))
     results = [_result(part, case, rules, root) for part, case in told[:_MOST]]
@@ -66,25 +67,26 @@ def _log(report: Report, root: Path) -> Json:
 
 
 def _level(case: Case) -> str:
-    return "error" if case.outcome in ("failed", "error") else case.severity
+    """Of its result, "" where it has none."""
+    return case.severity or ("error" if case.outcome in ("failed", "error") else "")
 
 
 def _rule(case: Case) -> str:
     return shown(case.rule, 200) or "layerwise/finding"
 
 
-def _described(rule: str) -> Json:
+def _described(rule: str) -> dict[str, Any]:
     kind, _, what = rule.partition("/")
     text = _RULES.get(kind, "A finding of Layerwise")
     return {"id": rule, "shortDescription": {"text": shown(f"{text}: {what.replace('-', ' ')}" if what else text, 200)}}
 
 
-def _result(part: Part, case: Case, rules: list[str], root: Path) -> Json:
+def _result(part: Part, case: Case, rules: list[str], root: Path) -> dict[str, Any]:
     rule = _rule(case)
-    python = _python_line(case.source, root) if case.source else None
+    python = _python_line(case.source, _in_repository(case.source.file, root), root) if case.source else None
     model = _model(part, case, root)
     first, other = (python, model) if python and _in_root(python) else (model or python, python if model else None)
-    found: Json = {
+    found: dict[str, Any] = {
         "ruleId": rule, "ruleIndex": rules.index(rule), "level": _level(case), "message": {"text": _message(case)},
         "partialFingerprints": {"layerwise/v1": _fingerprint(part, case)},
     }  # fmt: skip
@@ -105,37 +107,65 @@ def _message(case: Case) -> str:
     return shown_lines("\n".join(filter(None, parts)), 2000)
 
 
-def _model(part: Part, case: Case, root: Path) -> Json | None:
+def _model(part: Part, case: Case, root: Path) -> dict[str, Any] | None:
     """The model's file. A file of weights has no lines: readers that need one are given the first."""
     if not part.model:
         return None
     name = shown(case.node or case.tensor, 500)
-    found: Json = {"physicalLocation": {"artifactLocation": _artifact(part.model, root), "region": {"startLine": 1}}}
+    found: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": _artifact(part.model, root), "region": {"startLine": 1}}
+    }
     if name:
         path = ".".join(filter(None, (shown(case.module, 500), name)))
         found["logicalLocations"] = [{"name": name, "fullyQualifiedName": path, "kind": "member"}]
     return found
 
 
-def _python_line(source: SourceLine, root: Path) -> Json:
+def _python_line(source: SourceLine, here: Path | None, root: Path) -> dict[str, Any]:
+    """The line; here: the file in the repository, None where it is not there."""
     region = {"startLine": max(1, source.line)}
-    found: Json = {"physicalLocation": {"artifactLocation": _artifact(source.file, root), "region": region}}
+    artifact = _outside(Path(source.file)) if here is None else _artifact(str(here), root)
+    found: dict[str, Any] = {"physicalLocation": {"artifactLocation": artifact, "region": region}}
     if source.function:
         found["logicalLocations"] = [{"name": shown(source.function, 200), "kind": "function"}]
     return found
 
 
-def _artifact(path: str, root: Path) -> Json:
+@lru_cache(1000)
+def _in_repository(file: str, root: Path) -> Path | None:
+    """The file below the root that an exporter's path means, None if there is none.
+
+    A model is often exported on another machine: what the path ends with, two names at least, is looked for.
+    """
+    path = Path(os.path.normpath(root / file))
+    try:
+        if path.is_relative_to(root):
+            return path if path.is_file() else None
+        if _INSTALLED.intersection(path.parts):
+            return None
+        ends = (root.joinpath(*path.parts[at:]) for at in range(1, len(path.parts) - 1))
+        return next((end for end in ends if end.is_file()), None)
+    except (OSError, ValueError):  # a name that no file can have
+        return None
+
+
+def _artifact(path: str, root: Path) -> dict[str, Any]:
     """A file below the root by its name there, others by their whole path."""
     whole = Path(os.path.normpath(root / path))
     try:
         inner = whole.relative_to(root)
     except ValueError:
-        return {"uri": f"file://{quote(os.fsencode(whole.as_posix()))}"}
+        return _outside(whole)
     return {"uri": quote(os.fsencode(inner.as_posix())), "uriBaseId": _ROOT}
 
 
-def _in_root(location: Json) -> bool:
+def _outside(path: Path) -> dict[str, Any]:
+    """A file by its whole path; one that has none by its name alone."""
+    name = quote(os.fsencode(path.as_posix()))
+    return {"uri": f"file://{name}" if path.is_absolute() else name}
+
+
+def _in_root(location: dict[str, Any]) -> bool:
     return "uriBaseId" in location["physicalLocation"]["artifactLocation"]
 
 
@@ -150,9 +180,9 @@ def _fingerprint(part: Part, case: Case) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
-def _invocation(part: Part) -> Json:
+def _invocation(part: Part) -> dict[str, Any]:
     carried_out = not any(case.outcome == "error" for case in part.cases)
-    found: Json = {"executionSuccessful": carried_out}
+    found: dict[str, Any] = {"executionSuccessful": carried_out}
     if part.command:
         found["commandLine"] = shown(part.command, 4000)
     if part.exit_code is not None:
@@ -166,7 +196,7 @@ def _invocation(part: Part) -> Json:
     return found
 
 
-def _notifications(part: Part) -> Iterator[Json]:
+def _notifications(part: Part) -> Iterator[dict[str, Any]]:
     """The conclusion, and what was not judged: a result is a finding, and these are none."""
     if part.conclusion:
         yield {"level": "note", "message": {"text": shown_lines(part.conclusion, 2000)}}

@@ -24,7 +24,8 @@ class Case(Struct, frozen=True, kw_only=True):
 
     name: unique in its section. failed: it was judged, and is wrong; error: it could not be carried out; skipped: it
     was not judged. message: why, in a sentence; needed unless it passed. detail: more lines.
-    rule: what kind of finding it is, `compare/leap`. severity: of a remark about something that passed.
+    rule: what kind of finding it is, `compare/leap`. severity: of a remark about something that passed, or of a failure
+    that another one explains.
     i, node, op, tensor: of the model; i is the position in topological order, -1 where there is none.
     module: a dotted path; source: the line of Python that the exporter noted. seconds: it took. figures: by column.
     """

@@ -20,8 +20,6 @@ from layerwise._tool.debugtools.search import rows as search
 from layerwise._tool.debugtools.triage.rows import StepRow, TriageResult
 from layerwise._tool.tui.cli.doctor.finding import Finding
 
-Fields = dict[str, Any]
-
 
 class Document(Struct, kw_only=True):
     """schema: `layerwise/COMMAND/1`; command: the line that was run; exit_code: 0 passed, 1 not, 2 wrong usage."""
@@ -71,7 +69,7 @@ class Tables(OfJob, kw_only=True):
 class JobTables(Tables, kw_only=True):
     """rows: the layer table, or the rows that the command is about."""
 
-    result: Fields | None
+    result: dict[str, Any] | None
     rows: list[Any]
 
 
@@ -96,7 +94,7 @@ class Locate(Tables, kw_only=True):
     level: float = 0.0
     runners: list[str] = []
     truth: TruthResult | None = None
-    engine: list[Fields] | UnsetType = UNSET
+    engine: list[dict[str, Any]] | UnsetType = UNSET
 
 
 class Searched(OfJob, kw_only=True):
@@ -150,7 +148,7 @@ class Bench(OfJob, kw_only=True):
     runs: list[bench.RunRow] = []
     comparisons: list[bench.ComparisonRow] = []
     opening_seconds: dict[str, float] = {}
-    measured_on: Fields = {}
+    measured_on: dict[str, Any] = {}
     conclusion: str = ""
     layers: list[bench.ProfileRow]
 
@@ -278,13 +276,13 @@ class Job(Struct, kw_only=True):
     rows: dict[str, int]
     warnings: int
     folder: str
-    result: Fields | None
-    card: Fields | None
+    result: dict[str, Any] | None
+    card: dict[str, Any] | None
 
 
 class Autotune(OfJob, kw_only=True):
     result: AutotuneResult | None
-    rows: list[Fields]
+    rows: list[dict[str, Any]]
     combinations: list[CombinationRow]
 
 
@@ -294,11 +292,11 @@ class Diff(Document, kw_only=True):
     kind: str
     equal: bool
     summary: str
-    differences: dict[str, list[Fields]]
+    differences: dict[str, list[dict[str, Any]]]
 
 
 class Sparsity(Document, kw_only=True):
-    weights: list[Fields]
+    weights: list[dict[str, Any]]
     skipped: list[dict[str, str]]
 
 

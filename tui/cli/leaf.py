@@ -16,7 +16,7 @@ from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.options.logging import LOGGING
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.registry import Leaf
+from layerwise._tool.tui.cli.registry import CHECK, Leaf
 from layerwise._tool.tui.cli.reports import make_reporter, reporter_of
 
 TEXT_ALONE = frozenset({"logs", "completion", "man", "demo"})
@@ -26,6 +26,14 @@ TEXT_ALONE = frozenset({"logs", "completion", "man", "demo"})
 def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     """Parse `argv` with the options of `leaf` and run it; the exit code. Raises LayerwiseError for user errors
     of parsing; those of running are logged."""
+    try:
+        return _begin(words, leaf, argv)
+    except LayerwiseError as error:
+        _tell_early(error, words, argv)
+        raise
+
+
+def _begin(words: str, leaf: Leaf, argv: list[str]) -> int:
     parser = Parser(f"layerwise {words}", leaf.summary)
     own_json = fill_parser(parser, leaf)
     args = parser.parse_args(argv)
@@ -53,6 +61,15 @@ def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
         (log.error if code else log.finish)(text, source="tools")
     sys.stdout.flush()
     return code
+
+
+def _tell_early(error: LayerwiseError, words: str, argv: list[str]) -> None:
+    """Print the document of --json, where that is asked for, of a command that did not begin."""
+    if "--json" in argv[: next((n for n, word in enumerate(argv) if word in CHECK), len(argv))]:
+        from layerwise._tool.tui.cli.json_output import Current, print_json
+
+        Current.begin(words, shell_line(["layerwise", *words.split(), *argv]))
+        print_json({"exit_code": error.exit_code, "passed": False, "error": str(error)}, "error")
 
 
 def fill_parser(parser: Parser, leaf: Leaf) -> bool:

@@ -114,7 +114,7 @@ def reporter_of(args: Namespace) -> "Reporter | None":
 
 def make_reporter(args: Namespace, words: str, log: Log) -> "Reporter | None":
     """The same, made from the options. UsageError where they do not fit."""
-    paths = getattr(args, "report", None)
+    paths = getattr(args, "report_files", None)
     if not paths:
         return None
     if getattr(args, "detach", False):

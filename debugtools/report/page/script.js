@@ -19,7 +19,7 @@ for (const form of document.querySelectorAll("form")) {
   show();
 }
 const value = (row, column) => row.cells[column].dataset.value ?? row.cells[column].textContent;
-for (const head of document.querySelectorAll("th")) {
+for (const head of document.querySelectorAll("thead th")) {
   head.addEventListener("click", () => {
     const body = head.closest("table").tBodies[0], column = head.cellIndex;
     const sign = head.dataset.sorted === "down" ? 1 : -1;

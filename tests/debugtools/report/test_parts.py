@@ -16,8 +16,8 @@ from layerwise._tool.debugtools.compare import rows as compare
 from layerwise._tool.debugtools.compare.result import Average, CompareResult
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.report.collected import Collected
-from layerwise._tool.debugtools.report.parts import folder_part, job_part, model_path
-from layerwise._tool.debugtools.report.structure import Part, Report, counted_text
+from layerwise._tool.debugtools.report.parts import folder_part, folders_report, job_part, model_path
+from layerwise._tool.debugtools.report.structure import Part, counted_text
 from layerwise._tool.debugtools.search.rows import Culprits, Node, NodeSearchResult, PrecisionSearchResult, VerdictRow
 
 
@@ -129,7 +129,9 @@ def test_the_folder_of_a_job_that_was_lost_tells_an_error(tmp_path: Path) -> Non
     found = folder_part(folder, key="cell-1")
     assert (found.key, found.model, found.exit_code) == ("cell-1", "m.onnx", 1)
     assert outcomes(found) == [("#1 Add n: a", "passed"), ("carried out", "error")]
-    assert Report("matrix", [found, part("bench", BenchResult())]).outcome == "error"
+    many = folders_report("matrix", {"cell-1": folder, "cell-2": tmp_path / "jobs" / "99"})
+    assert [(each.key, each.outcome) for each in many.parts] == [("cell-1", "error"), ("cell-2", "error")]
+    assert many.counts == {"passed": 1, "error": 2}
 
 
 def test_an_action_that_no_writer_knows_has_its_verdict() -> None:

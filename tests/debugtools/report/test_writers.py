@@ -78,6 +78,23 @@ def test_sarif_is_valid_and_has_every_finding(written: dict[str, str]) -> None:
     assert len(set(prints)) == len(prints)
 
 
+@pytest.mark.parametrize(
+    ("noted", "uri"),
+    [("/home/a/project/nets/net.py", "nets/net.py"), ("<stdin>", "m.onnx"),
+     ("/env/site-packages/nets/net.py", "m.onnx"), ("/x/other/net.py", "m.onnx"), ("net\x00.py", "m.onnx")],
+)  # fmt: skip
+def test_sarif_finds_a_file_of_another_machine_in_the_repository(noted: str, uri: str, tmp_path: Path) -> None:
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets" / "net.py").touch()
+    (tmp_path / "net.py").touch()
+    case = Case(name="a", outcome="failed", node="n", source=SourceLine(noted, 3, "forward"))
+    part = Part(name="r", model="m.onnx", sections=[Section("s", [case])])
+    write_report(Report("r", [part]), tmp_path / "r.sarif", tmp_path)
+    log = json.loads((tmp_path / "r.sarif").read_text(encoding="utf-8"))
+    assert json_schema.problems(log, SARIF) == []
+    assert log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
+
+
 def test_markdown_rows_have_the_columns_of_their_table(written: dict[str, str]) -> None:
     columns = 0
     for line in written["md"].splitlines():

@@ -72,6 +72,11 @@ def test_a_command_that_fails_before_its_document_has_one_too(folder: Path) -> N
     document = checked(done.stdout)
     assert document["schema"] == "layerwise/error/1"
     assert "no.onnx" in document["error"]
+    done = layerwise("inspect", "model", "m.onnx", "--nothing", "--json", cwd=folder)
+    assert "--nothing" in checked(done.stdout)["error"]
+    assert done.returncode == 2
+    done = layerwise("check", "lint", "m.onnx", "--report", "r.json", "--json", cwd=folder)
+    assert "ends in what it is" in checked(done.stdout)["error"]
 
 
 def test_a_detached_job_tells_its_number(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,12 @@ def test_a_failing_layer_is_a_failure_with_its_name_and_line(compared: Path) -> 
 
 
 def test_sarif_stands_at_the_python_line_and_at_the_model(compared: Path) -> None:
-    first = results(compared / "r.sarif")[0]
+    found = results(compared / "r.sarif")
+    assert [(each["ruleId"], each["level"]) for each in found] == [
+        ("compare/leap", "error"), ("compare/propagated", "warning"), ("compare/propagated", "warning"),
+    ]  # fmt: skip
+    first = found[0]
+    assert ElementTree.parse(compared / "r.xml").find(".//error") is None
     place = first["locations"][0]["physicalLocation"]
     assert place["artifactLocation"] == {"uri": "net.py", "uriBaseId": "SRCROOT"}
     assert place["region"] == {"startLine": 12}
