@@ -163,7 +163,8 @@ def _at_end(codes: Array, grid: Grid) -> Array:
 
 
 def _half_step(grid: Grid, values: Array) -> Array:
-    return np.abs(np.broadcast_to(grid.spread(grid.scale, values.shape), values.shape)) * 0.51
+    steps: Array = np.broadcast_to(grid.spread(grid.scale, values.shape), values.shape)
+    return np.abs(steps) * 0.51
 
 
 def _ends(part: Array) -> tuple[float, float]:
