@@ -104,7 +104,8 @@ class Reader:
             self._errors[met.name] = accumulated.rel
         held = self._ledger.of(own) if self._ledger is not None else None
         if held is not None:
-            row = structs.replace(row, quantised=held)
+            here = held.word and (own == held.tensor or held.role != "activation")
+            row = structs.replace(row, quantised=held, diagnosis="quantisation" if here else row.diagnosis)
         suspect.truth = row.truth
         if not self._is_suspect(suspect):
             return row, None
