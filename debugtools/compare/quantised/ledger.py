@@ -203,7 +203,7 @@ class Ledger:
 
     def _standing_out(self) -> dict[int, QuantisedRow]:
         """The activations' rows; one that loses far more than all others do is wrong too."""
-        losses = [row.loss or 0.0 for row in self._rows.values() if row.sqnr is not None]
+        losses = [row.loss or 0.0 for row in self._rows.values() if row.sqnr is not None and not row.masked]
         if len(losses) < _FEW:
             return self._rows
         middle = median(losses)
@@ -219,7 +219,7 @@ class Ledger:
 
     def _told(self, row: QuantisedRow, limit: float) -> QuantisedRow:
         loss = row.loss or 0.0
-        if row.word or loss <= limit or row.form == "dynamic" or row.scale in self._shared:
+        if row.word or row.masked or loss <= limit or row.form == "dynamic" or row.scale in self._shared:
             return row
         if row.clipped and row.clipped > 1e-3:
             text = f"{row.clipped:.1%} of its values are clipped"
@@ -266,7 +266,7 @@ class Ledger:
         return found
 
     def reads_accused(self, region: Sequence[int]) -> bool:
-        """Whether a region of nodes holds or reads what is wrong."""
-        wrong = {row.tensor for row in self.accused()}
-        nodes = {row.i for row in self.accused()}
+        """Whether a region of nodes holds or reads what is wrong, or lost beside a mask."""
+        rows = [row for row in self.rows() if row.word or row.masked]
+        wrong, nodes = {row.tensor for row in rows}, {row.i for row in rows}
         return not nodes.isdisjoint(region) or any(name in wrong for i in region for name in self._cut.reads[i])
