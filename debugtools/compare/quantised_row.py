@@ -18,7 +18,9 @@ class QuantisedRow(Struct, frozen=True, kw_only=True):
     code though they differ. used: share of the codes' range that the values take up. sqnr: in dB, None where nothing
     is lost or nothing is known; best: what the same format gives with the values' own range. loss: dB between the
     two. worst: the channels that lose most. readers: names of the nodes that take it. word: what is wrong with it, ""
-    if the format explains it; text: the same in a sentence; excess: relative L2 error beyond what the format explains.
+    if the format explains it; text: the same in a sentence; excess: relative L2 error beyond what the format
+    explains. masked: its codes have to reach a mask's values, which leaves hardly any for the others: no fault of the
+    codes, but nothing is left of these.
     """
 
     i: int = -1
@@ -44,6 +46,7 @@ class QuantisedRow(Struct, frozen=True, kw_only=True):
     word: Word = ""
     text: str = ""
     excess: float = 0.0
+    masked: bool = False
 
 
 class QuantisedResult(Struct, frozen=True):

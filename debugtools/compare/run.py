@@ -22,7 +22,6 @@ from layerwise._tool.debugtools.compare.observing.iteration import Observer
 from layerwise._tool.debugtools.compare.observing.store import in_sequence
 from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs
 from layerwise._tool.debugtools.compare.plots import Plots
-from layerwise._tool.debugtools.compare.quantised.ledger import Ledger, ledger_of
 from layerwise._tool.debugtools.compare.result import CompareResult
 from layerwise._tool.debugtools.compare.rows import (
     EngineFileRow,
@@ -51,6 +50,7 @@ from layerwise._tool.debugtools.compare.truth.pairs import PairTruths
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
     from layerwise._tool.debugtools.compare.observing.on_device import OnDevice
+    from layerwise._tool.debugtools.compare.quantised.ledger import Ledger
 
 
 def run_comparison(context: "JobContext", setup: Setup, only: Listener | None = None) -> CompareResult:
@@ -160,6 +160,8 @@ class ComparisonRun:
     def _quantised_sides(self, feed: Feed) -> None:
         """Where a side holds tensors in few bits and the other does not: have their stages paired."""
         if self._ledgers is None:
+            from layerwise._tool.debugtools.compare.quantised.ledger import ledger_of  # it imports onnx
+
             sides, model = self.sides, self.setup.model
             made = ((pair, ledger_of(sides[pair[0]], sides[pair[1]], model)) for pair in self.pairs)
             self._ledgers = {pair: found for pair, found in made if found is not None}

@@ -79,8 +79,8 @@ class Reader:
         result, accumulated, judged = self._accumulated(met, place)
         local = self._local(met, result, region)
         word = "kernel" if met.failure else diagnose(local, accumulated, *judged)
-        if word == "ill-conditioned" and self._ledger is not None and self._ledger.noise(region):
-            word = "clean"  # the error is that of its format
+        if self._is_format(word, local, accumulated, region):
+            word = "clean"
         if word == "propagated" and self._only_whole(accumulated, region):
             word = "kernel"
         row = self._row(met, place, result, judged)
@@ -104,12 +104,20 @@ class Reader:
             self._errors[met.name] = accumulated.rel
         held = self._ledger.of(own) if self._ledger is not None else None
         if held is not None:
-            row = structs.replace(row, quantised=held)
+            here = held.word and (own == held.tensor or held.role != "activation")
+            row = structs.replace(row, quantised=held, diagnosis="quantisation" if here else row.diagnosis)
         suspect.truth = row.truth
         if not self._is_suspect(suspect):
             return row, None
         suspect.inside = self._inside(met, suspect)
         return row, suspect
+
+    def _is_format(self, word: str, local: Error | None, accumulated: Error | None, region: Sequence[int]) -> bool:
+        """Whether a quantised tensor's error is that of its format, though it is more than rounding in its type."""
+        if self._ledger is None or local is None or local.beyond or not self._ledger.noise(region):
+            return False
+        own = accumulated is not None and accumulated.rel <= local.bound
+        return word == "ill-conditioned" or (word == "propagated" and own)
 
     def _only_whole(self, accumulated: Error | None, region: Sequence[int]) -> bool:
         """Whether an engine goes wrong here though its inputs are right: a part that is built alone fuses otherwise."""

@@ -11,6 +11,7 @@ DIAGNOSES = {
     "ill-conditioned": "right, but makes small differences of its inputs large",
     "overflow": "a value that is not finite first appears here",
     "nan": "NaN first appears here",
+    "quantisation": "in few bits, and loses more than its format explains",
     "propagated": "hands on what came in",
     "clean": "as exact as its dtype allows",
 }

@@ -60,6 +60,8 @@ def _bad(found: Measured, grid: Grid) -> Array:
 
 
 def _reason(site: Site, original: Array, held: Array, found: Measured, bad: Array) -> tuple[Word, str]:
+    if not _chosen(site, held, bad).any():
+        return "scale", "all its values became 0"
     best = np.maximum(found.best[bad], 1e-12 * found.power[bad])
     error, shift, gain = found.error[bad], found.shift[bad], found.gain[bad]
     spread = np.maximum(found.power[bad] - _mean_square(original, found, site, bad), 0)

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounds_like, unit_roundoff
 from layerwise._tool.debugtools.compare.quantised.grid import reach
-from layerwise._tool.debugtools.compare.quantised.operators import QUANTISING
+from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, QUANTISING, SAME
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
 from layerwise._tool.debugtools.compare.quantised.sites import Site, Sites
@@ -91,6 +92,23 @@ class Ledger:
             if site.role == "activation":
                 for name in {site.value, site.tensor, *dequantised(self._cut, sites, site)} - {""}:
                     self._waiting[name].append(number)
+        self._views = self._await_views()
+
+    def _await_views(self) -> frozenset[str]:
+        """Views of codes, and what these become, tell of an activation too that has no counterpart itself."""
+        found = set()
+        for name in self.sites.grids:
+            number = self._tensors.get(self.sites.source(name, self._roots, SAME)) if name not in self._roots else None
+            if number is not None:
+                made = [self._cut.nodes[i] for i, slot in self.sites.readers[name] if slot == 0]
+                for each in (name, *(node.output[0] for node in made if node.op_type in DEQUANTIZE)):
+                    self._waiting[each].append(number)
+                    found.add(each)
+        return frozenset(found)
+
+    @cached_property
+    def _roots(self) -> frozenset[str]:
+        return frozenset(site.tensor for site in self.sites.all if site.role == "activation")
 
     def pair(self) -> None:
         """Have both sides know the stages of quantised tensors. To be called when the sides are aligned."""
@@ -111,6 +129,8 @@ class Ledger:
             return
         for number in self._waiting[own]:
             site = self.sites.all[number]
+            if own in self._views and number in self._rows:
+                continue
             try:
                 row, found = self._reader.activation(site, other, self._rectified(site, own, other, values))
             except (LayerwiseError, ValueError) as error:
@@ -183,7 +203,7 @@ class Ledger:
 
     def _standing_out(self) -> dict[int, QuantisedRow]:
         """The activations' rows; one that loses far more than all others do is wrong too."""
-        losses = [row.loss or 0.0 for row in self._rows.values() if row.sqnr is not None]
+        losses = [row.loss or 0.0 for row in self._rows.values() if row.sqnr is not None and not row.masked]
         if len(losses) < _FEW:
             return self._rows
         middle = median(losses)
@@ -199,7 +219,7 @@ class Ledger:
 
     def _told(self, row: QuantisedRow, limit: float) -> QuantisedRow:
         loss = row.loss or 0.0
-        if row.word or loss <= limit or row.form == "dynamic" or row.scale in self._shared:
+        if row.word or row.masked or loss <= limit or row.form == "dynamic" or row.scale in self._shared:
             return row
         if row.clipped and row.clipped > 1e-3:
             text = f"{row.clipped:.1%} of its values are clipped"
@@ -213,8 +233,15 @@ class Ledger:
         """
         found = 0.0
         for number in self._in(region):
-            found += (self._noise.get(number) or self._weights.get(number, (None, 0.0))[1]) ** 2
+            found += (self._noise.get(number) or self._weights.get(number, (None, 0.0))[1] or self._usual(number)) ** 2
         return math.sqrt(found)
+
+    def _usual(self, number: int) -> float:
+        """What the format of an activation explains whose float original is not known."""
+        site = self.sites.all[number]
+        if number in self._noise or site.role != "activation":
+            return 0.0
+        return unit_roundoff([rounds_like("uint8" if site.grid is None else site.grid.kind)])
 
     def _in(self, region: Collection[int]) -> set[int]:
         """What is quantised, held or read in a region: what is fed to it as codes was rounded too."""
@@ -239,7 +266,7 @@ class Ledger:
         return found
 
     def reads_accused(self, region: Sequence[int]) -> bool:
-        """Whether a region of nodes holds or reads what is wrong."""
-        wrong = {row.tensor for row in self.accused()}
-        nodes = {row.i for row in self.accused()}
+        """Whether a region of nodes holds or reads what is wrong, or lost beside a mask."""
+        rows = [row for row in self.rows() if row.word or row.masked]
+        wrong, nodes = {row.tensor for row in rows}, {row.i for row in rows}
         return not nodes.isdisjoint(region) or any(name in wrong for i in region for name in self._cut.reads[i])

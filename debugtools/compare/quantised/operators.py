@@ -53,6 +53,8 @@ VIEWS = frozenset({
     "Resize", "DepthToSpace", "SpaceToDepth", "Expand", "Tile",
 })  # fmt: skip
 """Those that hand codes on as they are."""
+SAME = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Identity"})
+"""Those of them that hand on all codes, each once."""
 
 
 def operator_of(op: str, inputs: int) -> Operator | None:

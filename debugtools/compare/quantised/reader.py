@@ -88,14 +88,14 @@ class SiteReader:
         known = measured(values, held, _format_grid(grid, values).rounded(values), None)
         verdict = judge_activation(values, grid, reads, known)
         row = self.plain(site)
-        if masked and verdict.word:
-            told = "its codes have to reach a mask's values too, so that hardly any are left for the others"
-            verdict = Verdict(verdict.word, f"{told}: {verdict.text}")
+        masked = masked and bool(verdict.word)
+        if masked:
+            verdict = Verdict("", "its codes have to reach a mask's values, so that hardly any are left for the others")
         if odd is not None:
             row, verdict = self._mismatch(row, site, odd.i, reads, values)
         dead, channels = _dead(codes, values)
         row = replace(row, shape=tuple(values.shape), clipped=float(np.mean(grid.outside(values))), dead=dead,
-                      channels=channels, used=used_share(values, grid), scale=_ends(grid.scale),
+                      channels=channels, used=used_share(values, grid), masked=masked, scale=_ends(grid.scale),
                       zero=None if grid.zero is None else _ends(grid.zero))  # fmt: skip
         return _filled(row, name, known, verdict), known
 
@@ -163,7 +163,8 @@ def _at_end(codes: Array, grid: Grid) -> Array:
 
 
 def _half_step(grid: Grid, values: Array) -> Array:
-    return np.abs(np.broadcast_to(grid.spread(grid.scale, values.shape), values.shape)) * 0.51
+    steps: Array = np.broadcast_to(grid.spread(grid.scale, values.shape), values.shape)
+    return np.abs(steps) * 0.51
 
 
 def _ends(part: Array) -> tuple[float, float]:

@@ -109,11 +109,14 @@ class Sites:
         else:
             yield from self._operator(i, node)
 
-    def source(self, name: str, stops: Container[str] = ()) -> str:
-        """The tensor that codes come from, before operators that hand them on; the first of `stops` on the way."""
+    def source(self, name: str, stops: Container[str] = (), through: Container[str] = VIEWS) -> str:
+        """The tensor that codes come from, before operators that hand them on; the first of `stops` on the way.
+
+        through: those operators.
+        """
         while name not in stops and name in self._cut.maker:
             node = self._cut.nodes[self._cut.maker[name]]
-            if node.op_type not in VIEWS:
+            if node.op_type not in through:
                 break
             name = node.input[0]
         return name

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 
+_Counterpart = tuple[str, str]  # the other side's name, and a stage in whose layout it is
+
+
 class Dequantised(Struct, frozen=True, eq=False):
     """Codes of one grid; called, it gives their values in FP32."""
 
@@ -48,24 +51,21 @@ def see_values(side: ModelSide, sites: Sites) -> None:
     side.observe(ObservedGraph(cut, side.model.file.folder, names=names))
 
 
-def pair_stages(
-    quantised: ModelSide, other: ModelSide, sites: Sites, originals: Originals, *, base: bool
-) -> dict[str, str]:
-    """Have the other side know what the stages of its tensors are called on the quantised side; return them, by the
-    names there. base: the quantised side's names are the comparison's.
+def pair_stages(quantised: ModelSide, other: ModelSide, sites: Sites, originals: Originals, *, base: bool) -> None:
+    """Have the other side know what the stages of its tensors are called on the quantised side. base: the quantised
+    side's names are the comparison's.
     """
     found = dict(_stages(quantised, other, sites, base))
     if base:
         _part_products(quantised, other, sites)
         found |= dict(_weights(quantised, other, sites, originals))
-    for stage, own in found.items():
+    for stage, (own, like) in found.items():
         if base:
             if not other.naming.back(own):  # it keeps the name that it has
                 other.naming.add(own, own)
-            other.naming.add(stage, own)
+            other.naming.add_like(stage, own, like)
         else:
             quantised.naming.add(other.common(own), stage)
-    return found
 
 
 def _part_products(quantised: ModelSide, other: ModelSide, sites: Sites) -> None:
@@ -93,7 +93,9 @@ def _part_products(quantised: ModelSide, other: ModelSide, sites: Sites) -> None
                 other.naming.add(name, f"{name} (no counterpart)")
 
 
-def _weights(quantised: ModelSide, other: ModelSide, sites: Sites, originals: Originals) -> Iterator[tuple[str, str]]:
+def _weights(
+    quantised: ModelSide, other: ModelSide, sites: Sites, originals: Originals
+) -> Iterator[tuple[str, _Counterpart]]:
     """What weights become, each with its original where that is a weight of the same layout."""
     theirs = other.model.cut
     for site in sites.all:
@@ -103,10 +105,10 @@ def _weights(quantised: ModelSide, other: ModelSide, sites: Sites, originals: Or
             continue
         name = originals.name_of(site)
         if name is not None and name in theirs.initializers and not other.has(other.own(site.value)):
-            yield site.value, name
+            yield site.value, (name, "")
 
 
-def _stages(quantised: ModelSide, other: ModelSide, sites: Sites, base: bool) -> Iterator[tuple[str, str]]:
+def _stages(quantised: ModelSide, other: ModelSide, sites: Sites, base: bool) -> Iterator[tuple[str, _Counterpart]]:
     mine, theirs = quantised.model.cut, other.model.cut
 
     def counterpart(name: str) -> str:
@@ -120,20 +122,22 @@ def _stages(quantised: ModelSide, other: ModelSide, sites: Sites, base: bool) ->
         known = [stage for stage in [site.value, *stages] if stage and counterpart(stage)]
         own = counterpart(known[0]) if known else _by_name(site.tensor, theirs, other, base)
         plain, own = own, behind_rectifier(theirs, own) if own and rectified(site.grid) else own
-        if base and own and known[:1] == [site.value] and (before := _before_rectifier(mine, theirs, site.value, own)):
-            yield site.value, before
+        named = base and own and known[:1] == [site.value]
+        before = _before_rectifier(mine, theirs, site.value, own) if named else ""
+        if before:
+            yield site.value, (before, known[0])
         if own:
             # on the float side's own comparison a tensor has one counterpart: the first that there is
             wanted = stages if base else stages[:1] if not known else []
             for stage in wanted:
                 taken = counterpart(stage)
-                if not taken or (taken == plain != own) or (base and known[:1] == [site.value] != [stage]):
-                    yield stage, own
+                if not taken or (taken == plain != own) or (before and taken != own):
+                    yield stage, (own, known[0] if known else "")
     seen = {site.tensor for site in sites.all}
     for name in sites.grids if base else ():
         own = "" if name in seen or counterpart(name) else _by_name(name, theirs, other, base)
         if own:
-            yield name, own
+            yield name, (own, "")
 
 
 def _by_name(tensor: str, theirs: "GraphCut", other: ModelSide, base: bool) -> str:

@@ -16,14 +16,23 @@ def told(rows: Sequence[QuantisedRow]) -> str:
     if wrong:
         first = wrong[0]
         text = f"{head}: {len(wrong)} not as the format explains, the first is {first.role} {shown(first.tensor, 80)}: "
-        return f"{text}{shown(first.text, 300)}"
+        return f"{text}{shown(first.text, 300)}{_masked(rows)}"
     if not known:
         return f"{head}: no float original is known to hold them against"
-    lossy = [row for row in known if row.sqnr is not None]
+    lossy = [row for row in known if row.sqnr is not None and not row.masked]
     least = min(lossy, key=lambda row: row.sqnr or 0.0, default=None)
     most = "" if least is None else f"; the most {shown(least.tensor, 80)} (SQNR {least.sqnr:.1f} dB)"
     left = f"; {unknown} without a float original" if unknown else ""
-    return f"{head} lose no more than their formats explain{most}{left}"
+    return f"{head} lose no more than their formats explain{most}{left}{_masked(rows)}"
+
+
+def _masked(rows: Sequence[QuantisedRow]) -> str:
+    """What is said of scores that are quantised together with their mask."""
+    found = [row for row in rows if row.masked]
+    if not found:
+        return ""
+    first = shown(found[0].tensor, 80)
+    return f"; but {len(found)} hold a mask's values, which leave no codes for others ({first}): do not quantise these"
 
 
 def _formats(rows: Sequence[QuantisedRow]) -> str:
