@@ -23,6 +23,7 @@ from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.themes import DEFAULT, PALETTES
 from layerwise._tool.tui.themes.lean import TerminalColours
 from layerwise._tool.tui.typed.driver import KeyDriver
+from layerwise._tool.tui.typed.mirror import Mirror, Size
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import DetailPane
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
@@ -44,6 +45,7 @@ class Customised(CommandCenter, scope="global"):
     """
 
     lean = False
+    _mirror: Mirror | None = None
 
     def __init__(self, state: AppState) -> None:
         super().__init__(state)
@@ -55,7 +57,18 @@ class Customised(CommandCenter, scope="global"):
         driver = self._driver if isinstance(self._driver, KeyDriver) else None
         if driver is not None:
             driver.answered = self.slow_line.answered
+            self._mirror = Mirror(self.state.workspace.root, lambda: Size(*self.size), self.redraw)
+            self._mirror.start()
+            driver.drawn = self._mirror.send
         self.slow_line.start(driver)
+
+    def leave_watchers(self, *, ending: bool = False) -> None:
+        """Those who watch the screen come again, as after another size, or not."""
+        if self._mirror is not None:
+            (self._mirror.close if ending else self._mirror.leave_all)()
+
+    def on_resize(self) -> None:
+        self.leave_watchers()
 
     def _restyle(self, lean: bool) -> None:
         self.lean = lean

@@ -196,6 +196,7 @@ class Workbench(Customised, scope="global"):
 
     def on_unmount(self) -> None:
         self.take_no_more_keys()
+        self.leave_watchers(ending=True)
         self._keeper.save_what_changed()
         self.state.client.close()
 

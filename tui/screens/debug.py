@@ -23,8 +23,7 @@ from layerwise._tool.tui.screens.searching import Answering, DebugFound, Searchi
 from layerwise._tool.tui.state.debugging import Shown
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.state.signal import Coalesce
-from layerwise._tool.tui.widgets.following import follow
+from layerwise._tool.tui.widgets.following import Soon, follow
 from layerwise._tool.tui.widgets.lines import DetailPane, LinesView, OneLine
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
 
@@ -111,7 +110,7 @@ class DebugScreen(Page, scope="debug"):
         self._at: tuple[int, int] | None = None
         self._shown: tuple[object, ...] = ()
         self._offers: tuple[str, ...] = ()
-        self._body_soon = Coalesce(self._show_body, DETAIL_WAIT, state.owed)
+        self._body_soon = Soon(self, self._show_body, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield LinesView(id="debug-head")

@@ -29,17 +29,19 @@ class KeyDriver(LinuxDriver):
 
     keeps_input: what was typed and is not read yet is for the app that comes next, and not thrown away at the end.
     written: bytes written so far. answered: called on the app's loop with the time (monotonic) at which the terminal
-    answered an `ask`.
+    answered an `ask`. drawn: called with all that is written.
     """
 
     keeps_input = False
     written = 0
     answered: Callable[[float], None] = staticmethod(lambda now: None)
+    drawn: Callable[[str], None] = staticmethod(lambda data: None)
     _answers = False
     _open: Event | None = None
 
     def write(self, data: str) -> None:
         self.written += len(data.encode("utf-8", "replace"))
+        self.drawn(data)
         super().write(data)
 
     def ask(self) -> bool:

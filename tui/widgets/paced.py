@@ -1,15 +1,22 @@
 """Screens whose frames are paced, so that a slow line keeps up with them."""
 
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Protocol, TypeVar
 
 from textual.screen import Screen
 from textual.timer import Timer
 
-if TYPE_CHECKING:
-    from layerwise._tool.tui.controllers.slow_line import SlowLine
-
 Result = TypeVar("Result")
+
+
+class Paced(Protocol):
+    """The app's view of the line to the terminal."""
+
+    def wait(self, now: float) -> float:
+        """Seconds until a frame may be sent."""
+        ...
+
+    def frame_sent(self, now: float) -> None: ...
 
 
 class PacedScreen(Screen[Result], inherit_bindings=False):
@@ -18,7 +25,7 @@ class PacedScreen(Screen[Result], inherit_bindings=False):
     _owed: Timer | None = None
 
     def _compositor_refresh(self) -> None:
-        line: SlowLine | Any = getattr(self.app, "slow_line", None)
+        line: Paced | None = getattr(self.app, "slow_line", None)
         wait = line.wait(monotonic()) if line is not None else 0.0
         if wait <= 0:
             super()._compositor_refresh()

@@ -2,13 +2,14 @@
 
 from argparse import Namespace
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.folder import job_id, raw_spec
-from layerwise._tool.backends.log import WARNING, Log
+from layerwise._tool.backends.log import INFO, WARNING, Log
 from layerwise._tool.backends.text import shown_lines
 from layerwise._tool.tui.cli.follow import EventFollower, messages, run_interruptibly
 from layerwise._tool.tui.cli.json_output import Collector, print_json
@@ -27,6 +28,9 @@ def fill_attach(parser: Parser) -> None:
     parser.add_argument("job", nargs="?", help="number of the job; the newest if none is given")
     parser.add_argument("--json", action="store_true", help="wait for its end and print one JSON document")
     REPORT.add(parser, parser)
+    parser.add_argument(
+        "--screen", action="store_true", help="watch the app in another terminal: its screen, nothing can be typed"
+    )
 
 
 def run_attach(args: Namespace, log: Log) -> int:
@@ -34,6 +38,8 @@ def run_attach(args: Namespace, log: Log) -> int:
     from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
+    if args.screen:
+        return _watched(args, workspace.root, log)
     job = _chosen(args.job, workspace.ids())
     workspace.folder(job)
     collector = Collector()
@@ -55,6 +61,16 @@ def run_attach(args: Namespace, log: Log) -> int:
         log.verdict(exit_code(view) == 0, f"Job {job}: {view.outcome}{damage}")
     reporter, code = reporter_of(args), exit_code(view)
     return reporter.folder(job, code) if reporter else code
+
+
+def _watched(args: Namespace, root: Path, log: Log) -> int:
+    from layerwise._tool.tui.cli.jobs.screen import watch_screen
+
+    if args.job is not None or args.json:
+        raise UsageError("--screen shows the app's screen, and takes neither a job nor --json")
+    watch_screen(root)
+    log.say(INFO, "the app's screen is no longer watched")
+    return 0
 
 
 def follow_job(job: int, log: Log) -> None:
