@@ -45,6 +45,8 @@ def run_baseline(context: "JobContext", spec: BaselineSpec) -> BaselineResult:
     compare = layered(spec.compare)
     then = _read(spec) if spec.file else None
     folder = Path(spec.output or spec.file or ".").absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"{shown(str(folder), 200)} is no folder: make it, or choose another place for the baseline")
     taken = take(context, compare, kept(compare if spec.paths else without_paths(compare), folder))
     if not taken.layers:
         raise UsageError(f"nothing was compared: {taken.result.conclusion}")

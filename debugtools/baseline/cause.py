@@ -9,6 +9,10 @@ from layerwise._tool.debugtools.baseline.rows import Baseline, Layer
 _SIDES = ("suspect", "reference")
 
 
+def _types(layer: Layer) -> str:
+    return shown(" and ".join(layer.dtype), 80)
+
+
 class Since:
     """What changed between two baselines. pairs: layers of then and now that belong together are given one by one."""
 
@@ -38,7 +42,7 @@ class Since:
         if old.reference != new.reference and old.reference and new.reference:
             found.append("the reference's operator or weights for it changed")
         if old.dtype != new.dtype:
-            found.append(f"its types changed ({' and '.join(old.dtype)}, now {' and '.join(new.dtype)})")
+            found.append(f"its types changed ({_types(old)}, now {_types(new)})")
         return found
 
     def versions(self) -> list[str]:
@@ -46,7 +50,7 @@ class Since:
         was, has = self._then.machine.versions, self._now.machine.versions
         names = sorted({*was, *has}, key=lambda name: (not name.startswith("onnxruntime"), name))
         return [
-            f"{name} {shown(was.get(name, 'none'), 40)}, now {shown(has.get(name, 'none'), 40)}"
+            f"{shown(name, 60)} {shown(was.get(name, 'none'), 40)}, now {shown(has.get(name, 'none'), 40)}"
             for name in names
             if was.get(name) != has.get(name)
         ]

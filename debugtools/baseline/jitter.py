@@ -34,6 +34,8 @@ OWN = 5.0
 AGREED = 4.0
 FLIPS = 1 / 8
 _FLOAT = UNIT_ROUNDOFF["float32"]
+_STEPS = {"int8": 2.0**-6, "uint8": 2.0**-6, "int4": 2.0**-3, "uint4": 2.0**-3, "int2": 0.5, "uint2": 0.5}
+WHOLE = 0.01
 _SINGLE = 16.0
 """By how many times its length an error may lie in one element where there was none."""
 
@@ -76,6 +78,20 @@ def floor(way: Way, *, exact: bool) -> float:
 
 
 def coarseness(dtypes: tuple[str, str]) -> float:
-    """The unit roundoff of the coarser of two types; of integers of 8 bits that of their steps, of others 0."""
-    steps = [0.0 if not name.endswith(("int8", "int4")) else UNIT_ROUNDOFF["bfloat16"] for name in dtypes]
-    return max(unit_roundoff(dtypes), *steps)
+    """The unit roundoff of the coarser of two types; of quantised integers about what one step is of their values; of
+    other integers 0.
+    """
+    return max(unit_roundoff(dtypes), *(_STEPS.get(name, 0.0) for name in dtypes))
+
+
+def is_whole(dtypes: tuple[str, str]) -> bool:
+    """Whether values are whole numbers or truths, which do not round: of them those that differ are counted."""
+    return not coarseness(dtypes)
+
+
+def whole_limit(share: float, size: int) -> float:
+    """Return up to what share whole numbers may differ: some hang on the last bit of what they are made from.
+
+    share: what it was.
+    """
+    return 2 * share + WHOLE + 1 / max(1, size)

@@ -18,9 +18,20 @@ def machine(runners: list[RunnerSpec]) -> Machine:
     """What numbers that are made here by these runners are made with."""
     found = {name: version.partition(" ")[0] for name, version in versions().items()}
     others = {name: version for name, version in found.items() if not name.startswith("layerwise")}
+    if any(runner.kind == "torch" for runner in runners):
+        others["torch"] = _version("torch")
     named = dict(sorted({**others, "layerwise": VERSION}.items()))
     named = dict(sorted({**others, "layerwise": VERSION}.items()))
     return Machine(named, platform.machine(), sorted(features()), [_provider(runner) for runner in runners])
+
+
+def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _provider(runner: RunnerSpec) -> str:

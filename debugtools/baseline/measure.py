@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import UNSET, Struct
 
 from layerwise._tool.debugtools.baseline.facts import Fact
-from layerwise._tool.debugtools.baseline.jitter import Way, coarseness, limit, peak_limit
+from layerwise._tool.debugtools.baseline.jitter import Way, coarseness, is_whole, limit, peak_limit, whole_limit
 from layerwise._tool.debugtools.baseline.rows import Layer
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 
@@ -40,11 +40,23 @@ def _place(row: LayerRow) -> float:
 
 
 def errors_of(rows: Sequence[LayerRow]) -> tuple[float | None, float | None, int]:
-    """Of a tensor's iterations together: relative L2 error, largest error over the reference's RMS, broken values."""
+    """Of a tensor's iterations together: relative L2 error, largest error over the reference's RMS, broken values.
+
+    Of whole numbers the share of those that differ, and no largest error.
+    """
+    if is_whole(rows[0].dtype):
+        return _share(rows), None, 0
     rel = [row.rel_l2 for row in rows]
     peaks = [_peak(row) for row in rows]
     broken = sum(abs(row.nan[0] - row.nan[1]) + abs(row.inf[0] - row.inf[1]) for row in rows)
     return _length(rel), None if None in peaks else max(filter(None, peaks), default=0.0), broken
+
+
+def _share(rows: Sequence[LayerRow]) -> float | None:
+    """The share of elements that differ; None where that is not known."""
+    if any(row.over is None for row in rows):
+        return None if any(row.passed is False for row in rows) else 0.0
+    return sum(row.over or 0 for row in rows) / max(1, sum(row.size for row in rows))
 
 
 def _length(values: Sequence[float | None]) -> float | None:
@@ -81,7 +93,8 @@ def layers_of(
         first = several[0]
         coarsest = max(coarsest, coarseness(first.dtype))
         fact = facts.get(first.tensor, Fact(depth=len(found) + 1))
-        behind = [found[key[0], name].layer.error or 0.0 for name in fact.reads if (key[0], name) in found]
+        before = (found[key[0], name].layer for name in fact.reads if (key[0], name) in found)
+        behind = [layer.error or 0.0 for layer in before if not is_whole(layer.dtype)]
         theirs = reference.get(first.tensor)
         same = alike and bool(fact.operator) and (theirs is None or theirs.operator == fact.operator)
         layer = _layer(several, fact, max(behind, default=0.0), Way(coarsest, fact.depth, same))
@@ -95,11 +108,13 @@ def _layer(rows: Sequence[LayerRow], fact: Fact, behind: float, way: Way) -> Lay
     first = rows[0]
     error, peak, broken = errors_of(rows)
     size = sum(row.size for row in rows)
-    bound = limit(error or 0.0, behind, size, way)
+    whole = is_whole(first.dtype)
+    bound = whole_limit(error or 0.0, size) if whole else limit(error or 0.0, behind, size, way)
     verdicts = [row.passed for row in rows if row.mode in ("plain", "saved") and row.passed is not None]
     return Layer(
         layer=first.tensor, pair=first.pair, op=first.op, node=first.node, dtype=first.dtype, shape=first.shape,
-        error=error, limit=bound, peak=peak, peak_limit=peak_limit(peak or 0.0, error or 0.0, bound, size),
+        error=error, limit=bound, peak=peak,
+        peak_limit=0.0 if peak is None else peak_limit(peak, error or 0.0, bound, size),
         broken=broken, rms=_rms(first), operator=fact.operator, weights=fact.weights,
         passed=all(verdicts) if verdicts else None,
     )  # fmt: skip

@@ -13,8 +13,9 @@ Change = Literal["grown", "follows", "unsure", "fails", "lost", "new", "less"]
 class Layer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A tensor of a comparison, over all its iterations.
 
-    layer: its name in the comparison's model. pair: places of the two runners. error: relative L2 error; peak: the
-    largest error of an element over the root mean square of the reference; None: nothing could be subtracted.
+    layer: its name in the comparison's model. pair: places of the two runners. error: relative L2 error, of whole
+    numbers the share that differs; peak: the largest error of an element over the root mean square of the reference;
+    None: nothing could be subtracted.
     limit, peak_limit: up to where rounding on another machine explains them. broken: values that are not finite on one
     side alone. rms: root mean square of the reference. operator, weights: digests of what makes it from the tensors
     before it; reference: of the same in the reference's own model. passed: of an output of the runs, its verdict.

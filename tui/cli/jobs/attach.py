@@ -132,6 +132,12 @@ def _invariants(spec: "JobSpec", job: int, log: Log) -> Listener:
     return InvariantsReport(log).event
 
 
+def _baseline(spec: "JobSpec", job: int, log: Log) -> Listener:
+    from layerwise._tool.tui.cli.baseline.report import BaselineReport
+
+    return BaselineReport(log).event
+
+
 REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "compare": _comparison,
     "locate": _locating,
@@ -145,6 +151,7 @@ REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "lint": _lint,
     "compatibility": _compatibility,
     "invariants": _invariants,
+    "baseline": _baseline,
 }
 """By action; what makes a report raises ValidationError where the job's parameters are not what it expects."""
 
