@@ -6,7 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import UNSET, Struct
 
 from layerwise._tool.debugtools.baseline.facts import Fact
-from layerwise._tool.debugtools.baseline.jitter import Way, coarseness, is_whole, limit, peak_limit, whole_limit
+from layerwise._tool.debugtools.baseline.jitter import (
+    Way,
+    cancelling,
+    coarseness,
+    is_whole,
+    limit,
+    peak_limit,
+    whole_limit,
+)
 from layerwise._tool.debugtools.baseline.rows import Layer
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 
@@ -93,11 +101,13 @@ def layers_of(
         first = several[0]
         coarsest = max(coarsest, coarseness(first.dtype))
         fact = facts.get(first.tensor, Fact(depth=len(found) + 1))
-        before = (found[key[0], name].layer for name in fact.reads if (key[0], name) in found)
-        behind = [layer.error or 0.0 for layer in before if not is_whole(layer.dtype)]
+        before = [found[key[0], name].layer for name in fact.reads if (key[0], name) in found]
+        before = [layer for layer in before if not is_whole(layer.dtype)]
+        behind = [layer.error or 0.0 for layer in before]
+        cancels = cancelling(first.op, _rms(first), [layer.rms for layer in before])
         theirs = reference.get(first.tensor)
         same = alike and bool(fact.operator) and (theirs is None or theirs.operator == fact.operator)
-        layer = _layer(several, fact, max(behind, default=0.0), Way(coarsest, fact.depth, same))
+        layer = _layer(several, fact, max(behind, default=0.0), Way(coarsest, fact.depth, same, cancels))
         if theirs is not None:
             layer = _with_reference(layer, theirs)
         found[key] = Measured(layer, first, fact)
