@@ -21,8 +21,8 @@ before is of the size of its terms: u and the errors before it count as many tim
 
 Measured on nine models (BERT, GPT-2, Llama, ViT, ConvNeXt, Swin, T5 and others) in FP16 against FP32, and on
 onnxruntime against the reference evaluator, with onnxruntime's kernels for processors without AVX-512, without AVX2 and
-without AVX, with 1 to 4 threads, and with moved inputs: f had to be 2.7 u at most, and the largest error was 0.69 of its
-limit; so it was in 36 random models of few elements.
+without AVX, with 1 to 4 threads, and with moved inputs: f had to be 2.7 u at most, and the largest error was 0.69 of
+its limit; so it was in 36 random models of few elements.
 """
 
 import math

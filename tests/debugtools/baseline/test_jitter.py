@@ -39,5 +39,5 @@ def test_whole_numbers_are_counted_and_quantised_values_round(dtype: str, whole:
 
 
 def test_one_of_whole_numbers_may_flip() -> None:
-    assert 1 / 10 < whole_limit(0.0, 10)
-    assert 5 / 100 > whole_limit(0.0, 100)
+    assert whole_limit(0.0, 10) > 1 / 10
+    assert whole_limit(0.0, 100) < 5 / 100
