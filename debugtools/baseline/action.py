@@ -12,7 +12,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.baseline.cause import Since
 from layerwise._tool.debugtools.baseline.conclusion import accepted, conclusion
 from layerwise._tool.debugtools.baseline.file import load_baseline, save_baseline
-from layerwise._tool.debugtools.baseline.growth import FAILING, Growth
+from layerwise._tool.debugtools.baseline.growth import FAILING, OUTPUT, Growth
 from layerwise._tool.debugtools.baseline.repeating import settle
 from layerwise._tool.debugtools.baseline.request import (
     kept,
@@ -93,9 +93,10 @@ def _checked(context: "JobContext", spec: BaselineSpec, then: Baseline, taken: T
     for row in rows:
         context.row("baseline", row)
     counts = _counts(rows)
-    passed = not any(counts.get(change) for change in FAILING)
+    lost = next((row for row in rows if row.change == "lost" and row.note == OUTPUT), None)
+    passed = not any(counts.get(change) for change in FAILING) and lost is None and bool(growth.pairing.found)
     first = next((row for row in rows if row.change == "grown"), None)
-    first = first or next((row for row in rows if row.change in FAILING), None)
+    first = first or next((row for row in rows if row.change in FAILING), lost)
     result = BaselineResult(
         passed=passed or bool(spec.output), layers=len(taken.layers), compared=len(growth.pairing.found), counts=counts,
         first=first, changes=since.told(), outputs_pass=taken.result.passed, repetitions=repetitions,

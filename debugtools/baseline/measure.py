@@ -89,6 +89,22 @@ def _rms(row: LayerRow) -> float | None:
     return found if math.isfinite(found) else None
 
 
+def times_of(error: float | None, peak: float | None, broken: int, old: Layer) -> float:
+    """How many times its limit the error of a layer, or of its worst element, is; inf if it is broken.
+
+    error, peak, broken: of now; old: as a baseline has it.
+    """
+    if broken > old.broken or (error is None and old.error is not None):
+        return math.inf
+    return max(_over(error, old.limit), _over(peak, old.peak_limit))
+
+
+def _over(value: float | None, limit: float) -> float:
+    if not value:
+        return 0.0
+    return value / limit if limit else math.inf
+
+
 def layers_of(
     rows: Iterable[LayerRow], facts: Mapping[str, Fact], reference: Mapping[str, Fact], *, alike: bool = False
 ) -> list[Measured]:
