@@ -99,7 +99,8 @@ def _checked(context: "JobContext", spec: BaselineSpec, then: Baseline, taken: T
     first = first or next((row for row in rows if row.change in FAILING), lost)
     result = BaselineResult(
         passed=passed or bool(spec.output), layers=len(taken.layers), compared=len(growth.pairing.found), counts=counts,
-        first=first, changes=since.told(), outputs_pass=taken.result.passed, repetitions=repetitions,
+        first=first, changes=since.told(), versions_then=then.machine.versions,
+        versions_now=taken.baseline.machine.versions, outputs_pass=taken.result.passed, repetitions=repetitions,
     )  # fmt: skip
     return replace(result, conclusion=conclusion(result, spec))
 

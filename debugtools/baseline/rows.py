@@ -97,7 +97,8 @@ class BaselineResult(Struct, frozen=True, kw_only=True):
     """What a baseline comes to. compared: layers that both have. counts: rows by their change.
 
     changes: what is not as it was when the baseline was made, in words: versions, models, inputs, machine.
-    outputs_pass: the verdict of the comparison itself. written: the file, "" where none was.
+    versions_then, versions_now: of what computed. outputs_pass: the verdict of the comparison itself. written: the
+    file, "" where none was.
     """
 
     passed: bool
@@ -106,6 +107,8 @@ class BaselineResult(Struct, frozen=True, kw_only=True):
     counts: dict[str, int] = {}
     first: ChangeRow | None = None
     changes: list[str] = []
+    versions_then: dict[str, str] = {}
+    versions_now: dict[str, str] = {}
     outputs_pass: bool | None = None
     repetitions: int = 0
     written: str = ""

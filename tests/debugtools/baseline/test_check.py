@@ -155,6 +155,7 @@ def test_another_version_fits_where_nothing_else_changed(kept: Kept) -> None:
     found = check(kept.spec, file, repeat=2)
     assert not found.result.passed
     assert found.result.first.cause == f"{named} 1.20.0, now {now}"
+    assert (found.result.versions_then[named], found.result.versions_now[named]) == ("1.20.0", now)
 
 
 def test_a_growth_near_the_bound_is_repeated(kept: Kept) -> None:
