@@ -116,7 +116,8 @@ def clean(given: Path | None, runs: int, count: int) -> bool:
 def _on(core: str, place: Path, given: Path | None, runs: int, count: int) -> int:
     words = ["clean-part", "--runs", str(runs), "--count", str(count), "--place", str(place)]
     words += ["--models", str(given)] if given else []
-    environment = {**os.environ, **({"OPENBLAS_CORETYPE": core} if core else {})}
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
+    environment |= {"OPENBLAS_CORETYPE": core} if core else {}
     command = [sys.executable, "-m", "benchmarks.baseline", *words]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 

@@ -241,7 +241,7 @@ def _marks(layers: Layers) -> MarkSpec:
 
 
 def _job(action: str, spec: msgspec.Struct, table: str, rows: list[object]) -> "JobView":
-    """Run a job to its end and collect the rows of a table. LayerwiseError if it fails."""
+    """Run a job to its end and collect the rows of a table. LayerwiseError if it fails; ctrl+c ends the run."""
     from layerwise._tool.backends.jobs.inline import run_inline
     from layerwise._tool.backends.jobs.spec import JobSpec
     from layerwise._tool.backends.jobs.workspace.store import Workspace
@@ -257,6 +257,8 @@ def _job(action: str, spec: msgspec.Struct, table: str, rows: list[object]) -> "
         action=action, params=msgspec.to_builtins(spec), title=" ".join(words), command=words, cwd=str(Path.cwd())
     )
     view = run_inline(job, listen, Workspace(), ACTIONS)
+    if view.state == "cancelled":
+        raise KeyboardInterrupt
     if view.state != "done":
         summary = str((view.card or {}).get("summary") or view.state)
         raise LayerwiseError(f"{summary} (job {view.id}: layerwise jobs show {view.id})")

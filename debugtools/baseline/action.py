@@ -12,7 +12,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.baseline.cause import Since
 from layerwise._tool.debugtools.baseline.conclusion import accepted, conclusion
 from layerwise._tool.debugtools.baseline.file import load_baseline, save_baseline
-from layerwise._tool.debugtools.baseline.growth import FAILING, Growth
+from layerwise._tool.debugtools.baseline.growth import FAILING, OUTPUT, Growth
 from layerwise._tool.debugtools.baseline.repeating import settle
 from layerwise._tool.debugtools.baseline.request import (
     kept,
@@ -45,6 +45,8 @@ def run_baseline(context: "JobContext", spec: BaselineSpec) -> BaselineResult:
     compare = layered(spec.compare)
     then = _read(spec) if spec.file else None
     folder = Path(spec.output or spec.file or ".").absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"{shown(str(folder), 200)} is no folder: make it, or choose another place for the baseline")
     taken = take(context, compare, kept(compare if spec.paths else without_paths(compare), folder))
     if not taken.layers:
         raise UsageError(f"nothing was compared: {taken.result.conclusion}")
@@ -91,12 +93,14 @@ def _checked(context: "JobContext", spec: BaselineSpec, then: Baseline, taken: T
     for row in rows:
         context.row("baseline", row)
     counts = _counts(rows)
-    passed = not any(counts.get(change) for change in FAILING)
+    lost = next((row for row in rows if row.change == "lost" and row.note == OUTPUT), None)
+    passed = not any(counts.get(change) for change in FAILING) and lost is None and bool(growth.pairing.found)
     first = next((row for row in rows if row.change == "grown"), None)
-    first = first or next((row for row in rows if row.change in FAILING), None)
+    first = first or next((row for row in rows if row.change in FAILING), lost)
     result = BaselineResult(
         passed=passed or bool(spec.output), layers=len(taken.layers), compared=len(growth.pairing.found), counts=counts,
-        first=first, changes=since.told(), outputs_pass=taken.result.passed, repetitions=repetitions,
+        first=first, changes=since.told(), versions_then=then.machine.versions,
+        versions_now=taken.baseline.machine.versions, outputs_pass=taken.result.passed, repetitions=repetitions,
     )  # fmt: skip
     return replace(result, conclusion=conclusion(result, spec))
 

@@ -1,12 +1,13 @@
 """What changed since a baseline was made, and which of it fits a layer that has grown."""
 
-from collections.abc import Sequence
-
 from layerwise._tool.backends.text import counted, shown
-from layerwise._tool.debugtools.baseline.measure import Measured
 from layerwise._tool.debugtools.baseline.rows import Baseline, Layer
 
 _SIDES = ("suspect", "reference")
+
+
+def _types(layer: Layer) -> str:
+    return shown(" and ".join(layer.dtype), 80)
 
 
 class Since:
@@ -15,12 +16,12 @@ class Since:
     def __init__(self, then: Baseline, now: Baseline) -> None:
         self._then, self._now = then, now
 
-    def cause(self, old: Layer, new: Measured, behind: Sequence[str] = ()) -> str:
-        """The changes that fit a layer that has grown, the likeliest first.
-
-        behind: compared tensors that it is made from and that have grown too.
-        """
-        found = [*self._of_layer(old, new.layer), *(["the inputs changed"] if self.feeds_differ else [])]
+    def cause(self, old: Layer, new: Layer, before: str = "") -> str:
+        """The changes that fit a layer that has grown, the likeliest first. before: the nearest changed one before."""
+        found = self._of_layer(old, new)
+        if not found and before:
+            found.append(f"what comes before it changed, the nearest is {shown(before, 100)}")
+        found += ["the inputs changed"] if self.feeds_differ else []
         if not found:
             found = [*self.versions(), *self._machine()]
         if not found and any(a != b for a, b in zip(self._then.models, self._now.models, strict=False)):
@@ -38,7 +39,7 @@ class Since:
         if old.reference != new.reference and old.reference and new.reference:
             found.append("the reference's operator or weights for it changed")
         if old.dtype != new.dtype:
-            found.append(f"its types changed ({' and '.join(old.dtype)}, now {' and '.join(new.dtype)})")
+            found.append(f"its types changed ({_types(old)}, now {_types(new)})")
         return found
 
     def versions(self) -> list[str]:
@@ -46,7 +47,7 @@ class Since:
         was, has = self._then.machine.versions, self._now.machine.versions
         names = sorted({*was, *has}, key=lambda name: (not name.startswith("onnxruntime"), name))
         return [
-            f"{name} {shown(was.get(name, 'none'), 40)}, now {shown(has.get(name, 'none'), 40)}"
+            f"{shown(name, 60)} {shown(was.get(name, 'none'), 40)}, now {shown(has.get(name, 'none'), 40)}"
             for name in names
             if was.get(name) != has.get(name)
         ]

@@ -25,6 +25,10 @@ def conclusion(result: BaselineResult, spec: BaselineSpec) -> str:
 
 def _found(result: BaselineResult) -> str:
     first, counts = result.first, result.counts
+    if not result.compared:
+        return "No layer of the baseline is there: this is another model."
+    if first is not None and first.change == "lost":
+        return f"The output {shown(first.layer, 100)} is gone."
     if first is None:
         return f"No layer has grown beyond its rounding: {counted(result.compared, 'layer')} of the baseline."
     if first.change == "fails":

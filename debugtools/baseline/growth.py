@@ -1,34 +1,21 @@
 """What has grown since a baseline was made: pure functions over its layers and those of now."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from layerwise._tool.debugtools.baseline.cause import Since
-from layerwise._tool.debugtools.baseline.measure import Key, Measured
+from layerwise._tool.debugtools.baseline.measure import Key, Measured, times_of
 from layerwise._tool.debugtools.baseline.pairing import Pairing
 from layerwise._tool.debugtools.baseline.repetition import Repeated
 from layerwise._tool.debugtools.baseline.rows import Baseline, Change, ChangeRow, Layer
 
 NEAR = 2.0
 """Up to how many times its limit a layer is repeated, to see whether it stays there."""
+OUTPUT = "an output of the runs"
 FAILING = frozenset({"grown", "follows", "fails"})
-
-
-def times(old: Layer, new: Layer) -> float:
-    """How many times its limit the error of a layer, or of its worst element, is; inf if it is broken."""
-    if new.broken > old.broken or (new.error is None and old.error is not None):
-        return math.inf
-    found = [_over(new.error, old.limit), _over(new.peak, old.peak_limit)]
-    return max(found)
-
-
-def _over(value: float | None, limit: float) -> float:
-    if not value:
-        return 0.0
-    return value / limit if limit else math.inf
 
 
 def changed(old: Layer, new: Layer) -> bool:
@@ -38,6 +25,15 @@ def changed(old: Layer, new: Layer) -> bool:
     return own or reference
 
 
+def _times(old: Layer, new: Layer) -> float:
+    return times_of(new.error, new.peak, new.broken, old)
+
+
+def _fails(old: Layer, new: Layer) -> bool:
+    """Whether an output that passed its tolerance fails it."""
+    return bool(old.passed) and new.passed is False
+
+
 class Growth:
     """The layers of now beside those of a baseline."""
 
@@ -45,12 +41,27 @@ class Growth:
         self.pairing = Pairing(then.layers, [each.layer for each in now])
         self._then, self._now, self._since = then, now, since
         self._old = {j: then.layers[i] for i, j in self.pairing.found.items()}
-        self._times = {j: times(old, now[j].layer) for j, old in self._old.items()}
+        self._times = {j: _times(old, now[j].layer) for j, old in self._old.items()}
         self._settled: dict[Key, Repeated] = {}
 
     def near(self) -> dict[Key, Layer]:
-        """The layers that are beyond their limits, but not far, by what they are now called; each as it was then."""
-        return {self._now[j].key: self._old[j] for j, by in self._times.items() if 1 < by <= NEAR}
+        """What is worth repeating, by what it is now called; each as it was then.
+
+        Layers that are beyond their limits, but not far, and outputs that fail their tolerances within them; not what
+        comes behind a layer that is far beyond its own.
+        """
+        found: dict[Key, Layer] = {}
+        tainted: set[Key] = set()
+        for j, each in enumerate(self._now):
+            by = self._times.get(j, 0.0)
+            if by > NEAR or self._behind(each, tainted):
+                tainted.add(each.key)
+            elif j in self._old and (by > 1 or _fails(self._old[j], each.layer)):
+                found[each.key] = self._old[j]
+        return found
+
+    def _behind(self, each: Measured, keys: Container[Key]) -> bool:
+        return any((each.layer.pair, name) in keys for name in each.fact.reads)
 
     def settle(self, found: Mapping[Key, Repeated]) -> None:
         """Take in what repetitions tell of layers."""
@@ -58,9 +69,8 @@ class Growth:
 
     def rows(self) -> list[ChangeRow]:
         """All that is not as it was, in topological order."""
-        changes = self._changes()
-        grown = {self._now[j].key for j, change in changes.items() if change in ("grown", "follows")}
-        found = [(j, self._row(j, change, grown)) for j, change in changes.items()]
+        before = self._changed_before()
+        found = [(j, self._row(j, change, before.get(j, ""))) for j, change in self._changes().items()]
         found += [(j, self._alone(j)) for j in self.pairing.new]
         rows = [row for _, row in sorted(found, key=lambda item: item[0])]
         return [*rows, *(_lost(self._then.layers[i]) for i in self.pairing.lost)]
@@ -70,7 +80,7 @@ class Growth:
         tainted: set[Key] = set()
         for j, each in enumerate(self._now):
             old = self._old.get(j)
-            behind = any((each.layer.pair, name) in tainted for name in each.fact.reads)
+            behind = self._behind(each, tainted)
             change = self._change(each, old, self._times[j]) if old is not None else None
             if change == "grown" and old is not None and behind and not changed(old, each.layer):
                 change = "follows"
@@ -80,32 +90,41 @@ class Growth:
                 found[j] = change
         return found
 
+    def _changed_before(self) -> dict[int, str]:
+        """Of layers the nearest one before that is new or made otherwise than it was, as far as graphs tell."""
+        nearest: dict[Key, str] = {}
+        found: dict[int, str] = {}
+        for j, each in enumerate(self._now):
+            before = [nearest[each.layer.pair, name] for name in each.fact.reads if (each.layer.pair, name) in nearest]
+            if before:
+                found[j] = nearest[each.key] = before[0]
+            if j not in self._old or changed(self._old[j], each.layer):
+                nearest[each.key] = each.layer.node or each.layer.layer
+        return found
+
     def _change(self, each: Measured, old: Layer, by: float) -> Change | None:
         repeated = self._settled.get(each.key)
-        if by > 1:
+        fails = _fails(old, each.layer)
+        if by > 1 or fails:
             if repeated is None or repeated.finding == "regression":
-                return "grown"
-            if repeated.finding == "unsure":
-                return "unsure"
-        if old.passed and each.layer.passed is False:
-            return "fails"
+                return "grown" if by > 1 else "fails"
+            return "unsure" if repeated.finding == "unsure" else None
         less = old.error is not None and each.layer.error is not None and each.layer.limit < old.error
         return "less" if less and by <= 1 else None
 
-    def _row(self, j: int, change: Change, grown: set[Key]) -> ChangeRow:
+    def _row(self, j: int, change: Change, before: str) -> ChangeRow:
         each, old = self._now[j], self._old[j]
         new, repeated = each.layer, self._settled.get(each.key)
         row = _bare(each, change)
         notes = [repeated.text] if repeated else []
-        if change in ("grown", "follows") and old.passed and new.passed is False:
+        if change in ("grown", "follows") and _fails(old, new):
             notes.append("it fails its tolerance too")
-        behind = [name for name in each.fact.reads if (new.pair, name) in grown]
         by = self._times[j]
         return replace(
             row, was=old.layer if old.layer != new.layer else UNSET, error_then=old.error, limit=old.limit,
             peak_then=old.peak, peak_limit=old.peak_limit, times=by if math.isfinite(by) else None,
             note="; ".join(notes),
-            cause=self._since.cause(old, each, behind) if change in ("grown", "fails", "unsure") else "",
+            cause=self._since.cause(old, each.layer, before) if change in ("grown", "fails", "unsure") else "",
             confidence=repeated.confidence if repeated else UNSET,
         )  # fmt: skip
 
@@ -123,6 +142,7 @@ def _bare(each: Measured, change: Change) -> ChangeRow:
 
 def _lost(old: Layer) -> ChangeRow:
     return ChangeRow(
-        change="lost", layer=old.layer, pair=old.pair, op=old.op, node=old.node, error_then=old.error, limit=old.limit,
+        change="lost", note=OUTPUT if old.passed is not None else "", layer=old.layer,
+        pair=old.pair, op=old.op, node=old.node, error_then=old.error, limit=old.limit,
         peak_then=old.peak, peak_limit=old.peak_limit,
     )  # fmt: skip

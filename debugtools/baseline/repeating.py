@@ -1,18 +1,19 @@
 """Repeats a comparison whose layers are near their bounds, each time under conditions that draw the rounding anew."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from layerwise._tool.backends.feeds.sources import save_feeds
-from layerwise._tool.debugtools.baseline.measure import Key, by_layer, errors_of
+from layerwise._tool.debugtools.baseline.measure import Key, by_layer, errors_of, times_of
 from layerwise._tool.debugtools.baseline.repetition import Repeated, beyond, enough
 from layerwise._tool.debugtools.baseline.rows import Layer
 from layerwise._tool.debugtools.baseline.run import read_inputs, repeat_rows
 from layerwise._tool.debugtools.compare.arithmetic.nudge import nudged
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def settle(
         context.progress(number, times, "repetitions", "layers near their bounds are repeated")
         rows = by_layer(repeat_rows(context, varied(spec, number), _moved(context, inputs, number)))
         for key, old in near.items():
-            values[key].append(_times(errors_of(rows[key]), old) if key in rows else math.inf)
+            values[key].append(_times(rows[key], old) if key in rows else math.inf)
         number += 1
     return {key: beyond(found, 1.0) for key, found in values.items() if found}
 
@@ -50,13 +51,12 @@ def varied(spec: CompareSpec, number: int) -> CompareSpec:
     return replace(spec, runners=runners)
 
 
-def _times(found: tuple[float | None, float | None, int], old: Layer) -> float:
-    """How many times its limits a layer is."""
-    error, peak, broken = found
-    if broken > old.broken or error is None:
-        return math.inf
-    parts = [(error, old.limit), (peak or 0.0, old.peak_limit)]
-    return max(value / bound if bound else math.inf * bool(value) if value else 0.0 for value, bound in parts)
+def _times(rows: Sequence[LayerRow], old: Layer) -> float:
+    """How many times its limits a layer is; an output that fails its tolerance, as it did not, is beyond them."""
+    error, peak, broken = errors_of(rows)
+    by = times_of(error, peak, broken, old)
+    fails = bool(old.passed) and any(row.passed is False for row in rows)
+    return 2.0 + by if fails else by
 
 
 def _moved(context: "JobContext", inputs: Path | None, number: int) -> Path | None:

@@ -36,8 +36,18 @@ def told(rows: Iterable[ChangeRow]) -> Iterator[ChangeRow]:
             yield row
 
 
+def versions_line(result: BaselineResult) -> str:
+    """The versions then and now."""
+    then, now = (
+        ", ".join(f"{shown(name, 60)} {shown(version, 40)}" for name, version in found.items())
+        for found in (result.versions_then, result.versions_now)
+    )
+    return f"{then}; now {'the same' if then == now else now}"
+
+
 def check_text(result: BaselineResult, rows: Sequence[ChangeRow], job: int) -> str:
     """The conclusion, the layers, what changed since, and where to read more."""
     lines = [result.conclusion, *map(change_line, told(rows))]
     lines += [f"since then: {shown('; '.join(result.changes), 2000)}"] if result.changes else []
+    lines.append(f"versions then: {versions_line(result)}")
     return "\n".join([*lines, f"the whole table: layerwise jobs show {job}"])

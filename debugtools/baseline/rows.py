@@ -13,8 +13,9 @@ Change = Literal["grown", "follows", "unsure", "fails", "lost", "new", "less"]
 class Layer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A tensor of a comparison, over all its iterations.
 
-    layer: its name in the comparison's model. pair: places of the two runners. error: relative L2 error; peak: the
-    largest error of an element over the root mean square of the reference; None: nothing could be subtracted.
+    layer: its name in the comparison's model. pair: places of the two runners. error: relative L2 error, of whole
+    numbers the share that differs; peak: the largest error of an element over the root mean square of the reference;
+    None: nothing could be subtracted.
     limit, peak_limit: up to where rounding on another machine explains them. broken: values that are not finite on one
     side alone. rms: root mean square of the reference. operator, weights: digests of what makes it from the tensors
     before it; reference: of the same in the reference's own model. passed: of an output of the runs, its verdict.
@@ -96,7 +97,8 @@ class BaselineResult(Struct, frozen=True, kw_only=True):
     """What a baseline comes to. compared: layers that both have. counts: rows by their change.
 
     changes: what is not as it was when the baseline was made, in words: versions, models, inputs, machine.
-    outputs_pass: the verdict of the comparison itself. written: the file, "" where none was.
+    versions_then, versions_now: of what computed. outputs_pass: the verdict of the comparison itself. written: the
+    file, "" where none was.
     """
 
     passed: bool
@@ -105,6 +107,8 @@ class BaselineResult(Struct, frozen=True, kw_only=True):
     counts: dict[str, int] = {}
     first: ChangeRow | None = None
     changes: list[str] = []
+    versions_then: dict[str, str] = {}
+    versions_now: dict[str, str] = {}
     outputs_pass: bool | None = None
     repetitions: int = 0
     written: str = ""

@@ -130,7 +130,10 @@ def _digest(path: str | None, facts: Facts | None) -> str:
     """A digest of a side's model: of its graph, or of the file."""
     if facts is not None:
         return facts.whole()
-    if path is None or not Path(path).is_file():
+    if path is None:
         return ""
-    with Path(path).open("rb") as stream:
+    file = Path(path.rpartition(":")[0] if ".py:" in path else path)
+    if not file.is_file():
+        return ""
+    with file.open("rb") as stream:
         return file_digest(stream).hexdigest()[:16]

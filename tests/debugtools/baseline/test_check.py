@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
@@ -14,7 +15,7 @@ from support.baselines import Drift, accept, check, drift, drifted, pair, rules
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.sources import load_feeds, save_feeds
 from layerwise._tool.backends.specs import FeedSpec
-from layerwise._tool.debugtools.baseline.file import load_baseline
+from layerwise._tool.debugtools.baseline.file import load_baseline, save_baseline
 from layerwise._tool.debugtools.baseline.repeating import varied
 from layerwise._tool.debugtools.compare.arithmetic.nudge import nudged
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
@@ -154,6 +155,7 @@ def test_another_version_fits_where_nothing_else_changed(kept: Kept) -> None:
     found = check(kept.spec, file, repeat=2)
     assert not found.result.passed
     assert found.result.first.cause == f"{named} 1.20.0, now {now}"
+    assert (found.result.versions_then[named], found.result.versions_now[named]) == ("1.20.0", now)
 
 
 def test_a_growth_near_the_bound_is_repeated(kept: Kept) -> None:
@@ -192,3 +194,30 @@ def test_other_settings_are_refused_by_name(kept: Kept) -> None:
     other = replace(kept.spec, marks=MarkSpec(names=["m1"]))
     with pytest.raises(UsageError, match=r"made with other settings \(marks: "):
         check(other, kept.file)
+
+
+def test_a_lost_output_and_another_model_fail(kept: Kept) -> None:
+    baseline = load_baseline(kept.file)
+    other = [replace(layer, layer=f"other{number}", op="Other", operator="", weights="", shape=(number,))
+             for number, layer in enumerate(baseline.layers)]  # fmt: skip
+    file = kept.folder / "other.baseline"
+    save_baseline(file, replace(baseline, layers=other))
+    assert "this is another model" in check(kept.spec, file).result.conclusion
+    save_baseline(file, replace(baseline, layers=[*baseline.layers, replace(other[-1], layer="gone", passed=True)]))
+    found = check(kept.spec, file).result
+    assert not found.passed
+    assert "The output gone is gone." in found.conclusion
+
+
+def test_an_output_at_its_tolerance_is_repeated_before_it_fails(kept: Kept) -> None:
+    """The tolerance is less than the error, the limit is not: no rounding changes that."""
+    spec = replace(kept.spec, tolerance=rules(1e-7))
+    baseline = load_baseline(kept.file)
+    layers = [replace(layer, passed=True) if layer.passed is not None else layer for layer in baseline.layers]
+    file = kept.folder / "tolerance.baseline"
+    request = {**baseline.request, "tolerance": msgspec.to_builtins(spec.tolerance)}
+    save_baseline(file, replace(baseline, layers=layers, request=request))
+    found = check(spec, file)
+    assert found.result.repetitions > 1
+    assert found.result.first.change == "fails"
+    assert not found.of("grown")

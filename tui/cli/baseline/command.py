@@ -10,7 +10,10 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import Log
+from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.torch.options import TorchOptions
+from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.debugtools.baseline.file import load_baseline
 from layerwise._tool.debugtools.baseline.request import names_models, read_request, with_models
 from layerwise._tool.debugtools.baseline.spec import BaselineSpec
@@ -19,12 +22,13 @@ from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.baseline.report import BaselineReport, document
 from layerwise._tool.tui.cli.options.common import MARKING, MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.compare import COMPARE, THRESHOLDS
-from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.option import add, filled, read
 from layerwise._tool.tui.cli.options.run import DATA, INFERENCE, JOB, ONNXRT
 from layerwise._tool.tui.cli.options.torch import TORCH
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import run_as_asked
+from layerwise._tool.tui.cli.request.runners import trt_options
 from layerwise._tool.tui.cli.request.to_spec import to_request
 from layerwise._tool.tui.cli.submit import job_spec
 
@@ -53,8 +57,8 @@ def fill_check(parser: Parser) -> None:
         "layerwise baseline check fp16.baseline\n"
         "layerwise baseline check fp16.baseline NEW_FP16.onnx\n"
         "layerwise baseline check fp16.baseline --update\n\n"
-        "The comparison that the file keeps is run again. With runners, it is the one that is given: it must have the\n"
-        "settings of the file's.\n"
+        "The comparison that the file keeps is run again, with --threads if given. With runners, it is the one that\n"
+        "is given: it must have the settings of the file's.\n"
         "Exit code: 0 no layer has grown beyond its rounding, 1 one has, or an output fails that passed, 2 wrong\n"
         "usage, 130 interrupted."
     )
@@ -112,12 +116,29 @@ def to_compare(args: Namespace, file: Path) -> CompareSpec:
             f"{shown(str(file), 200)} does not say where its models and inputs are, as one that a test made: run the "
             "test, or give the whole comparison, runners and inputs too"
         )
-    if asked != plain:
+    threads = args.threads
+    if asked != plain or _of_runners(Namespace(**{**vars(args), "threads": None})):
         raise UsageError(
             f"{shown(str(file), 200)} keeps the comparison: leave its options out, or give all of it, runners too"
         )
     given = with_models(kept, asked.model, args.reference_model)
-    return msgspec.structs.replace(given, memory_budget=asked.memory_budget or kept.memory_budget)
+    runners = [
+        msgspec.structs.replace(runner, threads=threads or runner.threads) if runner.kind == "onnxrt" else runner
+        for runner in given.runners
+    ]
+    return msgspec.structs.replace(
+        given, runners=runners, memory_budget=asked.memory_budget or kept.memory_budget
+    )  # fmt: skip
+
+
+def _of_runners(args: Namespace) -> bool:
+    """Whether options of runners are given."""
+    onnxrt, torch = RunnerSpec(kind="onnxrt"), TorchOptions()
+    return (
+        filled(onnxrt, read((ONNXRT,), args)) != onnxrt
+        or filled(torch, read((TORCH,), args)) != torch
+        or trt_options(args) != TrtOptions()
+    )
 
 
 def _refuse_script(args: Namespace) -> None:

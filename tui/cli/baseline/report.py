@@ -7,7 +7,7 @@ import msgspec
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, WARNING, Log
 from layerwise._tool.backends.text import counted, shown
-from layerwise._tool.debugtools.baseline.report import MOST, QUIET, change_line
+from layerwise._tool.debugtools.baseline.report import MOST, QUIET, change_line, versions_line
 from layerwise._tool.debugtools.baseline.rows import BaselineResult, ChangeRow
 from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.submit import say_message
@@ -43,6 +43,8 @@ class BaselineReport:
                 self.log.say(INFO, f"{change.upper()} | {counted(hidden, 'more layer')}")
         if result.changes:
             self.log.say(INFO, f"since then    {shown('; '.join(result.changes), 2000)}")
+        if not result.passed:
+            self.log.say(INFO, f"versions      then {versions_line(result)}")
         if result.written:
             self.log.say(FINISH, f"written       {shown(result.written, 1000)}")
 

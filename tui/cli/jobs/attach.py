@@ -163,6 +163,10 @@ def _matrix(spec: "JobSpec", job: int, log: Log) -> Listener:
     from layerwise._tool.tui.cli.matrix.report import MatrixReport
 
     return MatrixReport(log, msgspec.convert(spec.params, MatrixSpec)).event
+def _baseline(spec: "JobSpec", job: int, log: Log) -> Listener:
+    from layerwise._tool.tui.cli.baseline.report import BaselineReport
+
+    return BaselineReport(log).event
 
 
 REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
@@ -180,6 +184,7 @@ REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "compatibility": _compatibility,
     "invariants": _invariants,
     "matrix": _matrix,
+    "baseline": _baseline,
 }
 """By action; what makes a report raises ValidationError where the job's parameters are not what it expects."""
 
