@@ -163,6 +163,8 @@ def _matrix(spec: "JobSpec", job: int, log: Log) -> Listener:
     from layerwise._tool.tui.cli.matrix.report import MatrixReport
 
     return MatrixReport(log, msgspec.convert(spec.params, MatrixSpec)).event
+
+
 def _baseline(spec: "JobSpec", job: int, log: Log) -> Listener:
     from layerwise._tool.tui.cli.baseline.report import BaselineReport
 
