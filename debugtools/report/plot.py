@@ -7,26 +7,30 @@ from html import escape
 from layerwise._tool.debugtools.report.structure import Case
 from layerwise._tool.debugtools.report.text import shown
 
-WIDTH, HEIGHT, LEFT, EDGE = 900, 160, 60, 12
+WIDTH, HEIGHT, LEFT, EDGE = 900, 170, 60, 18
 _MOST = 2000
+_NONE = HEIGHT - 4  # where no error is drawn
 _COLUMNS = ("rel L2", "max abs")
 
 
 def plot(cases: Sequence[Case]) -> Iterator[str]:
     """An SVG of the first error that these cases have, on a logarithmic scale; nothing for fewer than three layers.
 
-    Of many layers each point is the largest of some that follow each other.
+    No error is at the bottom, one that is not finite at the top. Of many layers each point is the largest of some that
+    follow each other.
     """
     for column in _COLUMNS:
         points = [(case, error) for case in cases if (error := _error(case, column)) is not None]
-        if len(points) >= 3:
+        if len(points) >= 3 and any(0 < error < math.inf for _, error in points):
             yield from _drawn(column, _thinned(points))
             return
 
 
 def _error(case: Case, column: str) -> float | None:
     value = case.figures.get(column)
-    return float(value) if case.i >= 0 and isinstance(value, int | float) and 0 < value < math.inf else None
+    if case.i < 0 or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else math.inf
 
 
 def _thinned(points: Sequence[tuple[Case, float]]) -> list[tuple[Case, float]]:
@@ -35,11 +39,14 @@ def _thinned(points: Sequence[tuple[Case, float]]) -> list[tuple[Case, float]]:
 
 
 def _drawn(column: str, points: Sequence[tuple[Case, float]]) -> Iterator[str]:
-    low = math.floor(min(math.log10(error) for _, error in points))
-    high = max(math.ceil(max(math.log10(error) for _, error in points)), low + 1)
+    powers = [math.log10(error) for _, error in points if 0 < error < math.inf]
+    low = math.floor(min(powers))
+    high = max(math.ceil(max(powers)), low + 1)
     title = f"{column} of each layer, in the order of the model"
     yield f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{title}">'
     yield f"<title>{title}</title>"
+    if any(error <= 0 for _, error in points):
+        yield f'<text x="4" y="{_NONE + 3}">0</text>'
     step = max(1, (high - low) // 5)
     for power in range(low, high + 1, step):
         y = _y(power, low, high)
@@ -49,7 +56,7 @@ def _drawn(column: str, points: Sequence[tuple[Case, float]]) -> Iterator[str]:
         x = LEFT + (WIDTH - LEFT - EDGE) * (number + 0.5) / len(points)
         kind = "dot bad" if case.outcome == "failed" else "dot"
         told = escape(shown(f"{case.name}: {error:.3g}", 200))
-        y = _y(math.log10(error), low, high)
+        y = _NONE if error <= 0 else _y(high if error == math.inf else math.log10(error), low, high)
         yield f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{told}</title></circle>'
     yield "</svg>"
 

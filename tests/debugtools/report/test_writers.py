@@ -143,6 +143,7 @@ def test_html_opens_in_a_browser_without_an_error_or_a_request(written: dict[str
         left = browser.run("[...document.querySelectorAll('#table-0-0 tbody tr')].filter((row) => !row.hidden).length")
         assert 0 < left < rows
         browser.press("th", "verdict")
+        assert browser.run("document.querySelectorAll('svg circle').length") > 100
         assert browser.troubles() == []
 
 
