@@ -95,7 +95,7 @@ def _spec(file: "MatrixFile", args: Namespace, workspace: "Workspace", log: Log)
 
 
 def _against(workspace: "Workspace", file: Path, args: Namespace, log: Log) -> Path | None:
-    """The result file that the run is held against. Of a first run `--against last` means none: every night is alike."""
+    """The result file that the run is held against. Before the first run `last` is none."""
     from layerwise._tool.tui.cli.matrix.last import newest_result, result_file
 
     if args.against in ("", "last") and not args.only:
