@@ -73,7 +73,6 @@ def run_matrix(args: Namespace, log: Log) -> int:
 
 def _spec(file: "MatrixFile", args: Namespace, workspace: "Workspace", log: Log) -> MatrixSpec:
     from layerwise._tool.backends.cluster.where import checked_profile, parse_where
-    from layerwise._tool.tui.cli.matrix.last import result_file
     from layerwise._tool.tui.cli.matrix.plan import cells_of
 
     profile: dict[str, Any] = {}
@@ -85,7 +84,7 @@ def _spec(file: "MatrixFile", args: Namespace, workspace: "Workspace", log: Log)
     cells = cells_of(file, notes)
     for note in notes:
         log.warning(note)
-    against = result_file(workspace, file.path, args.against or "last") if args.against or args.only else None
+    against = _against(workspace, file.path, args, log)
     chosen = cells if args.only is None or against is None else _failed(cells, against)
     return MatrixSpec(
         name=file.path.stem, file=str(file.path), cells=chosen, cluster=args.cluster, profile=profile,
@@ -93,6 +92,18 @@ def _spec(file: "MatrixFile", args: Namespace, workspace: "Workspace", log: Log)
         again=args.again or args.only is not None, subset=len(chosen) < len(cells),
         output=str(current_folder() / args.output) if args.output else "", losses=file.cells.get("losses", LOSSES),
     )  # fmt: skip
+
+
+def _against(workspace: "Workspace", file: Path, args: Namespace, log: Log) -> Path | None:
+    """The result file that the run is held against. Before the first run `last` is none."""
+    from layerwise._tool.tui.cli.matrix.last import newest_result, result_file
+
+    if args.against in ("", "last") and not args.only:
+        found = newest_result(workspace, file) if args.against else None
+        if args.against and found is None:
+            log.warning("--against last: no earlier run of this matrix has ended; nothing is held against it")
+        return found
+    return result_file(workspace, file, args.against or "last")
 
 
 def _needs_dask() -> None:

@@ -27,6 +27,12 @@ def newest(workspace: "Workspace", file: Path) -> int:
     return next((job for job in reversed(workspace.ids()) if _is_of(workspace, job, file)), 0)
 
 
+def newest_result(workspace: "Workspace", file: Path) -> Path | None:
+    """The result file of the last run that has left one, None if there is none."""
+    found = (_result(workspace, job) for job in reversed(workspace.ids()) if _is_of(workspace, job, file))
+    return next((path for path in found if path is not None), None)
+
+
 def result_file(workspace: "Workspace", file: Path, which: str) -> Path:
     """The result file of an earlier run. which: `last`, a job's number, a day or minute (the last run until then), or a
     path. UsageError where there is none.
