@@ -17,6 +17,7 @@ from layerwise._tool.debugtools.compare.pairing.left_out import unasked
 from layerwise._tool.debugtools.compare.rows import NotCompared
 from layerwise._tool.debugtools.matrix.rows import Receipt, Verdict
 from layerwise._tool.debugtools.matrix.spec import Order
+from layerwise._tool.debugtools.report.parts import folder_part
 
 _TABLES = frozenset({"layers", "suspects", "lint", "operators", "backends", "validate", "invariants"})
 """Tables whose rows hold no times."""
@@ -36,9 +37,14 @@ def receipt_of(order: Order, view: JobView, versions: Mapping[str, str]) -> Rece
         text = f"{shown(other, 120)} is not what the matrix was planned with: it has changed, or is another file here"
         return replace(seen, verdict="refused", text=text)
     result = view.result or {}
-    verdict: Verdict = "failed" if result.get("passed") is False else "passed"
+    verdict: Verdict = "failed" if result.get("passed") is False or _found_a_fault(view) else "passed"
     text = _short(result.get("conclusion") or result.get("summary") or "")
     return replace(seen, verdict=verdict, gaps=_gaps(result), digest=digest_of(view), text=text)
+
+
+def _found_a_fault(view: JobView) -> bool:
+    """Whether a job that did what it was to do names a fault in its model, as a search that found one does."""
+    return folder_part(view.folder).outcome == "failed"
 
 
 def lost(order: Order, view: JobView, losses: int) -> Receipt:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import onnx
 from support.cli import layerwise
@@ -37,6 +38,18 @@ def test_cells_are_run_once_and_what_changed_is_told(tmp_path: Path) -> None:
     assert none.returncode == 2 and "all cells passed" in none.stderr
     last = layerwise("matrix", "m.toml", "--attach", cwd=tmp_path)
     assert last.returncode == 0 and "2 of 2 cells passed." in last.stdout
+
+
+def test_a_search_that_finds_a_fault_is_a_failed_cell_and_reports_say_so(tmp_path: Path) -> None:
+    for name, model in {"net0": layers(0), "net1": layers(0, fault=True), "old": layers(0)}.items():
+        onnx.save(model, tmp_path / f"{name}.onnx")
+    (tmp_path / "m.toml").write_text(f'{FILE}[actions]\nlocate = []\n')
+    done = layerwise("matrix", "m.toml", "--report", "r.xml", cwd=tmp_path)
+    assert "passed   net0 × old × locate" in done.stdout and "failed   net1 × old × locate" in done.stdout
+    suites = ElementTree.parse(tmp_path / "r.xml").getroot()
+    failed = [suite.get("name", "") for suite in suites if int(suite.get("failures", "0"))]
+    assert len(failed) == 1 and failed[0].startswith("net1/old/locate")
+    assert "matmul2" in suites.findall(".//failure/..")[0].get("name", "")
 
 
 def test_a_file_that_does_not_fit_is_one_line(tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ from layerwise._tool.backends.log import WARNING, Log
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.matrix.spec import LOSSES, CellSpec, MatrixSpec
+from layerwise._tool.tui.cli.options.report import REPORT
 from layerwise._tool.tui.cli.parser import Parser, positive
 from layerwise._tool.tui.cli.progress import progress, run_as_asked
+from layerwise._tool.tui.cli.reports import reporter_of
 from layerwise._tool.tui.cli.submit import card_text, concluding, exit_code, job_spec
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ def fill_matrix(parser: Parser) -> None:
     group.add_argument("-o", "--output", metavar="PATH", help="write the result file here too")
     group.add_argument("--detach", action="store_true", help="start it, print its number and leave")
     group.add_argument("--json", action="store_true", help="print one JSON document instead of the report")
+    REPORT.add(parser, parser)
 
 
 def run_matrix(args: Namespace, log: Log) -> int:
@@ -160,7 +163,8 @@ def _follow(job: int, spec: MatrixSpec, args: Namespace, log: Log) -> int:
         print_json(document(collector, args.command, exit_code(view)))
     elif view.card:
         log.fatal(card_text(view.card, job))
-    return exit_code(view)
+    reporter, code = reporter_of(args), exit_code(view)
+    return reporter.folder(job, code) if reporter else code
 
 
 def _spec_of(workspace: "Workspace", job: int) -> MatrixSpec:
