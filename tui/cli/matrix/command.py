@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from layerwise._tool.backends.errors import MissingPackage, UsageError
+from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.log import WARNING, Log
 from layerwise._tool.backends.specs import read_spec
@@ -110,8 +110,10 @@ def _needs_dask() -> None:
     """MissingPackage without dask: before a job is made that would end with it."""
     from importlib.util import find_spec
 
+    from layerwise._tool.backends.installed import missing
+
     if find_spec("distributed") is None:
-        raise MissingPackage("--cluster needs dask: pip install 'layerwise[cluster]'")
+        raise missing("distributed", "--cluster", ModuleNotFoundError(name="distributed"))
 
 
 def _failed(cells: list[CellSpec], against: Path) -> list[CellSpec]:
