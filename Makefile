@@ -33,7 +33,7 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.installed
 
 # Beside the environment: real Polygraphy and the forks of all other tests would load it too.
-$(VENV)/.installed-torch: Makefile $(VENV)/.installed-dev
+$(VENV)/.installed-torch: Makefile | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $(VENV)/torch 'torch>=2.13,<2.14'
 	@touch $@
 
@@ -53,18 +53,18 @@ check: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest --collect-only -qq > /dev/null || true
 	$(BIN)/python -m pytest -n $(JOBS)
 
-check-torch: $(VENV)/.installed-torch
+check-torch: $(VENV)/.installed-dev $(VENV)/.installed-torch
 	PYTHONPATH=$(abspath $(VENV)/torch) $(BIN)/python -m pytest -n $(QUICK_JOBS) tests/backends/torch tests/debugtools/torch
 
 # Beside the environment, as torch: its packages would be among the versions that every other test records.
-$(VENV)/.installed-cluster: Makefile $(VENV)/.installed-dev
+$(VENV)/.installed-cluster: Makefile | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $(VENV)/cluster 'distributed>=2024.8,<2027' 'dask-jobqueue>=0.9,<0.10' 'cryptography>=42'
 	@touch $@
 
-check-cluster: $(VENV)/.installed-cluster
+check-cluster: $(VENV)/.installed-dev $(VENV)/.installed-cluster
 	PYTHONPATH=$(abspath $(VENV)/cluster) $(BIN)/python -m pytest tests/debugtools/matrix
 
-test: $(VENV)/.installed-dev
+test: $(BIN)/python
 	@$(MAKE) --no-print-directory -j 3 lint check check-torch check-cluster
 
 quick: lint

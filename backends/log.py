@@ -56,6 +56,7 @@ class Log:
         self.line_info = False
         self.to_stderr = False
         self.depth = 0
+        self.failure: str | None = None  # the last fatal message
         self.printer: Callable[[str], None] | None = None  # takes what goes to a terminal that also shows a bar
         self._file: TextIO | None = None
         self._said: set[str] = set()
@@ -69,6 +70,8 @@ class Log:
         if not self.shows(level, source):
             return
         message = text() if callable(text) else str(text)
+        if level >= CRITICAL:
+            self.failure = message
         if once and message in self._said:
             return
         if once:
@@ -94,6 +97,7 @@ class Log:
         self.say(ERROR, text, source, above=2)
 
     def fatal(self, text: Text) -> None:
+        """Log why a command cannot go on."""
         self.say(CRITICAL, text, above=2)
 
     def verdict(self, passed: bool, text: Text, source: str = "") -> None:

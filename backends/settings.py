@@ -18,7 +18,7 @@ from layerwise._tool.backends.formats.toml import read_toml
 from layerwise._tool.backends.text import shown
 
 PROJECT = "pyproject.toml"
-PRESETS = ("vim", "arrows")
+PRESETS = ("vim", "arrows", "counts")
 _OWN_ONLY = ("commands", "workspace")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
@@ -45,13 +45,14 @@ class UserCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Settings(msgspec.Struct, frozen=True):
     """All settings. theme: "" is the one chosen last; keys: by command id, over those of the preset; workspace: ""
-    is the user's state folder; mouse: None is on, except under SSH.
+    is the user's state folder; mouse: None is on, except under SSH; slow_line: None is as measured.
     """
 
     theme: str = ""
     workspace: str = ""
     preset: str = "vim"
     mouse: bool | None = None
+    slow_line: bool | None = None
     keys: dict[str, str] = {}
     tolerance: Tolerance = Tolerance()
     commands: dict[str, UserCommand] = {}

@@ -5,7 +5,7 @@ import sys
 
 NAMES = (
     *("startup", "inspect_model", "metrics", "jobs_startup", "app", "compare", "lint", "visual", "edits"),
-    "surgery_app",
+    *("surgery_app", "keys"),
 )
 
 

@@ -18,6 +18,8 @@ ACTIONS = {
     "debug_build": "layerwise._tool.debugtools.search.builds.run:debug_build",
     "debug_layers": "layerwise._tool.debugtools.search.builds.layers:debug_layers",
     "debug_precision": "layerwise._tool.debugtools.search.precision.run:debug_precision",
+    "baseline": "layerwise._tool.debugtools.baseline.action:baseline",
+    "debug_lens": "layerwise._tool.debugtools.search.lens.run:debug_lens",
     "bench": "layerwise._tool.debugtools.bench.run:bench",
     "lint": "layerwise._tool.debugtools.checks.lint.linter:lint",
     "capability": "layerwise._tool.debugtools.engines.capability.action:capability",

@@ -1,11 +1,13 @@
 """docs/coverage.md is kept true: each row's command runs with the exit code it states, each test it names exists."""
 
+import json
 import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support import json_schema
 from support.cli import layerwise
 from support.coverage import prepare
 
@@ -86,6 +88,12 @@ def test_a_rows_command_ends_as_it_says(command: str, code: int, folder: Path) -
     done = layerwise(*argv, cwd=folder)
     assert "Traceback" not in done.stderr + done.stdout, done.stdout + done.stderr
     assert done.returncode == code, done.stdout + done.stderr
+    if "--json" in argv:
+        document = json.loads(done.stdout)
+        named = document if isinstance(document, dict) else (document or [{"schema": "layerwise/jobs-list/1"}])[0]
+        schema = named["schema"].split("/")[1]
+        published = json.loads((ROOT / "docs" / "schemas" / f"{schema}.json").read_text(encoding="utf-8"))
+        assert json_schema.problems(document, published) == []
 
 
 def test_the_keys_a_row_names_are_bound() -> None:

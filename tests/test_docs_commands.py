@@ -11,21 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from layerwise._tool.tui.cli import registry
 from layerwise._tool.tui.cli.bench.trtexec import NO_EFFECT, OPTIONS
-from layerwise._tool.tui.cli.options.logging import LOGGING
+from layerwise._tool.tui.cli.leaf import fill_parser
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
-NO_COMMANDS = {"text", "python", "diff"}  # what a fenced block may say that it is, other than commands
+NO_COMMANDS = {"text", "python", "diff", "yaml"}  # what a fenced block may say that it is, other than commands
 OF_OTHERS = {".", "cd", "docker", "export", "git", "pip", "pipx", "uv"}  # commands of the shell and of other programs
 OPTIONS_OF_OTHERS = {"--build-arg", "--gpus", "--user"}  # of docker and pip
 EXAMPLE = "--pause"  # the option that CONTRIBUTING.md adds
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"(?<=\n\n)(?:(?: {4,}.*)?\n)+")
 _SPAN = re.compile(r"`([^`]+)`")
+OF_THE_APP = ("--help", "--version", "--slow-line")
+"""Options without a command."""
 _PLACEHOLDER = re.compile(r"[A-Z]\w*\.onnx|COMMAND|…")  # what no parser is asked about
 
 
@@ -92,8 +93,7 @@ def leaf_of(words: list[str]) -> tuple[Leaf, list[str]]:
 
 def parser_of(leaf: Leaf) -> Parser:
     parser = Parser(leaf.name, leaf.summary)
-    getattr(importlib.import_module(leaf.module, registry.__package__), f"fill_{leaf.name}")(parser)
-    LOGGING.add(parser)
+    fill_parser(parser, leaf)
     return parser
 
 
@@ -127,7 +127,9 @@ def test_a_command_line_is_understood(line: str) -> None:
             parser_of(leaf).parse_args(arguments)
         else:
             models = [word for word in words if word.endswith(".onnx")]
-            assert words == models[:1], "neither a command nor a model for the app"
+            assert [word for word in words if word not in OF_THE_APP] == models[:1], (
+                "neither a command nor a model for the app"
+            )
     elif program == "make":
         assert set(words) <= _targets()
     elif program == "python":
@@ -160,7 +162,7 @@ def _is_module(name: str) -> bool:
 @pytest.mark.parametrize("span", spans())
 def test_a_command_within_a_sentence_is_there_with_its_options(span: str) -> None:
     for alternative in _alternatives(span.removeprefix("layerwise").split()):
-        if not alternative or alternative[0] in ("--help", "--version") or _PLACEHOLDER.fullmatch(alternative[0]):
+        if not alternative or alternative[0] in OF_THE_APP or _PLACEHOLDER.fullmatch(alternative[0]):
             continue
         if alternative[1:] == ["--help"] and alternative[0] in COMMANDS:
             continue
@@ -182,7 +184,7 @@ def _alternatives(words: list[str]) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("option", options())
 def test_an_option_within_a_sentence_is_one_of_a_command(option: str) -> None:
-    assert any(option in options_of(leaf) for leaf in every_leaf().values()) or option in ("--help", "--version")
+    assert any(option in options_of(leaf) for leaf in every_leaf().values()) or option in OF_THE_APP
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,9 @@ def _dispatch(words: list[str]) -> int:
     if not words:
         return _open_app(None) if sys.stdin.isatty() and sys.stdout.isatty() else _print(overview())
     first, rest = words[0], words[1:]
+    if first == "--slow-line":
+        os.environ["LAYERWISE_SLOW_LINE"] = "1"
+        return _dispatch(rest)
     if first in ("-h", "--help"):
         return _print(overview())
     if first in ("-V", "-v", "--version"):

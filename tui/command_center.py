@@ -26,6 +26,7 @@ from layerwise._tool.tui.commands import (
     scopes_of,
     takes_path,
 )
+from layerwise._tool.tui.controllers.slow_line import SlowLine
 from layerwise._tool.tui.controllers.yank import Copy, block_copy, yank
 from layerwise._tool.tui.lifetime import stays, while_it_stays
 from layerwise._tool.tui.presenters.bars import candidates_line, command_rows, offers_lines, usage_line
@@ -46,7 +47,9 @@ _TYPED_AHEAD = "ctrl+j"  # what a terminal makes of enter before the app has tol
 
 
 class CommandCenter(Commanded, App[None], scope="global"):
-    """Base of the app. Its pages, and which is in front, are the subclass's matter."""
+    """Base of the app. Its pages, which is in front, and the line to the terminal are the subclass's matter."""
+
+    slow_line: SlowLine
 
     def __init__(self, state: AppState) -> None:
         super().__init__(driver_class=KeyDriver)
@@ -154,6 +157,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
         (`/relu`), those after the first would still go to the old focus.
         """
         self.state.key_pressed()
+        self.slow_line.key()
         if event.key == "ctrl+c" and self._leave_line():
             return
         writes = self.screen.is_modal or bool(self._begun) or isinstance(self.focused, LineInput)

@@ -79,7 +79,8 @@ class Command:
 _KEY_NAMES = {
     "slash": "/", "question_mark": "?", "colon": ":", "asterisk": "*", "minus": "-", "left_square_bracket": "[",
     "right_square_bracket": "]", "full_stop": ".", "plus": "+", "underscore": "_", "equals_sign": "=",
-    "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc", "semicolon": ";",
+    "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc", "semicolon": ";", "exclamation_mark": "!",
+    "number_sign": "#",
 }  # fmt: skip
 
 

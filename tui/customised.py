@@ -1,22 +1,32 @@
-"""The user's settings in the app: keys, presets, own commands, the theme."""
+"""The user's settings in the app: keys, presets, own commands, the theme, the line to the terminal."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from textual.app import SuspendNotSupported
+from textual.events import Key
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.command_center import CommandCenter
-from layerwise._tool.tui.commands import Commands, read_keymap
+from layerwise._tool.tui.commands import Commands, in_scopes, read_keymap, scopes_of
 from layerwise._tool.tui.controllers.own_commands import Subject
+from layerwise._tool.tui.controllers.slow_line import SlowLine
 from layerwise._tool.tui.keys import PRESETS, put_in_force, taken_keys, usable
+from layerwise._tool.tui.screens.counting import Counting
 from layerwise._tool.tui.screens.headless import HeadlessCommands
 from layerwise._tool.tui.screens.keys import Asking, KeyCommands
 from layerwise._tool.tui.screens.own_commands import OwnCommands
 from layerwise._tool.tui.screens.page import Choice, PickScreen
+from layerwise._tool.tui.screens.slow_line import SlowLineCommands
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.themes import DEFAULT, PALETTES
+from layerwise._tool.tui.themes.lean import TerminalColours
+from layerwise._tool.tui.typed.driver import KeyDriver
+from layerwise._tool.tui.typed.mirror import Mirror, Size
+from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import DetailPane
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 
 def first_theme(state: AppState, problems: list[str]) -> str:
@@ -29,7 +39,46 @@ def first_theme(state: AppState, problems: list[str]) -> str:
 
 
 class Customised(CommandCenter, scope="global"):
-    """The command center with the keys and commands of the user."""
+    """The command center with the keys and commands of the user, and looks that his line to the terminal can take.
+
+    lean: fewer styles are wanted.
+    """
+
+    lean = False
+    _mirror: Mirror | None = None
+
+    def __init__(self, state: AppState) -> None:
+        super().__init__(state)
+        self._all_filters = self._filters
+        self.slow_line = SlowLine(state, self._restyle)
+
+    def watch_line(self) -> None:
+        """Begin to look how fast the line to the terminal is."""
+        driver = self._driver if isinstance(self._driver, KeyDriver) else None
+        if driver is not None:
+            driver.answered = self.slow_line.answered
+            self._mirror = Mirror(self.state.workspace.root, lambda: Size(*self.size), self.redraw)
+            self._mirror.start()
+            driver.drawn = self._mirror.send
+        self.slow_line.start(driver)
+
+    def leave_watchers(self, *, ending: bool = False) -> None:
+        """Those who watch the screen come again, as after another size, or not."""
+        if self._mirror is not None:
+            (self._mirror.close if ending else self._mirror.leave_all)()
+
+    def on_resize(self) -> None:
+        self.leave_watchers()
+
+    def _restyle(self, lean: bool) -> None:
+        self.lean = lean
+        self._all_filters = self._filters if lean else self._all_filters
+        self._filters = [TerminalColours()] if lean and not self.no_color else self._all_filters
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Draw the whole screen again."""
+        raise NotImplementedError
 
     def settings_groups(self) -> tuple[Commands, ...]:
         """The commands about settings, and those that settings declare."""
@@ -37,7 +86,28 @@ class Customised(CommandCenter, scope="global"):
         self._own = OwnCommands(self.state, self.subject, self._away)
         asking = Asking(self._choose, self._ask_line, self._use_keymap, lambda: dict(self._user_keys))
         headless = HeadlessCommands(self.state, self.subject, self._choose, self.copy)
-        return KeyCommands(self.state, asking), self._own, headless
+        line = SlowLineCommands(self.state, self.slow_line)
+        self._counting = Counting(self.state, lambda: in_scopes(self.scopes()))
+        return KeyCommands(self.state, asking), self._own, headless, line, self._counting
+
+    async def _take_on_page(self, event: Key) -> bool:
+        return await self._take_count(event.key) or await super()._take_on_page(event)
+
+    async def _take_count(self, key: str) -> bool:
+        """Whether the key belongs to a count, or is the move that one was typed for."""
+        if isinstance(self.focused, LineInput):
+            return False
+        if self._counting.take(key):
+            return True
+        count, widget = self._counting.end(), self.focused
+        move = next((found for found in in_scopes(scopes_of(widget)) if key in found.keys.split(",")), None)
+        if not count or move is None or not isinstance(widget, VirtualList | DetailPane):
+            return False
+        way = move.id.partition(".")[2]
+        if way in ("top", "bottom") and widget is self.page.main_list:
+            await self._move_by(str(count))
+            return True
+        return widget.move_times(way, count)
 
     def use_settings(self) -> list[str]:
         """Put the user's commands and keys in force; what is wrong with them."""

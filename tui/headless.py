@@ -21,8 +21,11 @@ EQUIVALENTS: dict[str, str] = {
     "debug.by_hand": "debug bisect MODEL",
     "debug.cancel": "jobs cancel JOB",
     "debug.invariants": "check invariants MODEL",
+    "debug.keep": "debug precision MODEL --to int8 --keep NODE",
+    "debug.lens": "debug precision MODEL --to int8",
     "debug.locate": "debug locate MODEL --onnxrt --onnx",
     "debug.precision": "debug precision MODEL --onnxrt",
+    "debug.prove": "debug precision MODEL --to int8 --prove --keep NODE",
     "debug.reduce": "debug reduce MODEL --onnxrt --onnx",
     "debug.retry": "jobs retry JOB",
     "debug.triage": "triage MODEL --onnxrt --onnx",
@@ -82,17 +85,17 @@ EQUIVALENTS: dict[str, str] = {
 
 ALONE = frozenset(
     """
-    app.back app.headless app.help app.keys app.line app.messages app.mouse app.open app.palette app.quit app.redraw
-    app.suspend app.theme app.tour changes.back changes.pane changes.previous debug.node debug.open debug.pane
-    debug.yank errors.clear errors.columns errors.filter errors.filter_line errors.first_bad errors.fold_block
-    errors.last_leap errors.left_out errors.modules errors.next_leap errors.node errors.reverse errors.sort
-    errors.sort_by errors.source errors.yank graph.back graph.clear_marks graph.consumer graph.detail graph.escape
-    graph.filter graph.fold graph.fold_block graph.forward graph.goto graph.next graph.previous graph.producer
-    graph.range graph.source graph.unmark_glob graph.yank graph.zoom history.back history.go history.pane
-    history.redo history.undo home.all home.filter jobs.clear jobs.filter jobs.filter_line jobs.pane jobs.sort
-    jobs.yank matrix.left matrix.next matrix.pane matrix.previous matrix.right matrix.yank perf.clear perf.filter
-    perf.filter_line perf.node perf.reverse perf.runner perf.sort perf.sort_by perf.yank run.add run.drop run.next
-    run.presets run.previous run.yank surgery.edits surgery.history
+    app.back app.count app.headless app.help app.keys app.line app.messages app.mouse app.open app.palette app.quit
+    app.redraw app.slow_line app.suspend app.theme app.tour changes.back changes.pane changes.previous debug.node
+    debug.open debug.pane debug.yank errors.clear errors.columns errors.filter errors.filter_line errors.first_bad
+    errors.fold_block errors.last_leap errors.left_out errors.modules errors.next_leap errors.node errors.reverse
+    errors.sort errors.sort_by errors.source errors.yank graph.back graph.clear_marks graph.consumer graph.detail
+    graph.escape graph.filter graph.fold graph.fold_block graph.forward graph.goto graph.next graph.previous
+    graph.producer graph.range graph.source graph.unmark_glob graph.yank graph.zoom history.back history.go
+    history.pane history.redo history.undo home.all home.filter jobs.clear jobs.filter jobs.filter_line jobs.pane
+    jobs.sort jobs.yank matrix.left matrix.next matrix.pane matrix.previous matrix.right matrix.yank perf.clear
+    perf.filter perf.filter_line perf.node perf.reverse perf.runner perf.sort perf.sort_by perf.yank run.add
+    run.drop run.next run.presets run.previous run.yank surgery.edits surgery.history
     surgery.leave surgery.redo surgery.repeat surgery.undo
     """.split()  # noqa: SIM905
 )

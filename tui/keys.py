@@ -14,8 +14,13 @@ PRESETS: dict[str, dict[str, str]] = {
         "pane.up": "up", "pane.page_down": "pagedown", "pane.page_up": "pageup", "pane.top": "home",
         "pane.bottom": "end", "run.next": "space,right", "run.previous": "left",
     },
+    "counts": {
+        "app.graph": "f1", "app.errors": "f2", "app.jobs": "f3", "app.debug": "f4",
+        "app.surgery": "f5", "app.perf": "f6",
+    },
 }  # fmt: skip
-"""By name, keys by command id. vim: as declared. arrows: no letters to move."""
+"""By name, keys by command id. vim: as declared. arrows: no letters to move. counts: digits begin a count, as in vim,
+and the screens are on the keys F1 to F6."""
 
 DECLARED: dict[str, str] = {}
 """The keys of commands that `put_in_force` changed, as they were."""
@@ -32,6 +37,7 @@ def written(keys: str) -> str:
 def _named() -> list[str]:
     return [
         "slash", "question_mark", "colon", "asterisk", "minus", "left_square_bracket", "right_square_bracket",
+        "number_sign",
         "full_stop", "plus", "underscore", "equals_sign", "less_than_sign", "greater_than_sign", "escape",
     ]  # fmt: skip
 

@@ -53,6 +53,7 @@ from layerwise._tool.tui.typed.driver import KeyDriver
 from layerwise._tool.tui.typed.settling import Waits
 from layerwise._tool.tui.widgets.bars import CommandBar, Footer, TitleBar
 from layerwise._tool.tui.widgets.lines import LineWidget, OneLine
+from layerwise._tool.tui.widgets.paced import PacedScreen
 
 PAGES: tuple[type[Page], ...] = (
     HomeScreen, GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, SurgeryScreen, HistoryScreen, ChangesScreen,
@@ -87,7 +88,7 @@ def open_workbench(
     return Workbench(state, store, before, demo, loaded, tour)
 
 
-class MainScreen(Screen[None], inherit_bindings=False):
+class MainScreen(PacedScreen[None], inherit_bindings=False):
     """Textual paints a whole screen again when the focus moves; ours has nothing that shows it. All keys are ours."""
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
@@ -159,6 +160,7 @@ class Workbench(Customised, scope="global"):
     async def on_mount(self) -> None:
         on_end_signals(self.leave)
         self._keeper.start()
+        self.watch_line()
         self.set_interval(WATCH_EVERY, self._leave_if_no_terminal)
         line = self.query_one(CommandBar)
         line.complete, line.submit, line.hint = self.complete_line, self.run_line, self.line_hint
@@ -194,6 +196,7 @@ class Workbench(Customised, scope="global"):
 
     def on_unmount(self) -> None:
         self.take_no_more_keys()
+        self.leave_watchers(ending=True)
         self._keeper.save_what_changed()
         self.state.client.close()
 
@@ -286,9 +289,10 @@ class Workbench(Customised, scope="global"):
 
     @command("app.redraw", "draw the whole screen again", keys="ctrl+l", line="redraw")
     def redraw(self) -> None:
-        for widget in self.screen.query(LineWidget):
-            widget.refresh_lines(0, widget.size.height)
-        self.screen.refresh()
+        for screen in self.screen_stack:
+            for widget in screen.query(LineWidget):
+                widget.refresh_lines(0, widget.size.height)
+            screen.refresh()
 
     @command("app.suspend", "stop for the shell; `fg` comes back", keys="ctrl+z", line="suspend")
     def suspend_app(self) -> None:

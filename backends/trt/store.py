@@ -26,6 +26,7 @@ from layerwise._tool.backends.versions import versions
 _NOT_BUILT = ("run", "save_engine", "save_timing_cache", "engine", "fresh", "reuse", "short_lived")
 _READ_BY_LIBRARIES = ("NVIDIA_TF32_OVERRIDE", "TRT_", "TENSORRT_", "CUBLAS", "CUDNN_")  # names of variables begin so
 _MOST = 32
+_MOST_OF_ENGINES = 16 << 30  # bytes
 _MOST_OF_CANDIDATES = 512 << 20  # bytes
 _MOST_TOLD = 8
 _A_DAY = 86400.0
@@ -125,10 +126,26 @@ class Store:
 
 def _fitting(sizes: Sequence[int], *, short_lived: bool) -> int:
     """Return how many of the most recent engines, of these sizes, are kept: at least one."""
-    if not short_lived:
-        return _MOST
-    whole = list(accumulate(reversed(sizes)))
-    return max(1, sum(size <= _MOST_OF_CANDIDATES for size in whole))
+    most = _MOST_OF_CANDIDATES if short_lived else _MOST_OF_ENGINES
+    fitting = max(1, sum(size <= most for size in accumulate(reversed(sizes))))
+    return fitting if short_lived else min(_MOST, fitting)
+
+
+def prune_engines(cache: Path, most: int | None = None) -> tuple[int, int]:
+    """Remove the engines used least recently, until those kept for later builds take no more than `most` bytes (by
+    default as many as are kept anyway). Returns how many went, and their bytes. Raises nothing for what cannot go.
+    """
+    kept = count = freed = 0
+    found = [(path.stat().st_mtime, path) for path in (cache / "trt" / "engines").glob("*.engine") if path.is_file()]
+    for _, path in sorted(found, reverse=True):
+        size = path.stat().st_size
+        if kept + size <= (_MOST_OF_ENGINES if most is None else most):
+            kept += size
+            continue
+        with suppress(OSError):
+            path.unlink()
+            count, freed = count + 1, freed + size
+    return count, freed
 
 
 def forget_candidates() -> None:

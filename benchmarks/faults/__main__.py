@@ -8,6 +8,7 @@ from benchmarks.faults.tables import parse
 WHAT = {
     "locate": ("locating", 25),
     "aligned": ("aligned", 6),
+    "quantised": ("quantised", 4),
     "reduce": ("reducing", 25),
     "multi": ("several", 10),
     "canary": ("canaries", 4),

@@ -28,8 +28,9 @@ def _time(result: BenchResult) -> str:
 def _next(result: BenchResult, layers: Sequence[ProfileRow]) -> str:
     if layers:
         slowest = max(layers, key=lambda row: row.percent)
+        count = f"all {len(layers):,} layers" if len(layers) > 1 else "the only layer"
         label = f"{shown(slowest.op, 40)} {shown(slowest.node or slowest.name, 80)}".strip()
-        return f"The slowest layer is {label}: {slowest.percent:.0f} % of the time of all {len(layers)}."
+        return f"The slowest layer is {label}: {slowest.percent:.0f} % of the time of {count}."
     if any("too few" in each.verdict for each in result.comparisons):
         return "More of them (--iterations, --duration) tell."
     return "`--profile` times each layer."

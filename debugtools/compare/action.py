@@ -19,10 +19,11 @@ def compare(context: "JobContext") -> CompareResult:
     verdict with its summary. LayerwiseError for what the user can mend.
     """
     spec = read_spec(context.params, CompareSpec, "the comparison")
-    return context.resumed(lambda: _prepared(context, spec), resumed_tables(spec))
+    return context.resumed(lambda: compared(context, spec), resumed_tables(spec))
 
 
-def _prepared(context: "JobContext", spec: CompareSpec) -> CompareResult:
+def compared(context: "JobContext", spec: CompareSpec) -> CompareResult:
+    """Run a comparison within a job, as `compare` does."""
     with ExitStack() as stack:
         if spec.model_options.fp16:
             from layerwise._tool.debugtools.compare.sides.save_model import converted

@@ -21,7 +21,9 @@ _HERE = {
 def conclusion(result: CompareResult, spec: CompareSpec) -> str:
     """Return the sentence."""
     invalid = "" if result.valid in (UNSET, True) else " Outputs are not finite where they should be."
-    return f"{_sentence(result, spec)}{invalid}"
+    held = result.quantised
+    wrong = f" Of {held.text}." if held is not None and held.wrong else ""
+    return f"{_sentence(result, spec)}{invalid}{wrong}"
 
 
 def _sentence(result: CompareResult, spec: CompareSpec) -> str:

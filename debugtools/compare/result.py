@@ -2,6 +2,7 @@
 
 from msgspec import UNSET, Struct, UnsetType
 
+from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult
 from layerwise._tool.debugtools.compare.rows import NotCompared, RowSummary
 
 
@@ -54,7 +55,7 @@ class CompareResult(Struct, kw_only=True):
     valid: whether all values were finite, where that was asked. peak_memory: bytes. skipped: marked values that are no
     tensors; unmatched: marked tensors without a counterpart; nothing_compared: a sentence a pair without a verdict;
     n_nonfinite, first_nonfinite: rows with nothing but infinities and NaN on both sides.
-    conclusion: what was found, in a sentence.
+    conclusion: what was found, in a sentence. quantised: of a side whose other is its float original.
     """
 
     passed: bool = False
@@ -79,3 +80,4 @@ class CompareResult(Struct, kw_only=True):
     nothing_compared: list[str] = []
     not_compared: list[NotCompared] = []
     conclusion: str = ""
+    quantised: QuantisedResult | None = None

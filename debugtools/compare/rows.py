@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+from layerwise._tool.debugtools.compare.quantised_row import QuantisedRow
 from layerwise._tool.surgery.origin.origin import SourceLine
 
 Pair = tuple[int, int]
@@ -75,6 +76,7 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     leap, propagated, random, skip or "". metrics: the verdict of each; passed: all, None without one.
     local, local_abs, diagnosis: of a locate job: rel_l2 and largest error of the node on the reference's inputs.
     module, source: where the node comes from, as its exporter noted it: the path of its module, and a Python line.
+    quantised: of a tensor in few bits or what its codes become, how well they hold it, as far as is known by then.
     """
 
     iteration: int = 0
@@ -138,6 +140,7 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     truth: Truth | UnsetType = UNSET
     module: tuple[str, ...] | UnsetType = UNSET
     source: SourceLine | UnsetType = UNSET
+    quantised: QuantisedRow | UnsetType = UNSET
 
     @property
     def times(self) -> float | None:

@@ -21,6 +21,8 @@ def conclusion(result: LocateResult, *, reducible: bool = True) -> str:
 def _first(suspect: SuspectRow) -> str:
     label = f"#{suspect.i} {shown(suspect.op, 40)} {shown(suspect.node, 80)}"
     evidence = suspect.evidence.partition("; ")[0]
+    if suspect.diagnosis == "quantisation":
+        return f"{label}: {evidence}."
     if suspect.local is None and evidence.startswith("it "):
         return f"{label} {evidence.removeprefix('it ')}."
     if suspect.diagnosis == "ill-conditioned" and suspect.amplification is not None:

@@ -9,6 +9,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import is_floating
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.memory import peak
+from layerwise._tool.debugtools.compare.quantised.ledger import Ledger
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.truth.verdict import TruthOutcome
@@ -17,6 +18,7 @@ from layerwise._tool.debugtools.locate.conclusion import conclusion
 from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
+from layerwise._tool.debugtools.locate.quantised import accused_rows, others
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, suspect_row
 
@@ -38,6 +40,7 @@ class Findings:
         self._tensors = 0
         self._truth = TruthOutcome()
         self.engine: list[Mapped] = []
+        self.ledger: Ledger | None = None
 
     def add(self, row: LayerRow, suspect: Suspect | None) -> None:
         """Take in one tensor."""
@@ -83,7 +86,13 @@ class Findings:
 
     def rows(self, top: int) -> list[SuspectRow]:
         """Rows of table `suspects`, worst first."""
-        return [self._row(suspect, outputs) for suspect, outputs in self._chosen()[:top]]
+        rows = self._quantised + [self._row(suspect, outputs) for suspect, outputs in self._chosen()[:top]]
+        return rows[:top]
+
+    @cached_property
+    def _quantised(self) -> list[SuspectRow]:
+        """What a quantised suspect holds in few bits beyond what its formats explain."""
+        return accused_rows(self.ledger, self._suspect.model.cut) if self.ledger is not None else []
 
     def _row(self, suspect: Suspect, outputs: list[str]) -> SuspectRow:
         own, told = self._suspect.own(suspect.tensor), self._differences
@@ -117,10 +126,11 @@ class Findings:
     def result(self, rows: list[SuspectRow], seconds: float, runners: list[str]) -> LocateResult:
         """The job's result."""
         result = LocateResult(
-            passed=bool(rows) or self._agree, suspects=rows, n_suspects=len(self._chosen()), tensors=self._tensors,
+            passed=bool(rows) or self._agree, suspects=rows, n_suspects=len(self._quantised) + len(self._chosen()),
+            tensors=self._tensors,
             stopped=self._stopped, outputs_differ=not all(self._outputs.values()), summary=self._summary(rows),
             level=self._noise_floor.level, peak_memory=peak(), seconds=seconds, runners=runners,
-            truth=self._truth.result(),
+            truth=self._truth.result(), quantised=self.ledger.result() if self.ledger is not None else None,
         )  # fmt: skip
         return replace(result, conclusion=conclusion(result, reducible=self._suspect.spec.kind != "torch"))
 
@@ -130,7 +140,8 @@ class Findings:
         return bool(self._outputs) and all(self._outputs.values()) and not self._stopped
 
     def _chosen(self) -> list[tuple[Suspect, list[str]]]:
-        return self._noise_floor.standing_out(self._worth_telling())
+        found = self._noise_floor.standing_out(self._worth_telling())
+        return found if self.ledger is None else others(found, self.ledger)
 
     def _worth_telling(self) -> list[tuple[Suspect, list[str]]]:
         """All suspects: what rounding explains only if nothing else does, and something is wrong."""
@@ -152,6 +163,8 @@ class Findings:
             return "nothing was compared: the two sides have no tensor in common; map names with --rename"
         if not self._outputs:
             return f"no suspect: {self._tensors} tensors agree, but no output was compared"
+        if self.ledger is not None:
+            return f"no suspect among {self._tensors} tensors: {self.ledger.result().text}"
         if all(self._outputs.values()):
             return f"no suspect: {self._tensors} tensors and all outputs agree"
         return f"no suspect: each of {self._tensors} tensors is right on the reference's inputs; their errors add up"

@@ -10,6 +10,7 @@ from msgspec import structs
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.sums import terms
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import QUANTISED
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.table.between import Between
@@ -26,6 +27,7 @@ from layerwise._tool.debugtools.locate.truth import LocalTruths
 from layerwise._tool.debugtools.locate.walk import Met, Walk
 
 if TYPE_CHECKING:
+    from layerwise._tool.debugtools.compare.quantised.ledger import Ledger
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 Judged = tuple[float | None, str]
@@ -38,6 +40,7 @@ class Reader:
 
     plan: of the walk. cut: the suspect's model. mode: how the suspect is observed, as the layer table has it.
     bodies: whether bodies of suspects are looked into. truths: where they are asked for.
+    ledger: of a quantised suspect.
     """
 
     def __init__(
@@ -50,8 +53,9 @@ class Reader:
         mode: str,
         bodies: bool,
         truths: LocalTruths | None = None,
+        ledger: "Ledger | None" = None,
     ) -> None:
-        self._truths = truths
+        self._truths, self._ledger = truths, ledger
         self._iteration, self._comparer, self._plan, self._walk = iteration, comparer, plan, walk
         self._cut, self._mode, self._bodies = cut, mode, bodies
         runner = comparer.sides[0].spec
@@ -68,11 +72,15 @@ class Reader:
         place, region = self._comparer.places.place(met.name), self._plan.region(met.name)
         own = self._comparer.sides[0].own(met.name)
         self._shapes[own] = met.reference.shape
+        if self._ledger is not None:
+            self._ledger.saw(own, met.reference, self._comparer.sides[1].own(met.name))
         if met.accumulated is not None:
             self._types[own] = dtype_name(met.accumulated)
         result, accumulated, judged = self._accumulated(met, place)
         local = self._local(met, result, region)
         word = "kernel" if met.failure else diagnose(local, accumulated, *judged)
+        if self._is_format(word, local, accumulated, region):
+            word = "clean"
         if word == "propagated" and self._only_whole(accumulated, region):
             word = "kernel"
         row = self._row(met, place, result, judged)
@@ -94,11 +102,22 @@ class Reader:
         )
         if accumulated is not None:
             self._errors[met.name] = accumulated.rel
+        held = self._ledger.of(own) if self._ledger is not None else None
+        if held is not None:
+            here = held.word and (own == held.tensor or held.role != "activation")
+            row = structs.replace(row, quantised=held, diagnosis="quantisation" if here else row.diagnosis)
         suspect.truth = row.truth
         if not self._is_suspect(suspect):
             return row, None
         suspect.inside = self._inside(met, suspect)
         return row, suspect
+
+    def _is_format(self, word: str, local: Error | None, accumulated: Error | None, region: Sequence[int]) -> bool:
+        """Whether a quantised tensor's error is that of its format, though it is more than rounding in its type."""
+        if self._ledger is None or local is None or local.beyond or not self._ledger.noise(region):
+            return False
+        own = accumulated is not None and accumulated.rel <= local.bound
+        return word == "ill-conditioned" or (word == "propagated" and own)
 
     def _only_whole(self, accumulated: Error | None, region: Sequence[int]) -> bool:
         """Whether an engine goes wrong here though its inputs are right: a part that is built alone fuses otherwise."""
@@ -114,7 +133,7 @@ class Reader:
         """Alike runners should give the same bits, so that any local error says something; others round their way, and
         so do sides in different types."""
         alike = self._plan.same_runner and len(set(found.place.types)) < 2
-        differs = alike and found.local is not None and found.local.rel > 0
+        differs = alike and found.local is not None and found.local.rel > 0 and self._ledger is None
         return differs or found.word not in ("clean", "propagated")
 
     def _row(self, met: Met, place: Place, result: Comparison, judged: Judged) -> LayerRow:
@@ -149,7 +168,21 @@ class Reader:
             types = self._comparer.places.place(met.name).types
             error = error_of(met.local, met.reference, low, len(region), types)
         error = self._stepwise(met, error, region, low)
-        return self._tested(met, error.allowing(self._asked, len(region)), region)
+        error = self._tested(met, error.allowing(self._asked, len(region)), region)
+        return self._quantised(met, error, region)
+
+    def _quantised(self, met: Met, error: Error, region: Sequence[int]) -> Error:
+        """The error with what the formats of a quantised suspect explain: their own rounding, and as far as it goes
+        when the region carries it on.
+        """
+        noise = self._ledger.noise(region) if self._ledger is not None else 0.0
+        if not noise or not error.bound or error.onset:
+            return error
+        explained = QUANTISED * noise
+        if explained < error.rel < math.inf and self._tests:
+            self._tests -= 1
+            explained = max(explained, QUANTISED * self._walk.response(met, noise))
+        return replace(error, bound=max(error.bound, explained), coarse=max(error.coarse, explained))
 
     def _stepwise(self, met: Met, error: Error, region: Sequence[int], low: Sequence[str]) -> Error:
         """The error with what rounding in the region's nodes explains, by the rule of the layer table."""

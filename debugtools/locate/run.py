@@ -28,6 +28,7 @@ from layerwise._tool.debugtools.compare.memory import (
 )
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
+from layerwise._tool.debugtools.compare.quantised.ledger import Ledger, ledger_of
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
 from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
@@ -116,6 +117,7 @@ class LocateRun(ExitStack):
         self._comparer = Comparer(spec.compare, setup.sides, places, lambda *_: None)
         self._done = {row.key for row in typed(context.previous_rows("layers"), LayerRow)}
         self._plan: LocatePlan | None = None
+        self.ledger: Ledger | None = None
         self.findings = Findings(self.suspect, self.reference)
 
     def __enter__(self) -> "Self":
@@ -133,6 +135,9 @@ class LocateRun(ExitStack):
                 read_dump(self.context, self.suspect, self.reference, feeds[0])
             if number == 0:
                 self._align_again(feed, feeds)
+                self._begin_ledger()
+            if self.ledger is not None:
+                self.ledger.fed(feeds[0])
             if number == 0 and wanted(self.spec.compare, self.suspect, self.reference):
                 self._look_at_executed(feeds[0], "")
             with explained(self.suspect.hint):
@@ -170,6 +175,13 @@ class LocateRun(ExitStack):
             if not aligner.again(feed, local):
                 return
 
+    def _begin_ledger(self) -> None:
+        """Where the suspect holds tensors in few bits: have their stages paired with the reference's."""
+        found = ledger_of(self.suspect, self.reference, self.setup.model)
+        if found is not None and found.side is self.suspect:
+            self.ledger = self.findings.ledger = found
+            found.pair()
+
     def _fitted(self, feed: Feed) -> tuple[Feed, Feed]:
         warn = self.context.warn
         theirs = self.reference.fit(feed, warn) if isinstance(self.reference, ModelSide) else {}
@@ -177,7 +189,7 @@ class LocateRun(ExitStack):
 
     def _fused_only(self, feeds: tuple[Feed, Feed]) -> bool:
         """Whether only what onnxruntime makes of the graph can explain that the outputs differ."""
-        if self.findings.any() or not can_tell(self.spec.compare, self.suspect):
+        if self.ledger is not None or self.findings.any() or not can_tell(self.spec.compare, self.suspect):
             return False
         return plain_runs_differ(self.suspect, self.reference, feeds, 0)
 
@@ -220,7 +232,7 @@ class LocateRun(ExitStack):
             walk = stack.enter_context(plan.walk(number, feeds, self._pools, self.context.artifacts / "waiting"))
             truths = self._truths(number, feeds, stack) if self.spec.compare.truth else None
             cut = self.suspect.model.cut
-            reader = Reader(number, self._comparer, plan, walk, cut, mode, self.spec.bodies, truths)
+            reader = Reader(number, self._comparer, plan, walk, cut, mode, self.spec.bodies, truths, self.ledger)
             for done, met in enumerate(walk, 1):
                 row, suspect = reader.read(met)
                 if row.key not in self._done:
@@ -258,6 +270,8 @@ class LocateRun(ExitStack):
         over = over_budget(self.spec.compare.memory_budget, "a single node or the process itself")
         for text in filter(None, [*self.findings.unmatched(), over]):
             self.context.warn(text)
+        for each in self.ledger.rows() if self.ledger is not None else ():
+            self.context.row("quantised", each)
         rows = self.findings.rows(self.spec.top)
         for row in rows:
             self.context.row("suspects", row)

@@ -20,7 +20,7 @@ from layerwise._tool.surgery.model.structure import node_label
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-Word = Literal["kernel", "ill-conditioned", "overflow", "nan", "propagated", "clean"]
+Word = Literal["kernel", "ill-conditioned", "overflow", "nan", "quantisation", "propagated", "clean"]
 _ONSETS: dict[str, Word] = {"overflow": "overflow", "nan": "nan"}
 STAND_OUT = 16.0
 _FEW = 4  # tensors of an operator that are too few to tell what is normal for it

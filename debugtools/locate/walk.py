@@ -14,11 +14,11 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.model.reads import MissingTensor
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.arithmetic.nudge import nudged
+from layerwise._tool.debugtools.compare.arithmetic.nudge import nudged, scattered
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.sides.stream import Blocked
+from layerwise._tool.debugtools.compare.sides.stream import Held
 from layerwise._tool.debugtools.locate.part import LocalRuns, Result, fit, fits
 from layerwise._tool.debugtools.locate.tensor_error import relative_l2
 from layerwise._tool.surgery.cut.explode import Regions
@@ -71,18 +71,25 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A tensor that both sides have. name: the comparison's; layout: what it has in the suspect's observed graph."""
+    """A tensor that both sides have. name: the comparison's; layout: how the suspect's observed graph holds it."""
 
     name: str
-    layout: Blocked | None = None
+    layout: Held | None = None
 
     def plain(self, array: Array) -> Array:
         """The suspect's tensor as the model has it."""
         return self.layout(array) if self.layout else array
 
-    def fed(self, array: Array) -> Array:
-        """The reference's tensor as the suspect's graph takes it."""
-        return self.layout.back(array) if self.layout else array
+    @property
+    def typed(self) -> bool:
+        """Whether any reference's tensor can be had in the suspect's type."""
+        return self.layout is not None and self.layout.typed
+
+    def fed(self, array: Array, dtype: "np.dtype[Any] | None") -> Array:
+        """The reference's tensor as the suspect's graph takes it; dtype: there."""
+        if self.layout is None:
+            return fit(array, dtype)
+        return self.layout.back(array if self.layout.typed else fit(array, dtype))
 
 
 def find_points(
@@ -93,9 +100,7 @@ def find_points(
     opaque: names in that graph that are no tensors (sequences, optionals, maps); theirs: those in the reference's.
     """
     names = suspect.observed.names
-    found: Mapping[str, tuple[str, Blocked | None]] = (
-        names if names is not None else {t: (t, None) for t in suspect.made}
-    )
+    found: Mapping[str, tuple[str, Held | None]] = names if names is not None else {t: (t, None) for t in suspect.made}
     points = {}
     for tensor in suspect.observed.cut.maker:
         if tensor in found and tensor not in opaque:
@@ -218,13 +223,19 @@ class Walk:
         """The reference's tensors that the region of the last tensor met reads."""
         return self._feeds([tensor])
 
-    def response(self, met: Met) -> float:
+    def response(self, met: Met, size: float = 0.0) -> float:
         """Relative L2 change of a tensor's local result when each of its region's inputs is rounded once.
 
-        Only while the tensor is the last one met. 0 if the region does not run like that.
+        size: how far that moves each of them (relative L2), 0 for the rounding of its own type. Only while the tensor
+        is the last one met. 0 if the region does not run like that.
         """
         feed = self._feeds([met.tensor])
-        moved = self._alone(met.tensor, {name: nudged(array) for name, array in feed.items()})
+        if size:
+            feed = self._plain_feeds(met.tensor)
+            moved_feed = {name: self._held(name, scattered(array, size)) for name, array in feed.items()}
+        else:
+            moved_feed = {name: nudged(array) for name, array in feed.items()}
+        moved = self._alone(met.tensor, moved_feed)
         still = self._alone(met.tensor, feed) if self._local.varies else met.local
         if moved is None or still is None or moved.shape != still.shape:
             return 0.0
@@ -241,7 +252,10 @@ class Walk:
     def _fits(self, tensor: str) -> bool:
         """Whether the reference's tensors can stand for what a region reads."""
         feeds = (name for name in self.regions.of(tensor).feeds if name in self._types)
-        return all(fits(self._reference.get(self._points[name].name), self._types[name]) for name in feeds)
+        return all(
+            self._points[name].typed or fits(self._reference.get(self._points[name].name), self._types[name])
+            for name in feeds
+        )
 
     def _fed_alike(self, tensor: str) -> bool:
         feeds = self.regions.of(tensor).feeds
@@ -254,8 +268,17 @@ class Walk:
             if point is None:
                 feed[name] = self._fed(name)
             else:
-                feed[name] = point.fed(fit(self._reference.get(point.name), self._types.get(name)))
+                feed[name] = point.fed(self._reference.get(point.name), self._types.get(name))
         return feed
+
+    def _plain_feeds(self, tensor: str) -> dict[str, Array]:
+        """The same as the reference has them."""
+        names = self.regions.of(tensor).feeds
+        return {n: self._reference.get(self._points[n].name) if n in self._points else self._fed(n) for n in names}
+
+    def _held(self, name: str, array: Array) -> Array:
+        """A tensor of the reference as the suspect's graph takes it."""
+        return self._points[name].fed(array, self._types.get(name)) if name in self._points else array
 
     def _fed(self, name: str) -> Array:
         if name not in self.feed:

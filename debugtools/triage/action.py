@@ -41,7 +41,7 @@ MEASURES: dict[str, Callable[[Case], Finding]] = {
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 section { border-left: 4px solid #999; margin: 1rem 0; padding: .2rem 1rem; }
-section.yes { border-color: #b3261e; } section.no { border-color: #2e7d32; }
+section.yes, section.refused { border-color: #b3261e; } section.no { border-color: #2e7d32; }
 .answer { font-weight: bold; } .advice { background: #8882; padding: .4rem .6rem; }
 pre, td { font: 13px/1.45 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
 td, th { text-align: left; padding: .15rem .8rem .15rem 0; vertical-align: top; }

@@ -12,11 +12,12 @@ def conclusion(rows: Sequence[StepRow], suspects: Sequence[SuspectRow], bundle: 
     """Return the sentence. rows: the steps taken; bundle: the folder of the repro bundle, None if there is none."""
     last = rows[-1]
     if bundle:
-        parts = [f"It fails: {_suspect(suspects)}.", _answered(rows), f"{shown(bundle, 400)} shows it on its own."]
+        named = _suspect(suspects) if suspects else _reduced(rows) or "no single node was named."
+        parts = [f"It fails: {named}", _answered(rows), f"{shown(bundle, 400)} shows it on its own."]
     elif nothing_differs(rows):
         parts = [last.advice, _answered(rows)]
     else:
-        named = f" ({_suspect(suspects)})" if suspects else ""
+        named = f" ({_suspect(suspects).rstrip('.')})" if suspects else ""
         advice = last.advice or f"{last.question} {last.answer}."
         parts = [f"No failing case was written down{named}: the way ended at {last.title!r}.", advice, _answered(rows)]
     return " ".join(filter(None, parts))
@@ -28,11 +29,14 @@ def nothing_differs(rows: Sequence[StepRow]) -> bool:
 
 
 def _suspect(suspects: Sequence[SuspectRow]) -> str:
-    if not suspects:
-        return "no single node was named"
     first = suspects[0]
     more = f" and {len(suspects) - 1} more" if len(suspects) > 1 else ""
-    return f"suspected is #{first.i} {shown(first.op, 40)} {shown(first.node, 80)} ({first.diagnosis}){more}"
+    return f"suspected is #{first.i} {shown(first.op, 40)} {shown(first.node, 80)} ({first.diagnosis}){more}."
+
+
+def _reduced(rows: Sequence[StepRow]) -> str:
+    """The culprit that reducing named, a sentence; "" if it named none."""
+    return next((shown(row.evidence[0], 300) for row in rows if (row.step, row.answer) == ("reduce", "yes")), "")
 
 
 def _answered(rows: Sequence[StepRow]) -> str:

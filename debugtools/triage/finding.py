@@ -195,6 +195,10 @@ class Case:
         """What was located, worst first."""
         return typed(self.data("extract", "suspects") or [], SuspectRow)
 
+    def answer(self, step: str) -> str:
+        """What a step was answered, "" if it was not taken."""
+        return self.findings[step].answer if step in self.findings else ""
+
     def data(self, step: str, key: str) -> Any:
         """What a step left, None if it was not taken or answered by the user."""
         found = self.findings.get(step)

@@ -25,8 +25,11 @@ _STEPS = (
         "original",
         "Reproduce",
         "Do the outputs differ at all, as configured?",
-        {"yes": "sanitize", "no": END},
-        {"no": "Nothing differs beyond the tolerance. Give inputs that show it (--load-inputs) or tighter tolerances."},
+        {"yes": "sanitize", "no": END, "refused": "reduce"},
+        {
+            "no": "Nothing differs beyond the tolerance. Give inputs that show it, or tighter tolerances.",
+            "refused": "One side does not run, so there are no numbers to compare; the words above say why.",
+        },
     ),
     Step(
         "sanitize",

@@ -1,7 +1,6 @@
 """The first half of the flowchart: does it fail, and what does that depend on? Comparisons only."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -30,6 +29,7 @@ from layerwise._tool.surgery.sanitize.action import SanitizeJob, SanitizeSpec
 
 _SHOWN = 3
 _NOT_RUN = "The suspect does not run by itself: mend that first, then begin again."
+_ONLY_THE_REFERENCE = "The suspect runs, the reference does not: mend that or give another one, then begin again."
 _UNMARKED = (
     "With every tensor an output nothing could be compared, so no layer can be named. Reducing goes without marking."
 )
@@ -44,8 +44,9 @@ def reproduce(case: Case) -> Finding:
     """Does anything differ, as configured? The inputs are kept for whoever wants to try."""
     inputs = str(case.folder / "inputs.safetensors")
     done = case.jobs.compare(replace(plain(case.spec.compare), save_inputs=inputs), "does it fail?")
-    data = {"inputs": inputs, "refusal": done.problem if done.refused else ""}
-    return Finding("yes" if failed(done) else "no", outputs_told(done), [done.job], data)
+    data = {"inputs": inputs}
+    answer = "refused" if done.refused else "yes" if failed(done) else "no"
+    return Finding(answer, outputs_told(done), [done.job], data)
 
 
 def sanitize(case: Case) -> Finding:
@@ -80,24 +81,13 @@ def inputs(case: Case) -> Finding:
         told = ["it fails with the data given", *outputs_told(done)]
         told.append("made-up data fails too" if failed(done) else "made-up data passes: keep to the data given")
         return Finding("no", told, [done.job])
-    runs = list(_until_refused(case, (
-        partial(_with_feeds, case, replace(feeds, seed=seed), f"does other data fail? seed {seed}")
-        for seed in range(feeds.seed + 1, feeds.seed + case.spec.tries)
-    )))  # fmt: skip
+    seeds = range(feeds.seed + 1, feeds.seed + case.spec.tries)
+    runs = [_with_feeds(case, replace(feeds, seed=seed), f"does other data fail? seed {seed}") for seed in seeds]
     count = 1 + sum(map(failed, runs))
     told = [f"made-up data fails with {count} of {len(runs) + 1} seeds"]
     told += [line for done in runs for line in outputs_told(done)]
     told.append("only real data tells whether this matters: answer inputs=yes if real data passes")
     return Finding("no", told, [done.job for done in runs])
-
-
-def _until_refused(case: Case, runs: Iterable[Callable[[], Done[CompareResult]]]) -> Iterator[Done[CompareResult]]:
-    """Run one after the other, up to the first that is refused with the words that reproducing ended with."""
-    for run in runs:
-        done = run()
-        yield done
-        if done.refused and done.problem == case.data("original", "refusal"):
-            return
 
 
 def _with_feeds(case: Case, feeds: FeedSpec, title: str) -> Done[CompareResult]:
@@ -108,15 +98,13 @@ def intermittent(case: Case) -> Finding:
     """The same again, in fresh processes with fresh sessions (and engines): do the numbers stay?"""
     spec = plain(case.spec.compare)
     spec = replace(spec, runners=[built_anew(spec.runners[0]), *spec.runners[1:]])
-    runs = list(_until_refused(case, (
-        partial(case.jobs.compare, spec, f"the same again, {n + 1} of {case.spec.tries}")
-        for n in range(case.spec.tries)
-    )))  # fmt: skip
+    tries = case.spec.tries
+    runs = [case.jobs.compare(spec, f"the same again, {n + 1} of {tries}") for n in range(tries)]
     seen = {tuple(_numbers(done)) for done in runs}
     verdicts = {failed(done) for done in runs}
     told = [f"{len(runs)} runs in fresh processes: " + ("the same numbers" if len(seen) == 1 else "numbers differ")]
     if all(done.problem for done in runs):
-        told = ["refused again, in the same words" if runs[-1].refused else f"none of {len(runs)} runs ended well"]
+        told = [f"none of {len(runs)} runs ended well"]
     if len(verdicts) > 1:
         told.append(f"{sum(map(failed, runs))} of {len(runs)} fail")
     answer = "yes" if len(seen) > 1 or len(verdicts) > 1 else "no"
@@ -199,6 +187,8 @@ def check(case: Case) -> Finding:
     told = [f"the suspect against itself without {what}:", *outputs_told(done)]
     if done.problem:
         return Finding("no", [*told, "so nothing can be said of tolerance and inputs"], [done.job], advice=_NOT_RUN)
+    if case.answer("original") == "refused":
+        return Finding("no", told, [done.job], advice=_ONLY_THE_REFERENCE)
     if failed(done):
         told.append(f"it fails against itself: the tolerance is tighter than {noise} noise; try --tolerance auto")
         told += ["`layerwise debug precision` finds what must stay in FP32"] if suspect.kind == "trt" else []

@@ -76,14 +76,14 @@ class Bench:
         await self.pilot.press(*keys)
         await self.app.keys.done()
 
-    async def until(self, check: Callable[[], Any], seconds: float = 20.0) -> None:
+    async def until(self, check: Callable[[], Any], seconds: float = 60.0) -> None:
         """Wait for a state, not for a time."""
         deadline = time.monotonic() + seconds
         while not check():
             assert time.monotonic() < deadline, f"still not so after {seconds} s:\n{self.text}"
             await self.pilot.pause(0.02)
 
-    async def see(self, *parts: str, seconds: float = 20.0) -> None:
+    async def see(self, *parts: str, seconds: float = 60.0) -> None:
         await self.until(lambda: all(part in self.text for part in parts), seconds)
 
     async def compare(self, spec: CompareSpec) -> int:

@@ -65,7 +65,7 @@ class Browser:
         os.close(self._out)
         os.close(self._in)
         try:
-            self._process.wait(10)
+            self._process.wait(60)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, 9)
             self._process.wait()

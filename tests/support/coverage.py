@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from support.baselines import accept, pair
 
 from layerwise._tool.surgery.precision.nodes import convert_precision
 
@@ -140,4 +141,5 @@ def prepare(folder: Path) -> Path:
     (folder / "times.json").write_text(json.dumps(times))
     (folder / "profile.json").write_text(json.dumps([{"count": 9}, {"name": "a", "averageMs": 1, "percentage": 100}]))
     (folder / "rename.json").write_text(json.dumps({"output": "output"}))
+    accept(pair(folder / "model.onnx", folder / "model.onnx"), folder / "held.baseline")
     return folder

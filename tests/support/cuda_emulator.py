@@ -21,7 +21,7 @@ def build(folder: Path) -> ctypes.CDLL | None:
     if compiler is None:
         return None
     kernels = Path(cuda.__file__).parent
-    flags = ["-std=c++20", "-O0", "-shared", "-fPIC", "-pthread", "-ffp-contract=off", f"-I{kernels}"]
+    flags = ["-std=c++20", "-O0", "-shared", "-fPIC", "-ffp-contract=off", f"-I{kernels}"]
     done = subprocess.run([compiler, *flags, str(SOURCE), "-o", str(library)], capture_output=True, check=False)
     return ctypes.CDLL(str(library)) if done.returncode == 0 else None
 

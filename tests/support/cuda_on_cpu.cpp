@@ -1,10 +1,11 @@
-// The kernels of metrics.cu on the CPU: a thread for each CUDA thread of a block, blocks one after the other.
+// The kernels of metrics.cu on the CPU: a coroutine for each CUDA thread of a block, which gives way at a barrier;
+// blocks one after the other.
 #include <algorithm>
-#include <atomic>
-#include <barrier>
 #include <cmath>
+#include <csetjmp>
 #include <cstring>
-#include <thread>
+#include <functional>
+#include <ucontext.h>
 #include <vector>
 
 #define __device__
@@ -17,9 +18,14 @@
 struct Place {
     unsigned x;
 };
-static thread_local Place threadIdx, blockIdx;
-static std::barrier<> *block_barrier;
-static void __syncthreads() { block_barrier->arrive_and_wait(); }
+static Place threadIdx, blockIdx;
+
+static const size_t STACK = 64 << 10;
+static jmp_buf scheduler, *here;
+
+static void __syncthreads() {
+    if (!_setjmp(*here)) _longjmp(scheduler, 1);
+}
 
 static float __uint_as_float(unsigned bits) {
     float value;
@@ -57,32 +63,48 @@ struct alignas(16) uint4 {
 };
 static uint4 __ldcs(const uint4 *from) { return *from; }
 
-static void atomicAdd(unsigned long long *to, unsigned long long value) { std::atomic_ref(*to).fetch_add(value); }
+static void atomicAdd(unsigned long long *to, unsigned long long value) { *to += value; }
 
-static void atomicMin(unsigned long long *to, unsigned long long value) {
-    std::atomic_ref<unsigned long long> cell(*to);
-    for (auto seen = cell.load(); value < seen && !cell.compare_exchange_weak(seen, value);) {
-    }
-}
+static void atomicMin(unsigned long long *to, unsigned long long value) { *to = min(*to, value); }
 
 #include "elements.cu"
 #include "walk.cu"
 #include "metrics.cu"
 
-template <class Kernel> static void launch(unsigned blocks, Kernel kernel) {
-    std::barrier<> barrier(THREADS);
-    block_barrier = &barrier;
-    std::vector<std::thread> threads;
-    for (unsigned thread = 0; thread < THREADS; thread++)
-        threads.emplace_back([=, &barrier] {
-            threadIdx.x = thread;
-            for (unsigned block = 0; block < blocks; block++) {
-                blockIdx.x = block;
-                kernel();
-                barrier.arrive_and_wait();
+static std::function<void()> kernel;
+static unsigned blocks_to_run;
+
+static void all_blocks() {
+    for (unsigned block = 0; block < blocks_to_run; block++) {
+        blockIdx.x = block;
+        kernel();
+        __syncthreads();
+    }
+    _longjmp(scheduler, 2);
+}
+
+static void launch(unsigned blocks, std::function<void()> body) {
+    kernel = body, blocks_to_run = blocks;
+    static std::vector<char> stacks(THREADS * STACK);
+    std::vector<ucontext_t> begins(THREADS);
+    std::vector<jmp_buf> places(THREADS);
+    ucontext_t unused;
+    for (unsigned round = 0, ended = 0; ended < THREADS; round++)
+        for (unsigned thread = 0; thread < THREADS; thread++) {
+            threadIdx.x = thread, here = &places[thread];
+            const int came = _setjmp(scheduler);
+            if (came) {
+                ended += came == 2;
+            } else if (round) {
+                _longjmp(places[thread], 1);
+            } else {
+                getcontext(&begins[thread]);
+                begins[thread].uc_stack.ss_sp = &stacks[thread * STACK];
+                begins[thread].uc_stack.ss_size = STACK;
+                makecontext(&begins[thread], all_blocks, 0);
+                swapcontext(&unused, &begins[thread]);
             }
-        });
-    for (auto &thread : threads) thread.join();
+        }
 }
 
 #define RUN(NAME)                                                                                                     \

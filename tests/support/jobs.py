@@ -29,7 +29,7 @@ _TAG = b"LAYERWISE_JOB="
 _PROCESSES = "layerwise._tool.backends.jobs.processes."
 
 
-def until(check: Callable[[], T], seconds: float = 15.0) -> T:
+def until(check: Callable[[], T], seconds: float = 60.0) -> T:
     """The first true value of `check`; fails after so many seconds."""
     deadline = time.monotonic() + seconds
     asked = time.monotonic()
@@ -79,8 +79,8 @@ def jobs_home(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work
             with suppress(UsageError):  # it may end by itself between the look and the call
                 asyncio.run(JobClient(home).cancel(view.id))
     until(lambda: all(view.final for view in home.list_jobs()))
-    until(lambda: not processes_of(home), 5.0)
-    until(lambda: leases_taken(home) == [], 1.0)
+    until(lambda: not processes_of(home))
+    until(lambda: leases_taken(home) == [])
 
 
 def run(home: Workspace, action: str, params: dict[str, Any] | None = None, **spec: Any) -> JobView:
@@ -144,7 +144,7 @@ def submit_warm(home: Workspace, action: str, params: dict[str, Any] | None = No
     return asyncio.run(main())
 
 
-def wait_for(home: Workspace, job: int, *states: str, seconds: float = 15.0) -> JobView:
+def wait_for(home: Workspace, job: int, *states: str, seconds: float = 60.0) -> JobView:
     """The job once it is in one of the states."""
 
     def check() -> JobView | None:

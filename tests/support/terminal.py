@@ -28,6 +28,7 @@ KEYS = {
     "ctrl+p": "\x10", "ctrl+c": "\x03",
 }  # fmt: skip
 ASKS_SYNC, HAS_SYNC = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
+ASKS_PLACE, PLACE = b"\x1b[6n", b"\x1b[1;1R"
 FRAME_STARTS, FRAME_ENDS = b"\x1b[?2026h", b"\x1b[?2026l"
 
 
@@ -37,6 +38,7 @@ class Terminal:
     It knows synchronized output, as modern terminals do: what is read is always whole frames.
 
     env: over the tests' own environment. hangup: False starts the program with SIGHUP ignored, as nohup does.
+    answers: it says where its cursor is when asked, at once.
     forked: the command is words for `layerwise`, which is a fork of what has imported it.
     """
 
@@ -47,6 +49,7 @@ class Terminal:
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self.received = 0
+        self.answers = True
         self.raw = bytearray()
         master, slave = pty.openpty()
         self.master = master
@@ -67,7 +70,7 @@ class Terminal:
     ) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
         if self.master >= 0:
             os.close(self.master)
 
@@ -88,6 +91,8 @@ class Terminal:
             if not count:
                 break
             total += count
+        if total and self.raw.find(ASKS_PLACE, -total - len(ASKS_PLACE) + 1) >= 0 and self.answers:
+            os.write(self.master, PLACE)
         return total
 
     def _read(self, seconds: float) -> int:
@@ -106,7 +111,7 @@ class Terminal:
         self.raw += data
         self.received += len(data)
 
-    def until_silent(self, silence: float = 0.3, limit: float = 20.0) -> int:
+    def until_silent(self, silence: float = 0.3, limit: float = 60.0) -> int:
         """Read until nothing came for `silence` seconds; returns the bytes read."""
         total, deadline, last = 0, time.monotonic() + limit, time.monotonic()
         while time.monotonic() < deadline:
@@ -117,7 +122,7 @@ class Terminal:
                 break
         return total
 
-    def wait_for(self, seen: str | Callable[[str], bool], limit: float = 20.0) -> float:
+    def wait_for(self, seen: str | Callable[[str], bool], limit: float = 60.0) -> float:
         """Read until the screen holds a text (or satisfies a predicate); returns seconds since the start.
 
         Raises AssertionError with the screen after `limit` seconds.

@@ -80,7 +80,7 @@ def test_filter_narrows_and_marks_are_counted_and_kept_over_a_restart(home: Home
         terminal.press("j", "j")
         terminal.wait_for(lambda text: "▌    20 Softmax" in text)
         terminal.press("q")
-        assert terminal.process.wait(10) == 0
+        assert terminal.process.wait(60) == 0
     with app(home.model, env=home.env) as terminal:
         terminal.wait_for("14,285 of 100,000")
         terminal.wait_for(lambda text: "▌    20 Softmax" in text)
@@ -112,9 +112,9 @@ def test_one_pane_at_80x24_and_tab_shows_the_other(home: Home) -> None:
 def test_three_panes_at_180_columns_and_tab_goes_round_them(home: Home) -> None:
     with app(home.model, env=home.env, columns=180, rows=50) as terminal:
         terminal.wait_for("/encoder/layer.0/Relu")
+        terminal.wait_for(lambda text: text.splitlines()[3].count("│") == 2)
         terminal.until_silent()
-        head = terminal.text.splitlines()[3]
-        assert head.count("│") == 2 and "Add #0" in head.split("│")[1]
+        assert "Add #0" in terminal.text.splitlines()[3].split("│")[1]
         assert "▸ Add #0 ◂" in "".join(line.split("│")[-1] for line in terminal.text.splitlines())
         assert terminal.text.count("▸ Add #0 ◂") == 1
         assert "errors show here once a comparison has run" in terminal.text

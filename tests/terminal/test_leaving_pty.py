@@ -38,7 +38,7 @@ def test_a_signal_saves_the_session_and_ends_the_app(model: Path, number: signal
         terminal.press("j", "space")
         terminal.wait_for("1 marked")
         terminal.process.send_signal(number)
-        terminal.process.wait(10)
+        terminal.process.wait(60)
     assert saved(model)["marks"] == ["/encoder/layer.0/Relu_output_0"]
 
 
@@ -48,7 +48,7 @@ def test_without_its_terminal_the_app_ends(model: Path, hangup: bool) -> None:
         terminal.press("j", "space")
         terminal.wait_for("1 marked")
         terminal.hang_up()
-        terminal.process.wait(10)
+        terminal.process.wait(60)
     assert saved(model)["marks"] == ["/encoder/layer.0/Relu_output_0"]
 
 
@@ -65,9 +65,9 @@ def test_the_processes_that_wait_for_a_job_leave_with_the_app(model: Path, end: 
             terminal.hang_up()
         else:
             terminal.process.send_signal(signal.Signals[end])
-        terminal.process.wait(10)
-        until(lambda: not any(map(alive, pair)), 5.0)
-    until(lambda: not processes_of(home), 5.0)
+        terminal.process.wait(60)
+        until(lambda: not any(map(alive, pair)))
+    until(lambda: not processes_of(home))
 
 
 def test_a_job_of_the_app_is_done_by_the_processes_that_waited(model: Path) -> None:
@@ -80,18 +80,18 @@ def test_a_job_of_the_app_is_done_by_the_processes_that_waited(model: Path) -> N
         terminal.wait_for("layerwise: every tensor")
         warm = until(lambda: max(home.ids()) if len(home.ids()) > 1 else 0)  # says what the inputs get
         assert pids_of(home, warm) == pair
-        pair = until(lambda: (found := waiting_pair(home)) and found != pair and found, 60)
+        pair = until(lambda: (found := waiting_pair(home)) and found != pair and found)
         terminal.press("r")
         job = until(lambda: max(home.ids()) if max(home.ids()) > warm else 0)
         assert pids_of(home, job) == pair
-        until(lambda: (found := waiting_pair(home)) and found != pair, 60)
+        until(lambda: (found := waiting_pair(home)) and found != pair)
         assert wait_for(home, job, "done", "failed").final
 
 
 def test_leaving_gives_the_terminal_back(model: Path) -> None:
     with opened(model) as terminal:
         terminal.press("q")
-        assert terminal.process.wait(10) == 0
+        assert terminal.process.wait(60) == 0
         terminal.until_silent()
         assert b"\x1b[?1049l" in terminal.raw and b"\x1b[?25h" in terminal.raw
 
@@ -101,7 +101,7 @@ def test_without_a_model_enter_opens_the_last_one_as_it_was(model: Path) -> None
         terminal.press("j", "space")
         terminal.wait_for("1 marked")
         terminal.press("q")
-        terminal.process.wait(10)
+        terminal.process.wait(60)
     with app(env={"LAYERWISE_HOME": str(model.parent / "home")}) as terminal:
         terminal.wait_for("small.onnx  7.83 kB  70 nodes")
         terminal.press("enter")
@@ -118,7 +118,7 @@ def test_over_ssh_the_mouse_is_left_to_the_terminal(model: Path) -> None:
 @pytest.mark.parametrize("term", ["dumb", ""])
 def test_a_terminal_that_cannot_draw_is_refused_with_a_hint(model: Path, term: str) -> None:
     with app(model, env={"TERM": term}) as terminal:
-        terminal.process.wait(10)
+        terminal.process.wait(60)
         terminal.until_silent()
         assert terminal.process.returncode == 2
         assert "layerwise run" in terminal.text and b"\x1b[" not in terminal.raw

@@ -428,7 +428,7 @@ def test_unsaved_edits_survive_a_kill(encoder: Path, columns: int, rows: int) ->
         home = Path(os.environ["LAYERWISE_HOME"])
         until(lambda: any('"surgery"' in path.read_text() for path in home.glob("sessions/*.json")))
         os.kill(terminal.process.pid, signal.SIGKILL)
-        terminal.process.wait(10)
+        terminal.process.wait(60)
     with app(encoder, columns=columns, rows=rows) as terminal:
         terminal.wait_for("[5 Surgery]")
         terminal.wait_for(lambda text: "1 edit, not written" in text and not re.search(r" 1 Add", text))

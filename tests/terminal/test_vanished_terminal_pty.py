@@ -83,7 +83,7 @@ def started(name: str, gate: Gate, start: Callable[[list[str]], object]) -> obje
 def check(name: str, gate: Gate) -> None:
     """The job is done with its verdict, and `attach` shows it."""
     home = Workspace()
-    view = until(lambda: (found := home.view(1)).final and found, 60)
+    view = until(lambda: (found := home.view(1)).final and found)
     expected = _COMMANDS[name][0]
     assert view.state == "done", (view.state, view.card)
     assert (view.result or {}).get("passed", True) is (expected == 0)
@@ -115,7 +115,7 @@ def test_a_terminal_that_is_gone_or_stopped(name: str, way: str, gate: Gate) -> 
         if way == "stopped":
             os.write(terminal.master, b"\x11")
             until(lambda: terminal.pump(0.05) == 0 and terminal.process.poll() is not None)
-        code = terminal.process.wait(20)
+        code = terminal.process.wait(60)
     assert code == _COMMANDS[name][0] or (name == "attach" and code == -signal.SIGHUP)
 
 

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.bench import Bench, chain_pair, with_bench
 from support.big_graph import chain_model
 from textual.worker import WorkerFailed
 
 from layerwise._tool.tui.commands import in_scopes, run_command
+from layerwise._tool.tui.screens.errors_page import ErrorsScreen
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.state.signal import Signal
@@ -113,3 +115,17 @@ def test_keys_for_pages_that_come_while_the_screen_goes(tmp_path: Path, monkeypa
 
     asyncio.run(story())
     assert pressed
+
+
+def test_what_was_to_be_drawn_in_a_moment_is_dropped_when_its_widget_has_left(tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.app.show_page("errors")
+        screen = bench.app.query_one(ErrorsScreen)
+        soon = screen.table._detail_soon
+        await bench.pilot.pause()
+        soon.touch()
+        await screen.table.query("#errors-detail, #errors-beside").remove()
+        bench.app.exit()
+        soon.flush()
+
+    with_bench(chain_pair(tmp_path)[0], story)

@@ -23,7 +23,7 @@ from layerwise._tool.tui.commands import (
     read_keymap,
 )
 from layerwise._tool.tui.controllers.yank import CLIPBOARD_LIMIT, Copy, block_copy, yank
-from layerwise._tool.tui.presenters.bars import footer_line
+from layerwise._tool.tui.presenters.bars import command_rows, footer_line
 from layerwise._tool.tui.presenters.text import plain, width
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.typed.settling import Waits
@@ -109,6 +109,15 @@ def test_the_footer_always_offers_help() -> None:
     for cells in (30, 80, 120, 200):
         line = footer_line(commands, cells)
         assert "? help" in plain(line) and width(line) <= cells
+
+
+def test_the_help_fits_every_terminal_and_cuts_no_word_of_a_title() -> None:
+    commands = list(REGISTRY.values())
+    for cells in range(20, 130):
+        for found, lines in zip(commands, command_rows(commands, cells), strict=True):
+            assert all(width(line) <= cells for line in lines), (cells, lines)
+            text = " ".join(map(plain, lines)).split()
+            assert all(word in text for word in found.title.split() if len(word) < 16), (cells, text)
 
 
 def test_verbs_are_found_whole_or_by_a_start_that_is_only_theirs() -> None:

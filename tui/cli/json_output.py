@@ -1,4 +1,7 @@
-"""`--json`: one strict JSON document; what JSON cannot say (inf, nan) is written as a string."""
+"""`--json`: one strict JSON document; what JSON cannot say (inf, nan) is written as a string.
+
+Its first fields say which schema of docs/schemas/ it has, and of which command line it is.
+"""
 
 import json
 import math
@@ -6,6 +9,8 @@ import sys
 from typing import Any
 
 from layerwise._tool.backends.jobs.journal.schema import Event
+
+VERSION = 1  # of all schemas: it grows when a field goes away or changes its meaning
 
 
 def strict(value: Any) -> Any:
@@ -24,9 +29,42 @@ def ascii_json(value: Any) -> str:
     return json.dumps(value, indent=2, allow_nan=False).replace("\x7f", "\\u007f")
 
 
-def print_json(value: Any) -> None:
-    """Print `value` as strict JSON, ASCII only so that no name reaches a terminal raw."""
+class Current:
+    """The command that runs: its words and its whole line; whether its document is printed."""
+
+    words = ""
+    line = ""
+    printed = False
+
+    @classmethod
+    def begin(cls, words: str, line: str) -> None:
+        """A command begins."""
+        cls.words, cls.line, cls.printed = words, line, False
+
+
+def schema_of(words: str) -> str:
+    """The name of the schema of a command's document."""
+    return f"layerwise/{words.replace(' ', '-')}/{VERSION}"
+
+
+def print_json(value: Any, kind: str = "") -> None:
+    """Print `value` as strict JSON, ASCII only so that no name reaches a terminal raw.
+
+    kind: of the document; the command's own if none is given. Objects, or those in a list, are told their schema, and
+    an object its command and exit code 0 where it does not say otherwise.
+    """
+    Current.printed = True
+    schema = schema_of(kind or Current.words)
+    if isinstance(value, dict):
+        head = {"schema": schema} if value.keys() >= {"job", "state"} else _head(schema)
+        value = {**head, **value, "schema": schema}
+    elif isinstance(value, list):
+        value = [{**item, "schema": schema} if isinstance(item, dict) else item for item in value]
     sys.stdout.write(ascii_json(strict(value)) + "\n")
+
+
+def _head(schema: str) -> dict[str, Any]:
+    return {"schema": schema, "command": Current.line, "exit_code": 0}
 
 
 class Collector:

@@ -1,11 +1,13 @@
 """Runs one command: its parser, its log, the frame of RUNNING and PASSED lines."""
 
+import contextlib
 import importlib
 import os
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError, refusal
 from layerwise._tool.backends.filesystem.places import config_file
@@ -14,33 +16,93 @@ from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.options.logging import LOGGING
 from layerwise._tool.tui.cli.parser import Parser
-from layerwise._tool.tui.cli.registry import Leaf
+from layerwise._tool.tui.cli.registry import CHECK, Leaf
+from layerwise._tool.tui.cli.reports import make_reporter, reporter_of
+
+TEXT_ALONE = frozenset({"logs", "completion", "man", "demo"})
+"""Commands without `--json`: what they print is for another program, or for a screen."""
 
 
 def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     """Parse `argv` with the options of `leaf` and run it; the exit code. Raises LayerwiseError for user errors
     of parsing; those of running are logged."""
-    module = importlib.import_module(leaf.module, __package__)
+    try:
+        return _begin(words, leaf, argv)
+    except LayerwiseError as error:
+        _tell_early(error, words, argv)
+        raise
+
+
+def _begin(words: str, leaf: Leaf, argv: list[str]) -> int:
     parser = Parser(f"layerwise {words}", leaf.summary)
-    getattr(module, f"fill_{leaf.name}")(parser)
-    LOGGING.add(parser)
+    own_json = fill_parser(parser, leaf)
     args = parser.parse_args(argv)
     log = make_log(args)
-    if getattr(args, "json", False):
+    as_json = getattr(args, "json", False)
+    if as_json and own_json:
         log.only_errors_to_stderr()
     _tell_settings(log)
     args.words = ["layerwise", *words.split(), *argv]
     args.command = shell_line(args.words)
+    args.reporter = make_reporter(args, words, log)
     framed = leaf.timed and not any(getattr(args, name, None) for name in ("gen_script", "detach", "nsys"))
+    framed = framed and (own_json or not as_json)
     started = time.monotonic()
     if framed:
         log.say(START, f"RUNNING | Command: {args.command}", source="tools")
-    code = _run(getattr(module, f"run_{leaf.name}"), args, log, halve=not parser.halves)
+    function = getattr(importlib.import_module(leaf.module, __package__), f"run_{leaf.name}")
+    run = partial(_run, function, args, log, halve=not parser.halves)
+    code = run() if not as_json else in_json(run, words, args.command, log, own=own_json)
+    if args.reporter is not None and not args.reporter.written:
+        log.warning("--report: nothing was judged, so that no report was written")
     if framed:
         verdict = "PASSED" if code == 0 else "FAILED"
         text = f"{verdict} | Runtime: {time.monotonic() - started:.3f}s | Command: {args.command}"
         (log.error if code else log.finish)(text, source="tools")
     sys.stdout.flush()
+    return code
+
+
+def _tell_early(error: LayerwiseError, words: str, argv: list[str]) -> None:
+    """Print the document of --json, where that is asked for, of a command that did not begin."""
+    if "--json" in argv[: next((n for n, word in enumerate(argv) if word in CHECK), len(argv))]:
+        from layerwise._tool.tui.cli.json_output import Current, print_json
+
+        Current.begin(words, shell_line(["layerwise", *words.split(), *argv]))
+        print_json({"exit_code": error.exit_code, "passed": False, "error": str(error)}, "error")
+
+
+def fill_parser(parser: Parser, leaf: Leaf) -> bool:
+    """Declare all options of a command; whether it has a document of its own for `--json`.
+
+    The others that do not print text for other programs are given `--json` here.
+    """
+    getattr(importlib.import_module(leaf.module, __package__), f"fill_{leaf.name}")(parser)
+    own = any("--json" in action.option_strings for action in parser._actions)
+    if not own and leaf.name not in TEXT_ALONE:
+        parser.own(parser, "--json", action="store_true", help="print one JSON document instead of the text")
+    LOGGING.add(parser)
+    return own
+
+
+def in_json(run: Callable[[], int], words: str, line: str, log: Log, *, own: bool) -> int:
+    """Run a command that prints one JSON document, whatever happens: its own, or one of the lines that it prints."""
+    import tempfile
+
+    from layerwise._tool.tui.cli.json_output import Current, print_json
+
+    Current.begin(words, line)
+    if own:
+        code = run()
+        if code and not Current.printed:
+            print_json({"exit_code": code, "passed": False, "error": log.failure}, "error")
+        return code
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as out:  # workers take its number
+        with contextlib.redirect_stdout(out):
+            code = run()
+        out.seek(0)
+        lines = out.read().splitlines()
+    print_json({"exit_code": code, "passed": code == 0, "output": lines, "error": log.failure})
     return code
 
 
@@ -63,13 +125,19 @@ def _run(function: Callable[[Namespace, Log], int], args: Namespace, log: Log, *
         return function(args, log)
     except LayerwiseError as error:
         log.fatal(shown_lines(error))
-        return error.exit_code
+        return _reported(args, str(error), error.exit_code)
     except (OSError, RuntimeError, MemoryError) as error:
         words = refusal(error)
         if not words:
             raise
         log.fatal(words)
-        return 1
+        return _reported(args, words, 1)
+
+
+def _reported(args: Namespace, error: str, code: int) -> int:
+    """Have the reports say that the command could not be carried out; the exit code."""
+    reporter = reporter_of(args)
+    return code if reporter is None else reporter.failed(error, code)
 
 
 def make_log(args: Namespace) -> Log:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import INFO, Log
 from layerwise._tool.backends.text import shown
+from layerwise._tool.tui.cli.reports import reporter_of
 from layerwise._tool.tui.cli.submit import Listener, concluding, run_detached, run_here
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
+    from layerwise._tool.debugtools.report.collected import Collected
     from layerwise._tool.tui.cli.json_output import Collector
 
     Document = Callable[[Collector, str, int], dict[str, Any]]
@@ -141,7 +143,10 @@ def run_as_asked(
         take(spec)
         return 0
     if getattr(args, "detach", False):
-        return run_detached(spec, log)
+        return run_detached(spec, log, as_json=args.json)
+    reporter = reporter_of(args)
+    collected = reporter.collected() if reporter else None
+    listeners = [collected.event] if collected else []
     if not args.json:
         reports: list[Listener] = []
 
@@ -150,11 +155,27 @@ def run_as_asked(
                 reports.append(concluding(report(), log, spec.action))
             reports[0](event)
 
-        return run_shown(spec, log, listen)
+        return _reported(spec, args, collected, run_shown(spec, log, listen, *listeners))
     from layerwise._tool.tui.cli.json_output import Collector, print_json
 
     collector = Collector()
-    code = run_here(spec, collector.event, log)
+    code = run_here(spec, all_of(collector.event, *listeners), log)
     made = collector.document(args.command, code) if document is None else document(collector, args.command, code)
     print_json(made)
-    return code
+    return _reported(spec, args, collected, code)
+
+
+def all_of(*listeners: Listener) -> Listener:
+    """What gives each event to all of them."""
+
+    def listen(event: Event) -> None:
+        for listener in listeners:
+            listener(event)
+
+    return listen
+
+
+def _reported(spec: "JobSpec", args: Namespace, collected: "Collected | None", code: int) -> int:
+    """Write the reports that were asked for; the exit code."""
+    reporter = reporter_of(args)
+    return code if reporter is None else reporter.job(spec, collected, code, getattr(args, "named", None))

@@ -40,6 +40,9 @@ COMMANDS: dict[str, Leaf | Branch] = {
                 ".inspect.capability", "capability", "which parts of a model TensorRT takes, and why not others"
             ),
             "sparsity": Leaf(".inspect.sparsity", "sparsity", "which weights are 2:4 sparse", timed=True),
+            "quantization": Leaf(
+                ".inspect.quantization", "quantization", "what is quantised, and how well it holds its float original"
+            ),
             "tactics": Leaf(".inspect.diff", "tactics", "a tactic replay as text"),
             "diff-tactics": Leaf(".inspect.diff", "diff_tactics", "which tactics only bad TensorRT builds have"),
         },
@@ -81,7 +84,10 @@ COMMANDS: dict[str, Leaf | Branch] = {
             "reduce": Leaf(".debug.reduce", "reduce", "make a failing model as small as it gets", timed=True),
             "bisect": Leaf(".debug.bisect", "bisect", "find the first node after which it fails", timed=True),
             "precision": Leaf(
-                ".debug.precision", "precision", "which nodes must stay in FP32, the others in FP16", timed=True
+                ".debug.precision",
+                "precision",
+                "which nodes must stay in FP32, the others in FP16, INT8, FP8",
+                timed=True,
             ),
             "repeat": Leaf(".debug.repeat", "repeat", "try the same again and again, and count", timed=True),
             "build": Leaf(".debug.build", "build", "build an engine again and again: bad tactics", timed=True),
@@ -129,6 +135,13 @@ COMMANDS: dict[str, Leaf | Branch] = {
         {"shard": Leaf(".sharding", "shard", "split a model over GPUs, as hints say")},
     ),
     "bench": Leaf(".bench.command", "bench", "how fast a model runs, layer by layer; trtexec's options", True),
+    "baseline": Branch(
+        "the errors of all layers, kept in a file",
+        {
+            "accept": Leaf(".baseline.command", "accept", "run a comparison and keep the error of every layer", True),
+            "check": Leaf(".baseline.command", "check", "has a layer grown beyond its rounding since then", True),
+        },
+    ),
     "triage": Leaf(".triage", "triage", "the accuracy flowchart: what kind of fault it is, with a report"),
     "matrix": Leaf(
         ".matrix.command", "matrix", "models × sides × feeds × actions, each a job; here or on a cluster", True
@@ -190,6 +203,7 @@ def overview() -> str:
     ]
     lines += [
         "  -V, --version  print the version",
+        "  --slow-line    open the app with fewer frames and colours: layerwise --slow-line [MODEL]",
         "",
         "Option names are Polygraphy's. NO_COLOR, LAYERWISE_HOME and LAYERWISE_MEMORY are honoured.",
     ]

@@ -84,10 +84,14 @@ def say_conclusion(text: str, log: Log, *, passed: bool, source: str = "tools") 
     log.say(INFO if passed else ERROR, f"found        {shown(text, 2000)}", source)
 
 
-def run_detached(spec: "JobSpec", log: Log) -> int:
+def run_detached(spec: "JobSpec", log: Log, *, as_json: bool = False) -> int:
     """Give the job to a supervisor of its own and say how to find it again."""
     job = submit(spec)
     log.say(FINISH, f"Job {job} started. Follow it with: layerwise attach {job}")
+    if as_json:
+        from layerwise._tool.tui.cli.json_output import print_json
+
+        print_json({"job": job}, "detached")
     return 0
 
 

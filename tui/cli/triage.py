@@ -24,6 +24,7 @@ from layerwise._tool.tui.cli.options.torch import TORCH
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import run_as_asked
+from layerwise._tool.tui.cli.reports import reporter_of
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import to_request
 from layerwise._tool.tui.cli.submit import exit_code, job_spec, say_message, submit
@@ -54,7 +55,7 @@ def run_triage(args: Namespace, log: Log) -> int:
     """Walk the flowchart; the exit code."""
     job = triage_job(to_triage(args), args)
     if args.ask and not args.detach:
-        return _attended(job, log)
+        return _attended(job, args, log)
     return run_as_asked(job, args, log, lambda: TriageReport(log).event, _document)
 
 
@@ -62,14 +63,15 @@ def _document(collector: Collector, command: str, code: int) -> dict[str, Any]:
     return collector.document(command, code) | {"steps": collector.tables.get("steps", [])}
 
 
-def _attended(job: "JobSpec", log: Log) -> int:
+def _attended(job: "JobSpec", args: Namespace, log: Log) -> int:
     """Run it detached and follow it, questions answered here; whoever leaves comes back with `attach`."""
     from layerwise._tool.backends.jobs.workspace.store import Workspace
     from layerwise._tool.tui.cli.jobs.attach import follow_job
 
     number = submit(job)
     follow_job(number, log)
-    return exit_code(Workspace().view(number))
+    reporter, code = reporter_of(args), exit_code(Workspace().view(number))
+    return reporter.folder(number, code) if reporter else code
 
 
 def to_triage(args: Namespace) -> TriageSpec:

@@ -29,7 +29,7 @@ TABS = (
 _OFFERS = 8
 _OF_SURGERY = ("history", "changes")
 _SCOPES = {"global": "everywhere", "list": "lists", "pane": "texts"}
-_KEYS, _NAME, _SCOPE, _WIDE = 9, 20, 11, 96
+_KEYS, _NAME, _TITLE, _SCOPE, _WIDE = 9, 20, 20, 11, 96
 
 
 def title_line(model: Path | None, index: "GraphIndex | None", status: Line, cells: int, edited: str = "") -> Line:
@@ -109,7 +109,10 @@ def usage_line(found: "Command | None") -> Line:
 
 
 def command_rows(commands: "Sequence[Command]", cells: int) -> list[list[Line]]:
-    """`keys  :name ARGUMENT  title  scope`, `cells` wide, a list of lines each: nothing is cut."""
+    """`keys  :name ARGUMENT  title  scope`, `cells` wide, a list of lines each: nothing is cut.
+
+    Where that leaves too little room for titles they stand below the names.
+    """
     names = [f":{found.name}{found.line[len(found.verb) :]}" for found in commands]
     keys = min(_KEYS, max((cell_len(found.key_text) for found in commands), default=0))
     name = min(_NAME, max(map(cell_len, names), default=0))
@@ -123,7 +126,9 @@ def command_rows(commands: "Sequence[Command]", cells: int) -> list[list[Line]]:
 def _command_lines(found: "Command", name: str, widths: tuple[int, int, int, int]) -> list[Line]:
     """One command; widths: of the columns."""
     keys, room, title, scope = widths
-    columns = _wrapped(found.key_text, keys), _wrapped(name, room), _wrapped(found.title, max(20, title))
+    if title < _TITLE:
+        return _stacked(found, name, keys, max(1, keys + room + title + 2))
+    columns = _wrapped(found.key_text, keys), _wrapped(name, room), _wrapped(found.title, title - bool(scope))
     where = _SCOPES.get(found.scope, found.scope)
     lines: list[Line] = []
     for number, (key, one, two) in enumerate(zip_longest(*columns, fillvalue="")):
@@ -131,6 +136,13 @@ def _command_lines(found: "Command", name: str, widths: tuple[int, int, int, int
         line: Line = [(f"{key:<{keys}}  ", "key"), (f"{one:<{room}}  ", "accent"), (f"{two:<{title}}", "")]
         lines.append([*line, (place[:scope], "dim")] if scope else line)
     return lines
+
+
+def _stacked(found: "Command", name: str, keys: int, cells: int) -> list[Line]:
+    """A command in a narrow column: its keys and name, and its title below them."""
+    pairs = zip_longest(_wrapped(found.key_text, keys), _wrapped(name, max(1, cells - keys)), fillvalue="")
+    heads: list[Line] = [[(f"{key:<{keys}}  ", "key"), (one, "accent")] for key, one in pairs]
+    return [*heads, *([(f"  {line}", "")] for line in _wrapped(found.title, cells))]
 
 
 def _wrapped(text: str, cells: int) -> list[str]:

@@ -92,13 +92,20 @@ def _measured(measured: Numbers, suggested: str | None, cells: int) -> list[Line
     return wrap_runs(line, cells, 10) if line else []
 
 
+_CANDIDATE_LINES = 3
+
+
 def _candidate(candidate: CandidateRow | None, cells: int) -> list[Line]:
     if candidate is None or candidate == CandidateRow():
         return []
-    text = f"{'?' if candidate.nodes is None else candidate.nodes} nodes"
-    for names, word in ((candidate.inputs, "reads"), (candidate.outputs, "gives")):
-        text += f"  {word} {some((shown(name, 60) for name in names), 3)}" if names else ""
-    return field_lines("candidate", text, cells)[:3]
+    for most in (3, 2, 1):
+        text = f"{'?' if candidate.nodes is None else candidate.nodes} nodes"
+        for names, word in ((candidate.inputs, "reads"), (candidate.outputs, "gives")):
+            text += f"  {word} {some((shown(name, 60) for name in names), most)}" if names else ""
+        lines = field_lines("candidate", text, cells)
+        if len(lines) <= _CANDIDATE_LINES:
+            break
+    return lines[:_CANDIDATE_LINES]
 
 
 def _best(best: BestRow, what: str, cells: int) -> list[Line]:

@@ -1,5 +1,6 @@
 """The Debug screen around its list: which search and how far, the order of nodes as a band, the rows, one in full."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,8 +8,10 @@ from rich.cells import cell_len
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
+from layerwise._tool.debugtools.search.lens.rows import EffectRow
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers, VerdictRow
 from layerwise._tool.tui.presenters.compare_text import BACKENDS
+from layerwise._tool.tui.presenters.effects import effect_fields, effect_heading, effect_line
 from layerwise._tool.tui.presenters.invariants import HEADING, relation_line, relation_lines
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import clock_text, sig, span_text
@@ -25,7 +28,8 @@ def head_lines(
     """now: unix seconds. tall: there is room for what the band's signs mean."""
     other: Line = [(f"of {shown(debug.other, 40)}   ", "warn")] if debug.other else []
     name: Line = [(f"{debug.search}  ", "strong"), *other, (f"job {debug.job}   ", "dim"), *_standing(debug, now)]
-    lines = [name, _held(debug) if debug.search == "invariants" else _sides(sides, cells, glyphs)]
+    about = {"invariants": _held, "lens": _measured_alone}.get(debug.search)
+    lines = [name, about(debug) if about else _sides(sides, cells, glyphs)]
     if debug.band:
         lines += _band(debug, cells, glyphs)
         lines += [legend(debug.search, glyphs)] if tall else []
@@ -67,6 +71,20 @@ def _held(debug: DebugState) -> Line:
     kind = BACKENDS.get(str(runner.get("kind")), "onnxruntime")
     return [(shown(Path(str(debug.params.get("model") or "")).name, 60), "strong"), (f" on {kind}, ", "dim"),
             ("its runs held against each other", "")]  # fmt: skip
+
+
+def _measured_alone(debug: DebugState) -> Line:
+    """Which model a lens measures, in what."""
+    model = debug.compare.model if debug.compare is not None else ""
+    form = shown(str((debug.params.get("rounding") or {}).get("to", "int8")), 20)
+    name: Line = [(shown(Path(str(model or "")).name, 60), "strong"), (f" in {form}   ", "dim")]
+    if not debug.rows:
+        return [*name, ("node by node, against itself in FP32", "")]
+    error, cost = debug.predicted()
+    told = "not finite" if error == math.inf else f"{error:.3g}"
+    counts = f"{len(debug.in_fp32)} of {len(debug.rows)} nodes in FP32, "
+    return [*name, (counts, ""), (f"predicted error {told}", "strong"), (f", {cost:.0%} of the cost kept", "dim"),
+            (f", {debug.proved}" if debug.proved else "", "strong")]  # fmt: skip
 
 
 def _sides(sides: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
@@ -166,20 +184,24 @@ _VERDICTS = f"{'n':>4} {'verdict':<8} {'nodes':>7} {'at':>7}  {'by':<11} {'s':>6
 
 def heading(search: str, cells: int) -> Line:
     """Column names of the list below."""
+    if search == "lens":
+        return [(fit(effect_heading(cells), cells), "head")]
     if search == "locate":
         titles = "".join(f" {title:>8}" for title in ("local", "accum", "ampl")[: _numbers(cells)])
         return [(fit(f"{'#':>6} {'op':<14}{titles}  diagnosis       node", cells), "head")]
     return [(fit(_HEADINGS.get(search, _VERDICTS), cells), "head")]
 
 
-def row_line(row: Shown | None, cells: int, names: Names, glyphs: Glyphs) -> Line:
-    """One row of the list."""
+def row_line(row: Shown | None, cells: int, names: Names, glyphs: Glyphs, *, kept: bool = False) -> Line:
+    """One row of the list. kept: of a lens, the node stays in FP32."""
     if isinstance(row, SuspectRow):
         return clip(_suspect(row, cells, names), cells)
     if isinstance(row, StepRow):
         return clip(_step(row, cells, glyphs), cells)
     if isinstance(row, RelationRow):
         return clip(relation_line(row, cells, glyphs), cells)
+    if isinstance(row, EffectRow):
+        return clip(effect_line(row, cells, names, kept=kept), cells)
     return clip(_verdict(row, cells, names, glyphs), cells) if row is not None else []
 
 
@@ -189,10 +211,11 @@ def _verdict(row: VerdictRow, cells: int, names: Names, glyphs: Glyphs) -> Line:
     at = f"#{row.i}" if row.i is not None else ""
     nodes = "" if row.nodes is None else row.nodes
     numbers = f" {nodes:>7} {at:>7}  {shown(row.by, 11):<11} {row.seconds:>6.2f}  "
-    measured = "  ".join(part for part in (shown(row.note, 200), measured_text(row.measured, named=False)) if part)
+    parts = [part for part in (shown(row.note, 200), *measured_parts(row.measured, named=False)) if part]
     room = max(0, cells - 13 - len(numbers))
-    name = names.text(row.node, min(room, max(_NODE, room - cell_len(measured) - 2))).rstrip() if row.node else ""
-    rest = numbers + fit(f"{name}{'  ' * bool(name)}{measured}", room, glyphs.ellipsis, keep="start")
+    wanted = cell_len("  ".join(parts))
+    name = names.text(row.node, min(room, max(_NODE, room - wanted - 2))).rstrip() if row.node else ""
+    rest = numbers + fit(whole_parts([name, *parts] if name else parts, room), room, glyphs.ellipsis, keep="start")
     if row.undone:
         return [(f"{row.n:>4} {glyph} {'undone':<6}{rest}", "dim")]
     return merge([(f"{row.n:>4} ", ""), (f"{glyph} {row.verdict:<6}", role), (rest, "")])
@@ -211,24 +234,48 @@ def _numbers(cells: int) -> int:
     return 3 if cells >= 90 else 2 if cells >= 70 else 0
 
 
+def whole_words(text: str, cells: int, ellipsis: str) -> str:
+    """`text` in exactly so many cells, cut between words."""
+    text = shown(text)
+    kept = fit(text, cells, ellipsis, keep="start")
+    if cell_len(text) <= cells or " " not in kept[:-1]:
+        return kept
+    return fit(f"{kept.rpartition(' ')[0].rstrip(' ;,:')}{ellipsis}", cells)
+
+
 def _step(row: StepRow, cells: int, glyphs: Glyphs) -> Line:
     by = "(you)" if row.by == "user" else ""
     answer = shown(row.answer, 8)
-    role = {"yes": "warn", "no": "good"}.get(answer, "")
-    rest = fit("; ".join(row.evidence), max(0, cells - 43), glyphs.ellipsis, keep="start")
+    role = {"yes": "warn", "no": "good", "refused": "bad"}.get(answer, "")
+    rest = whole_words("; ".join(row.evidence), max(0, cells - 43), glyphs.ellipsis)
     title = fit(shown(row.title, 60), 24, glyphs.ellipsis, keep="start")
     return merge([(f"{title} ", ""), (f"{answer:<8}", role), (f" {by:<8} ", "dim"), (rest, "")])
 
 
+def whole_parts(parts: Sequence[str], cells: int) -> str:
+    """As many of the first parts as there is room for: a number that is cut is another number."""
+    fitting = parts[:1]
+    for part in parts[1:]:
+        if cell_len("  ".join([*fitting, part])) > cells:
+            break
+        fitting = [*fitting, part]
+    return "  ".join(fitting)
+
+
 def measured_text(measured: Numbers, *, named: bool = True) -> str:
     """Numbers of a verdict, short; with the tensor's name."""
+    return "  ".join(measured_parts(measured, named=named))
+
+
+def measured_parts(measured: Numbers, *, named: bool = True) -> list[str]:
+    """What `measured_text` joins."""
     errors = (("max abs", measured.max_abs), ("max rel", measured.max_rel), ("rel L2", measured.rel_l2))
     parts = [shown(measured.tensor, 60) if named and measured.tensor else ""]
     parts += [f"{word} {value:.3g}" for word, value in errors if value is not None]
     parts.append(f"{measured.over:,} elements over" if measured.over else "")
     parts.append("" if measured.exit_code is None else f"exit code {measured.exit_code}")
     parts.append(shown(measured.note, 120))
-    return "  ".join(part for part in parts if part)
+    return [part for part in parts if part]
 
 
 _MOST = 1000
@@ -242,6 +289,8 @@ def row_detail(row: Shown | None, cells: int) -> list[Line]:
         return _step_lines(row, cells)
     if isinstance(row, RelationRow):
         return relation_lines(row, cells)
+    if isinstance(row, EffectRow):
+        return [line for name, text in effect_fields(row) for line in field_lines(name, text, cells)]
     return _verdict_lines(row, cells) if row is not None else []
 
 

@@ -7,6 +7,7 @@ from msgspec import UNSET
 from rich.cells import cell_len
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.quantised.told import held_text
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
 from layerwise._tool.debugtools.compare.truth.figures import LIMIT, times
 from layerwise._tool.surgery.origin.origin import dotted
@@ -25,6 +26,7 @@ def detail_lines(row: LayerRow, names: list[str], cells: int, word: Run = ("", "
     lines = [*_name_lines(row), *_reason_lines(row, word)]
     lines += [[(shown(evidence, 1000), "strong")]] if evidence else []
     lines += [*_error_lines(row), *_local_line(row), *_truth_line(row)]
+    lines += _quantised_line(row)
     lines += _side_lines(row, names, cells) if cells >= _SIDE_BY_SIDE else side_columns(row, names, cells)
     lines += [*_place_lines(row, cells), _origin_line(row, cells)]
     return [part for line in lines if line for part in wrap_runs(line, cells, 2)]
@@ -106,7 +108,7 @@ def _side_lines(row: LayerRow, names: list[str], cells: int) -> list[Line]:
     lines: list[Line] = [[(f"{'side':<{room}}{titles}{'nan':>6}{'inf':>6}", "head")]]
     for side, (number, stats) in enumerate(zip(row.pair, row.stats, strict=False)):
         name = names[number] if number < len(names) else f"side {side + 1}"
-        text = fit(f"{side + 1} {name}", room, keep="start")
+        text = fit(f"{side + 1} {name}", room - 1) + " "
         text += "".join(f"{sig(getattr(stats, k, None), 3):>10}" for k in SIDE_COLUMNS)
         lines.append([(text, ""), *_odd_counts(row.nan[side], row.inf[side])])
     return lines
@@ -139,6 +141,14 @@ def _local_line(row: LayerRow) -> list[Line]:
     return [
         [("local rel-L2 ", "dim"), (sig(row.local, 4), "strong"), ("  max-abs ", "dim"), (sig(row.local_abs, 4), "")],
     ]  # fmt: skip
+
+
+def _quantised_line(row: LayerRow) -> list[Line]:
+    """How codes of few bits hold the tensor."""
+    if row.quantised is UNSET:
+        return []
+    held = row.quantised
+    return [[("quantised ", "dim"), (held_text(held), "bad" if held.word else "")]]
 
 
 def _truth_line(row: LayerRow) -> list[Line]:
@@ -178,6 +188,7 @@ COLUMN_HELP: tuple[tuple[str, str], ...] = (
     ("\u00d7", "times what rounding explains the layer is off by itself, against"),
     ("", "the reference's graph in FP64 on the side's own inputs (--truth)"),
     ("accum", "rel-L2 of the whole run: the column rel-L2"),
+    ("L2 log10", "the bar: rel-L2 on a log scale, empty at 1e-8, full at 1"),
     ("verdict", "ok or failed under the tolerance"),
     ("", "leap, overflow, nan: the trouble starts in this layer"),
     ("", "propagated: the layer hands on what came in"),
@@ -228,7 +239,7 @@ def _worst(worst: list[dict[str, Any]], sides: Sequence[str], cells: int) -> lis
     if not worst:
         return [[("every element is equal on both sides", "good")]]
     room = max(10, min(24, (cells - INDEX_CELLS - 24) // 2))
-    head = f"{'worst elements':<{INDEX_CELLS}} " + "".join(f"{fit(s, room, keep='start'):>{room}} " for s in sides)
+    head = f"{'worst elements':<{INDEX_CELLS}} " + "".join(f"{fit(s, room).strip():>{room}} " for s in sides)
     lines: list[Line] = [[(f"{head}{'abs':>10} {'rel':>10}", "head")]]
     for found in worst:
         both = "".join(f"{_value(found[side], room):>{room}} " for side in ("a", "b"))

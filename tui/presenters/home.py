@@ -46,7 +46,7 @@ def empty_lines(state: HomeState) -> list[Line]:
         return [[("no row fits: esc shows all", "dim")]]
     return [
         [("no model was opened yet, and none lies below this folder", "")],
-        [("X  the demo: a small transformer against its FP16 form", "")],
+        [("Y  the demo: a small transformer against its FP16 form", "")],
         [(":open FILE  any other model (tab completes)", "")],
     ]
 

@@ -128,7 +128,7 @@ def left_text(view: "JobView") -> str:
 
 
 def summary(views: "Sequence[JobView]") -> Line:
-    """Running jobs for the title bar: `1 job 62%`, `3 jobs, 1 asks`; nothing when none is alive."""
+    """Running jobs for the title bar: `1 job 62%`, `3 jobs  1 asks`; nothing when none is alive."""
     live = [view for view in views if not view.final]
     if not live:
         return []
@@ -137,7 +137,7 @@ def summary(views: "Sequence[JobView]") -> Line:
     if total > 0:
         line.append((f" {min(100, int(100 * done / total))}%", "tab"))
     asking = sum(view.state == "waiting" for view in live)
-    return merge([*line, (f"  {asking} asks" if asking else "", "tab-on")])
+    return merge([*line, (f"  {asking} ask{'s' * (asking == 1)}" if asking else "", "tab-on")])
 
 
 def detail_lines(

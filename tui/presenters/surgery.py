@@ -126,11 +126,11 @@ def branch_row(branch: Branch, state: SurgeryState, cells: int, glyphs: Glyphs) 
     dot = glyphs.mark if branch.on_path else glyphs.partial_mark
     notes = [word for word, true in (("here", step.id == state.head), ("saved", step.id == state.saved != 0)) if true]
     clock = time.strftime("%d %b %H:%M", time.localtime(step.time)) if step.time else ""
-    right = f" {'  '.join(notes):<12} {clock:>12} "
+    right = f" {'  '.join(notes)}{' ' * bool(notes)}{clock:>12} "
     text = f"{step.id:>3}  {step.text}" if step.id else "     the file as it is"
     room = max(8, cells - len(rail) - 2 - len(right))
     role = "accent" if step.id == state.head else "" if branch.on_path else "dim"
-    return [(f"{rail}{dot} ", "accent" if branch.on_path else "dim"), (fit(text, room, glyphs.ellipsis, "start"), role),
+    return [(f"{rail}{dot} ", "accent" if branch.on_path else "dim"), (fit(text, room, glyphs.ellipsis), role),
             (right, "dim")]  # fmt: skip
 
 

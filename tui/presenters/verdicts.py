@@ -11,6 +11,7 @@ DIAGNOSES = {
     "ill-conditioned": "right, but makes small differences of its inputs large",
     "overflow": "a value that is not finite first appears here",
     "nan": "NaN first appears here",
+    "quantisation": "in few bits, and loses more than its format explains",
     "propagated": "hands on what came in",
     "clean": "as exact as its dtype allows",
 }
@@ -26,7 +27,7 @@ MEANINGS = DIAGNOSES | {
 """What the word of a row means."""
 DECADES = 8
 """Cells of the bar: one a power of ten, from 1e-8 to 1."""
-BAR_TITLE = "1e-8   1"
+BAR_TITLE = "L2 log10"
 _PARTS = " ▏▎▍▌▋▊▉█"
 
 

@@ -8,6 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.debugtools.search.lens.rows import EffectRow
 from layerwise._tool.tui.commands import Command, Commands, command, in_scopes
 from layerwise._tool.tui.controllers.debugging import SEARCH_WORDS
 from layerwise._tool.tui.controllers.shared import Controllers
@@ -16,13 +17,13 @@ from layerwise._tool.tui.presenters.debug import body_lines, empty_lines
 from layerwise._tool.tui.presenters.debug_list import head_lines, heading, row_detail, row_line
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.lens_keys import LensKeys
 from layerwise._tool.tui.screens.page import Page, turns_pane
 from layerwise._tool.tui.screens.searching import Answering, DebugFound, Searching
 from layerwise._tool.tui.state.debugging import Shown
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.state.signal import Coalesce
-from layerwise._tool.tui.widgets.following import follow
+from layerwise._tool.tui.widgets.following import Soon, follow
 from layerwise._tool.tui.widgets.lines import DetailPane, LinesView, OneLine
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
 
@@ -32,6 +33,7 @@ DETAIL_WAIT = 0.06
 ASKING = ("debug.open", "debug.yank", "debug.cancel", "debug.pane")
 RUNNING = ("debug.node", "debug.cancel", "debug.open")
 ENDED = ("debug.node", "debug.open", "debug.bundle", "debug.yank", "debug.retry")
+LENS = ("debug.keep", "debug.prove")
 STARTS = ("debug.locate", "debug.reduce", "debug.bisect", "debug.by_hand", "debug.precision", "debug.triage",
           "debug.invariants")  # fmt: skip
 
@@ -100,7 +102,7 @@ class DebugScreen(Page, scope="debug"):
         self._searching = Searching(self)
         self._answering = Answering(self, self._job_in_view, lambda: (self.debug.job, self.debug.question))
         self._found = DebugFound(self, self._searching, self._answering, self._row)
-        self.groups = (self._found, DebugStarts(state, self._searching), self._answering)
+        self.groups = (self._found, DebugStarts(state, self._searching), self._answering, LensKeys(self, self._row))
         self._names = Names(state.glyphs)
         rows = LiveRows(lambda: len(state.debug.rows), self._line)
         self.main_list = VirtualList(rows, glyphs=state.glyphs, id="debug-rows", names=self._names)
@@ -108,7 +110,7 @@ class DebugScreen(Page, scope="debug"):
         self._at: tuple[int, int] | None = None
         self._shown: tuple[object, ...] = ()
         self._offers: tuple[str, ...] = ()
-        self._body_soon = Coalesce(self._show_body, DETAIL_WAIT, state.owed)
+        self._body_soon = Soon(self, self._show_body, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield LinesView(id="debug-head")
@@ -125,7 +127,9 @@ class DebugScreen(Page, scope="debug"):
         return self.query_one("#debug-body", DetailPane) if self.has_class("empty") else self.main_list
 
     def _line(self, i: int, cells: int) -> Line:
-        return row_line(self.debug.row_at(i), cells, self._names, self.state.glyphs)
+        row = self.debug.row_at(i)
+        kept = isinstance(row, EffectRow) and row.i in self.debug.in_fp32
+        return row_line(row, cells, self._names, self.state.glyphs, kept=kept)
 
     def _row(self) -> Shown | None:
         return self.debug.row_at(self.main_list.cursor)
@@ -231,6 +235,8 @@ class DebugScreen(Page, scope="debug"):
         useless |= set() if self._found.sets_in_view() else {"debug.bundle"}
         useless |= set() if self.debug.state in ("failed", "cancelled", "lost", "damaged") else {"debug.retry"}
         useless |= set() if self.debug.rows else {"debug.node"}
+        if self.debug.search == "lens":
+            return (*LENS, *(name for name in ENDED if name not in useless))
         starts = (*STARTS, "debug.builds") if self._searching.starter.on_builds() else STARTS
         return tuple(name for name in (ENDED if self.debug.job else ()) if name not in useless) + starts
 

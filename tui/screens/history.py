@@ -14,10 +14,9 @@ from layerwise._tool.tui.presenters.surgery import Branch, branch_row, branches,
 from layerwise._tool.tui.presenters.text import Line, wrap_runs
 from layerwise._tool.tui.screens.page import Page, turns_pane
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.state.surgery import Gap, Pair, SideRows
 from layerwise._tool.tui.typed.settling import Waits
-from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
+from layerwise._tool.tui.widgets.following import Soon, follow, run_latest, run_work
 from layerwise._tool.tui.widgets.lines import DetailPane, LinesView, OneLine
 from layerwise._tool.tui.widgets.virtual_list import LiveRows, VirtualList
 
@@ -38,7 +37,7 @@ class HistoryScreen(Page, scope="history"):
         self.main_list = VirtualList(
             LiveRows(lambda: len(self._branches), self._line), glyphs=state.glyphs, id="history-rows"
         )
-        self._detail_soon = Coalesce(self._ask_detail, DETAIL_WAIT, state.owed)
+        self._detail_soon = Soon(self, self._ask_detail, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield OneLine(id="history-head")
@@ -146,7 +145,7 @@ class ChangesScreen(Page, scope="changes"):
         rows = LiveRows(lambda: len(self._rows.rows) if self._rows else 0, self._line)
         self._names = Names(state.glyphs)
         self.main_list = VirtualList(rows, glyphs=state.glyphs, id="changes-rows", names=self._names)
-        self._detail_soon = Coalesce(self._show_detail, DETAIL_WAIT, state.owed)
+        self._detail_soon = Soon(self, self._show_detail, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield LinesView(id="changes-head")

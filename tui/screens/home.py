@@ -18,8 +18,7 @@ from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.state.home import HomeRow, HomeState
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.state.signal import Coalesce
-from layerwise._tool.tui.widgets.following import follow, run_latest
+from layerwise._tool.tui.widgets.following import Soon, follow, run_latest
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView, LiveLine
 from layerwise._tool.tui.widgets.virtual_list import LiveRows, VirtualList
@@ -44,7 +43,7 @@ class HomeScreen(Page, scope="home"):
         self.main_list = VirtualList(
             LiveRows(lambda: len(self._home.rows), self._line), glyphs=state.glyphs, id="home-list"
         )
-        self._preview_soon = Coalesce(self._preview_now, PREVIEW_WAIT)
+        self._preview_soon = Soon(self, self._preview_now, PREVIEW_WAIT)
 
     def compose(self) -> ComposeResult:
         yield LiveLine(lambda cells: head_line(self._home, cells), id="home-head")

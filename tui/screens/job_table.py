@@ -18,8 +18,7 @@ from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.job_rows import JobRows
 from layerwise._tool.tui.state.kept_place import KeptPlace
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.state.signal import Coalesce
-from layerwise._tool.tui.widgets.following import follow
+from layerwise._tool.tui.widgets.following import Soon, follow
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView, OneLine, Separator
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, LiveRows, VirtualList
@@ -86,8 +85,8 @@ class JobTable(Commands, Container):
         self._at: object = -1
         self._kept = KeptPlace(state.session, self._page, table)
         self._before: tuple[str, object] = ("", -1)
-        self._detail_soon = Coalesce(self._detail_now, DETAIL_WAIT, state.owed)
-        self._filter_soon = Coalesce(self._filter_now, FILTER_WAIT, state.owed)
+        self._detail_soon = Soon(self, self._detail_now, DETAIL_WAIT, state.owed)
+        self._filter_soon = Soon(self, self._filter_now, FILTER_WAIT, state.owed)
 
     def row_line(self, i: int, cells: int) -> Line:
         """The row at a line of the list."""

@@ -32,9 +32,8 @@ from layerwise._tool.tui.screens.page import Choice, Page, turns_pane
 from layerwise._tool.tui.screens.searching import Answering
 from layerwise._tool.tui.state.job_list import ModelHead
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.state.signal import Coalesce
 from layerwise._tool.tui.typed.settling import Waits
-from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
+from layerwise._tool.tui.widgets.following import Soon, follow, run_latest, run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
@@ -66,7 +65,7 @@ class JobsScreen(Page, scope="jobs"):
         self._chosen = bool(self._at)
         self._raw = False
         self._shown = 0
-        self._detail_soon = Coalesce(self._read_detail, DETAIL_WAIT, state.owed)
+        self._detail_soon = Soon(self, self._read_detail, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield LineInput("/ ", id="jobs-filter")

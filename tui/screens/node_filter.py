@@ -4,7 +4,7 @@ from textual import on
 from textual.containers import Container
 
 from layerwise._tool.tui.screens.node_model import NodeModel
-from layerwise._tool.tui.state.signal import Coalesce
+from layerwise._tool.tui.widgets.following import Soon
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
@@ -22,7 +22,7 @@ class FilteredNodes(Container):
         self.range_from: int | None = None
         self._seen = -1
         self._before: tuple[str, str, bool, int] = ("", "", False, 0)
-        self._filter_soon = Coalesce(self.apply_filter, FILTER_WAIT, model.state.owed, afresh=True)
+        self._filter_soon = Soon(self, self.apply_filter, FILTER_WAIT, model.state.owed, afresh=True)
 
     def show_rows(self, row: int) -> None:
         """Show rows that are others than before, with the cursor on `row`."""

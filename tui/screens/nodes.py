@@ -16,8 +16,7 @@ from layerwise._tool.tui.presenters.node_detail import NodeDetail
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.node_filter import FilteredNodes
 from layerwise._tool.tui.screens.node_model import NodeModel
-from layerwise._tool.tui.state.signal import Coalesce
-from layerwise._tool.tui.widgets.following import follow
+from layerwise._tool.tui.widgets.following import Soon, follow
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import DetailPane, LineWidget, LiveLine, Separator
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, VirtualList
@@ -38,7 +37,7 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
 
     DEFAULT_CSS = """
     NodeView #graph-left { width: 1fr; }
-    NodeView #detail { width: 46%; height: 1fr; }
+    NodeView #detail { width: 40%; height: 1fr; }
     NodeView .third { display: none; }
     NodeView.wide .third { display: block; }
     NodeView.wide #detail { width: 30%; }
@@ -55,7 +54,7 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
         self.list = kind(model, glyphs=model.state.glyphs, id="nodes", names=model.names)
         self.list.moved = self._note_node
         self._control = control
-        self._detail_soon = Coalesce(self.show_detail, DETAIL_WAIT, model.state.owed, afresh=True)
+        self._detail_soon = Soon(self, self.show_detail, DETAIL_WAIT, model.state.owed, afresh=True)
         self._detail_node = -1
 
     def compose(self) -> ComposeResult:

@@ -24,6 +24,7 @@ from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.typed.settling import Settling
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
+from layerwise._tool.tui.widgets.paced import PacedScreen
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, VirtualList
 
 
@@ -49,7 +50,7 @@ def chooser_cells(columns: int) -> int:
     return max(20, min(WIDEST, columns) - 2 - GUTTER)
 
 
-class PickScreen(ModalScreen[object], inherit_bindings=False):
+class PickScreen(PacedScreen[object], ModalScreen[object], inherit_bindings=False):
     """Shows choices; returns the value of the picked one, or None.
 
     With `filterable` the text typed narrows the rows (every word must occur), and arrows move.

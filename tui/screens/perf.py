@@ -16,8 +16,7 @@ from layerwise._tool.tui.screens.job_table import JobTable
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.state.jobs import not_of_open_model
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.state.signal import Coalesce
-from layerwise._tool.tui.widgets.following import follow, run_work
+from layerwise._tool.tui.widgets.following import Soon, follow, run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
@@ -74,7 +73,7 @@ class PerfScreen(Page, scope="perf"):
         self.groups = (self.table,)
         self._starter = BenchStarter(state)
         self._actions = JobActions(state)
-        self._select_soon = Coalesce(self._select, SELECT_WAIT, state.owed)
+        self._select_soon = Soon(self, self._select, SELECT_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
         yield self.table

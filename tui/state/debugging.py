@@ -1,5 +1,7 @@
 """The search on view: what the events of a debug job come to."""
 
+import math
+from bisect import insort
 from typing import Any
 
 import msgspec
@@ -8,10 +10,13 @@ from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.debugtools.checks.invariants.spec import AxisRow, RelationRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search import rows as types
+from layerwise._tool.debugtools.search.lens.predict import predicted, worst
+from layerwise._tool.debugtools.search.lens.rows import EffectRow
 from layerwise._tool.tui.state.signal import Signal
 
 SEARCHES = {
     "debug_reduce": "reduce", "debug_bisect": "bisect", "debug_repeat": "repeat", "debug_precision": "precision",
+    "debug_lens": "lens",
     "debug_build": "build",
     "locate": "locate", "triage": "triage", "invariants": "invariants",
 }  # fmt: skip
@@ -59,9 +64,10 @@ class Result(msgspec.Struct):
     level: float | None = None
     seconds: float | None = None
     checks: types.Count = 0
+    kept: list[types.Node] | None = None
 
 
-Shown = types.VerdictRow | SuspectRow | StepRow | RelationRow
+Shown = types.VerdictRow | SuspectRow | StepRow | RelationRow | EffectRow
 _ANEW = ("locate", "invariants")
 """Searches of which a later attempt tells all rows again."""
 
@@ -70,8 +76,9 @@ class DebugState:
     """Plain data with a signal. `take` brings one event of the journal in; msgspec.ValidationError for a row or a
     result that is none.
 
-    rows: verdicts of a search, suspects of a locate job, steps of a triage, relations of a check of invariants, whose
-    inputs and outputs are `axes`; a verdict that was undone stays, and says so. done, total: checks of a search;
+    rows: verdicts of a search, suspects of a locate job, steps of a triage, effects of a lens (worst first), relations
+    of a check of invariants, whose inputs and outputs are `axes`; a verdict that was undone stays, and says so. done,
+    total: checks of a search;
     counted: how far a job is that counts something else. question: the open one, {"id", "question"}; asked_at: unix
     seconds of the last one. said: ("log" or "warning", text) of the last notes.
     """
@@ -89,6 +96,10 @@ class DebugState:
         self.state = ""
         self.rows: list[Shown] = []
         self.axes: list[AxisRow] = []
+        self.in_fp32: set[int] = set()
+        """Of a lens: the nodes that stay in FP32, as chosen, or as toggled since."""
+        self.proved = ""
+        """What these came to when they were measured."""
         self.band: list[tuple[str, int]] = []
         self.position: int | None = None
         self.candidate: types.CandidateRow | None = None
@@ -140,8 +151,8 @@ class DebugState:
         return self.rows[self.place(line)] if 0 <= line < len(self.rows) else None
 
     def place(self, line: int) -> int:
-        """The row that a line of the list shows: verdicts stand newest first."""
-        return line if self.search in ("triage", *_ANEW) else len(self.rows) - 1 - line
+        """The row that a line of the list shows: verdicts stand newest first, effects worst first."""
+        return line if self.search in ("triage", "lens", *_ANEW) else len(self.rows) - 1 - line
 
     def model_path(self) -> str | None:
         """The model that the search has made: the smallest that fails."""
@@ -168,7 +179,7 @@ class DebugState:
             self.rows, self.axes = ([], []) if self.search in _ANEW else (self.rows, self.axes)
 
     def _on_dropped(self, event: Event) -> None:
-        if not {"verdicts", "steps"} & set(event.get("kept") or []):
+        if not {"verdicts", "steps", "effects"} & set(event.get("kept") or []):
             self.rows, self.band, self.best, self.position, self.candidate = [], [], None, None, None
             self.done = self.total = 0.0
 
@@ -199,6 +210,8 @@ class DebugState:
             self.rows.append(msgspec.convert(row, StepRow))
         elif table == "relations":
             self.rows.append(msgspec.convert(row, RelationRow))
+        elif table == "effects":
+            self._effect(msgspec.convert(row, EffectRow))
         elif table == "axes":
             self.axes.append(msgspec.convert(row, AxisRow))
 
@@ -208,8 +221,31 @@ class DebugState:
         for known in self.counting if isinstance(row, types.UndoRow) else ():
             known.undone = known.undone or known.n == row.n
 
+    def toggle(self, row: Shown | None) -> bool:
+        """Have a node stay in FP32, or be low again; whether the row is of such a node."""
+        if isinstance(row, EffectRow):
+            self.in_fp32 ^= {row.i}
+            self.proved = ""
+        return isinstance(row, EffectRow)
+
+    def predicted(self) -> tuple[float, float]:
+        """What the outputs would be off by with those nodes in FP32 and the others low, and what share of the cost is
+        kept.
+        """
+        rows = {row.i: row for row in self.rows if isinstance(row, EffectRow)}
+        whole = sum(row.cost for row in rows.values())
+        kept = sum(row.cost for i, row in rows.items() if i in self.in_fp32)
+        return worst(predicted(rows, rows.keys() - self.in_fp32)), kept / whole if whole else 0.0
+
+    def _effect(self, row: EffectRow) -> None:
+        """Worst first; a node that is measured again takes its row's place."""
+        self.rows = [known for known in self.rows if not (isinstance(known, EffectRow) and known.i == row.i)]
+        insort(self.rows, row, key=_badness)
+
     def _on_result(self, event: Event) -> None:
         self.result = msgspec.convert(event.get("data"), Result)
+        if self.search == "lens":
+            self.in_fp32 = {node.i for node in self.result.kept or [] if node.i is not None}
 
     def _on_card(self, event: Event) -> None:
         self.card = event
@@ -221,6 +257,13 @@ class DebugState:
         self.said = [*self.said[-2:], (str(event.get("type")), text)]
 
     _on_warning = _on_log
+
+
+def _badness(row: Shown) -> float:
+    """What effects are sorted by: one that is not finite stands first."""
+    if not isinstance(row, EffectRow):
+        return -math.inf
+    return -math.inf if row.effect is None else -row.effect
 
 
 def compare_params(params: dict[str, Any]) -> dict[str, Any]:

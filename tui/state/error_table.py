@@ -27,7 +27,7 @@ WHOLE: dict[str, Callable[[LayerRow], int | None]] = {
 }  # fmt: skip
 LABELS = ("op", "mode", "finding", "dtype", "diagnosis")
 
-FAULTS = ("kernel", "ill-conditioned", "overflow", "nan")
+FAULTS = ("kernel", "ill-conditioned", "overflow", "nan", "quantisation")
 """Diagnoses of a layer that brings an error in, or makes one large."""
 BLOCK = 128
 

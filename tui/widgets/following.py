@@ -10,11 +10,25 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from layerwise._tool.tui.lifetime import stays, while_it_stays
-from layerwise._tool.tui.state.signal import Signal
+from layerwise._tool.tui.state.signal import Coalesce, Owed, Signal
 from layerwise._tool.tui.typed.settling import Settling, Waits
 
 Work = Callable[[], Coroutine[Any, Any, object]]
 P = ParamSpec("P")
+
+
+class Soon(Coalesce):
+    """Calls `work` of a widget soon after `touch`, if the widget still stays then."""
+
+    def __init__(
+        self, widget: Widget, work: Callable[[], object], seconds: float = 0.25, owed: Owed | None = None, *,
+        afresh: bool = False,
+    ) -> None:  # fmt: skip
+        def do() -> None:
+            if stays(widget):
+                work()
+
+        super().__init__(do, seconds, owed, afresh=afresh)
 
 
 def follow(widget: Widget, signal: Signal[P], callback: Callable[P, object]) -> None:

@@ -17,6 +17,7 @@ from layerwise._tool.tui.commands import Commanded, command
 from layerwise._tool.tui.lifetime import stays
 from layerwise._tool.tui.presenters.text import ASCII, Line, clip, in_ascii, merge
 from layerwise._tool.tui.themes import plain_style, role_style
+from layerwise._tool.tui.themes.lean import lean_style
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -78,7 +79,9 @@ class LineWidget(Widget):
         return getattr(getattr(self.app, "state", None), "glyphs", None) is ASCII
 
     def _style(self, role: str) -> Style:
-        return plain_style(role) if self.app.no_color else role_style(self.app.theme, role)
+        if self.app.no_color:
+            return plain_style(role)
+        return lean_style(role) if getattr(self.app, "lean", False) else role_style(self.app.theme, role)
 
     def refresh_lines(self, first: int, count: int = 1, x: int = 0, cells: int | None = None) -> None:
         """Paint again only these lines of the widget (`cells` wide from column `x`)."""
@@ -161,6 +164,13 @@ class Separator(LineWidget):
 
 class DetailPane(Commanded, LinesView, scope="pane", can_focus=True):
     """A LinesView with the keys of a pager."""
+
+    def move_times(self, way: str, count: int) -> bool:
+        """Scroll as the command `pane.WAY` does so many times; `top`, `bottom`: to that line."""
+        half, page = max(1, self.size.height // 2), max(1, self.size.height - 1)
+        steps = {"down": 1, "up": -1, "half_down": half, "half_up": -half, "page_down": page, "page_up": -page}
+        self.scroll_lines(steps[way] * count if way in steps else count - 1 - self.top)
+        return True
 
     @command("pane.down", "scroll down", keys="j,down")
     def scroll_one_down(self) -> None:

@@ -166,6 +166,16 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         """Put the cursor on row `index` (kept within the list)."""
         self._move(index)
 
+    def move_times(self, way: str, count: int) -> bool:
+        """Move as the command `list.WAY` does so many times (`top`, `bottom`: to that row); False if it is no move."""
+        half, page = max(1, self.rows_kept // 2), max(1, self.rows_kept - 1)
+        pages = {"half_down": half, "half_up": -half, "page_down": page, "page_up": -page}
+        if way in pages:
+            self._page(pages[way] * count)
+        elif way in ("down", "up", "top", "bottom"):
+            self.move_to({"down": self.cursor + count, "up": self.cursor - count}.get(way, count - 1))
+        return way != "select"
+
     def _reveal(self) -> bool:
         """Scroll so that the cursor is on screen; near the edge by half a page, further by centring."""
         height = max(1, self.rows_kept)

@@ -12,6 +12,9 @@ from pathlib import Path
 
 from layerwise._tool.backends.filesystem.regular import open_regular
 
+ENDING = 15.0
+"""Seconds for which a supervisor may hold its job's lock after the job's last word: a moment, but on a busy machine."""
+
 
 def hold(path: Path) -> int | None:
     """Take the lock of a file (made if need be) for long; the descriptor that holds it, or None when another

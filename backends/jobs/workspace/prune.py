@@ -20,18 +20,23 @@ _NO_LOCK = -1
 
 
 def prune(
-    workspace: Workspace, jobs: Iterable[int] | None = None, *, keep: int = 0, older_than: float = 0.0
-) -> tuple[list[int], int]:
+    workspace: Workspace, jobs: Iterable[int] | None = None, *, keep: int = 0, older_than: float = 0.0,
+    most: int | None = None,
+) -> tuple[list[int], int]:  # fmt: skip
     """Remove jobs that have ended; returns their ids and the bytes they took.
 
-    `jobs` names them, else all but the newest `keep` that ended more than `older_than` seconds ago go.
+    `jobs` names them, else all but the newest `keep` that ended more than `older_than` seconds ago go; with `most` the
+    oldest of these alone, until all jobs of the workspace take no more than so many bytes.
     """
     alive = held_elsewhere()
     _clean(workspace, alive)
     named = [workspace.view(job) for job in jobs] if jobs is not None else _ended(workspace, keep, older_than)
     removed, freed = [], 0
+    beyond = sum(view.bytes_on_disk for view in workspace.list_jobs()) - most if most is not None else None
     for view in named:
         size = view.bytes_on_disk
+        if beyond is not None and freed >= beyond:
+            break
         if view.final and not _is_in(view.folder, alive) and _remove(workspace, view):
             removed.append(view.id)
             freed += size
@@ -72,7 +77,7 @@ def _is_free(folder: Path) -> bool:
 
 def _remove(workspace: Workspace, view: JobView) -> bool:
     try:
-        lock = locks.hold_within(view.folder / LOCK, 0.1) if is_own(view.folder) else _NO_LOCK
+        lock = locks.hold_within(view.folder / LOCK, _patience(view)) if is_own(view.folder) else _NO_LOCK
     except Damaged:  # nobody can hold it
         lock = _NO_LOCK
     except FileNotFoundError:  # another has just removed the job
@@ -95,6 +100,11 @@ def _remove(workspace: Workspace, view: JobView) -> bool:
             os.close(lock)
     discard(trash)
     return True
+
+
+def _patience(view: JobView) -> float:
+    """Seconds to wait for the lock: of a job that has just ended its supervisor may have it still."""
+    return locks.ENDING if abs(time.time() - (view.ended or 0.0)) < locks.ENDING else 0.1
 
 
 def discard(path: Path) -> None:

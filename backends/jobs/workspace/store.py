@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
 
 _LOST_LOCK_WAIT = 1.0
-_ENDING_WAIT = 5.0  # a supervisor holds the lock for a moment after the last word of its job
 
 
 def default_root() -> Path:
@@ -243,7 +242,7 @@ class Workspace:
         if view.damage:
             raise LayerwiseError(f"job {job} is damaged: {view.damage}; `layerwise jobs prune {job}` removes it")
         load_spec(view.folder)
-        lock = locks.hold_within(view.folder / LOCK, _ENDING_WAIT if view.final else _LOST_LOCK_WAIT)
+        lock = locks.hold_within(view.folder / LOCK, locks.ENDING if view.final else _LOST_LOCK_WAIT)
         view.refresh()
         if lock is None or not view.final:
             if lock is not None:

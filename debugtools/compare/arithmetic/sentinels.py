@@ -43,6 +43,15 @@ class Sentinels(Struct, frozen=True):
     mixed: bool
 
 
+def masking(values: Array) -> Array | None:
+    """Which values of one floating tensor a mask may be made of: far out, and far from all others; None if none."""
+    size = np.abs(values)
+    far = ~(size < _LEAST)
+    if not far.any() or far.all():
+        return None
+    return far if size[far].min() >= GAP * size[~far].max() else None
+
+
 def may_hold(totals: Totals) -> bool:
     """Whether a pair may hold sentinels, by the bounds of the reference alone."""
     side = totals.b

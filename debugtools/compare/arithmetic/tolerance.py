@@ -54,8 +54,18 @@ SMALLEST = {
     "float4_e2m1fn": 2.0**-1,
 }
 """The smallest number of types with a narrow range."""
+QUANTISED = 4.0
+"""Times what the formats of quantised tensors explain, carried on to where they are read, that an error may have."""
 _STEPS = frozenset({"int8", "uint8", "int4", "uint4", "int2", "uint2"})
 _BY_NAME = ("atol", "rtol", "stat", "quantile", "index_tolerance", *FIELDS.values())
+
+
+def rounds_like(kind: str) -> str:
+    """The floating type that rounds about as codes of type `kind` do, where nothing is known of the values' range."""
+    if kind in UNIT_ROUNDOFF:
+        return kind
+    bits = int("".join(filter(str.isdigit, kind)) or 8)
+    return "bfloat16" if bits >= 8 else "float8_e4m3fn" if bits >= 4 else "float4_e2m1fn"
 
 
 class Rule(Struct, frozen=True):

@@ -39,6 +39,10 @@ class Naming:
         names = self._back.get(own)
         return names[0] if names else own
 
+    def back(self, own: str) -> bool:
+        """Whether a tensor of this side was given any name of the comparison."""
+        return own in self._back
+
     def commons(self, own: str) -> list[str]:
         """All the comparison's names of one of this side's tensors."""
         return list(self._back.get(own) or [own])
@@ -55,6 +59,12 @@ class Naming:
             before.remove(name)
         self.rename[name] = own
         self._back.setdefault(own, []).append(name)
+
+    def add_like(self, name: str, own: str, like: str) -> None:
+        """The same, in the layout that another of the comparison's names for it has."""
+        self.add(name, own)
+        if like in self._layouts:
+            self._layouts[name] = self._layouts[like]
 
     def align(self, pairs: Iterable[AlignedPair], mine: Collection[str], theirs: Collection[str]) -> None:
         """Take up which tensors belong together. What has no counterpart is nothing's counterpart by its name either.

@@ -18,7 +18,7 @@ from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.naming import Naming
-from layerwise._tool.debugtools.compare.sides.stream import Blocked, GraphStream, Open, SessionPool, on_host
+from layerwise._tool.debugtools.compare.sides.stream import GraphStream, Held, Open, SessionPool, on_host
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
@@ -29,7 +29,7 @@ Feed = Mapping[str, Array]
 class ObservedGraph(Struct):
     """The graph that a side is observed in: the model's own, or the one that onnxruntime made of it.
 
-    names: the graph's tensor -> the side's tensor, and the layout that it has in the graph if it has one of its own;
+    names: the graph's tensor -> the side's tensor, and how the graph holds it if that is not as it is (its layout);
     None: the same names. unmatched: tensors of the graph that are none of the model's. values: gives the tensors of one
     feed, where they are seen in one run of the whole and not made segment by segment.
     """
@@ -37,7 +37,7 @@ class ObservedGraph(Struct):
     cut: "GraphCut"
     folder: Path
     executed: bool = False
-    names: dict[str, tuple[str, Blocked | None]] | None = None
+    names: dict[str, tuple[str, Held | None]] | None = None
     unmatched: list[str] = field(default_factory=list)
     values: Callable[[Feed], Feed] | None = None
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import msgspec
 import numpy as np
@@ -23,10 +23,21 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
 
 
+class Held(Protocol):
+    """How an observed graph holds a tensor; called, it gives it as the model has it. typed: `back` gives it in the type
+    that the graph takes, whatever the type of what it is given."""
+
+    typed: ClassVar[bool]
+
+    def __call__(self, array: Array) -> Array: ...
+    def back(self, array: Array) -> Array: ...
+
+
 class Blocked(Struct, frozen=True):
     """The layout of an NCHWc tensor, (N, C rounded up, ...) with `block` channels innermost; called, it gives the
     tensor as (N, C, ...)."""
 
+    typed: ClassVar[bool] = False
     block: int
     channels: int
 

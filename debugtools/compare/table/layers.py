@@ -106,12 +106,10 @@ class PairErrors:
             behind = self._places.rounded_between(name, self._known)
             types = (*behind, *(kind for known in inputs for kind in known.types))
             floor = smallest((*result.dtypes, *types)) * math.sqrt(steps)
-        rounding = step_bound(
-            (*result.dtypes, *types), self._longest(name, between, result), steps,
-            one_backend=self._one_backend and between is None,
-        )  # fmt: skip
+        terms = self._longest(name, between, result)
+        rounding = step_bound((*result.dtypes, *types), terms, steps, one_backend=self._one_backend and between is None)
         ops = (place.op,) if between is None else between.ops
-        limit = explained_error(result, ops, rounding, error, scales, floor)
+        limit = explained_error(result, ops, rounding, error, scales, floor, terms)
         if limit is None or result.rel_l2 <= limit:
             return False
         result.verdicts["simple"] = False

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounds_like, unit_roundoff
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.table.between import Between, Step, span
 from layerwise._tool.surgery.cut.randomness import RANDOM_OPS, Randomness
@@ -39,8 +39,7 @@ def random_origins(cut: "GraphCut") -> dict[str, int]:
     return origins
 
 
-_QUANTIZED = "bfloat16"
-"""The type that rounds as 8 bits of the largest value do."""
+_QUANTIZED = rounds_like("int8")
 _QUANTIZERS = frozenset({"QuantizeLinear", "DynamicQuantizeLinear"})
 
 

@@ -33,7 +33,7 @@ _STEADY_OPS = frozenset({
     "Reshape", "Resize", "Sigmoid", "Slice", "SpaceToDepth", "Split", "Squeeze", "Sum", "Tanh", "Tile", "Transpose",
     "Unsqueeze", "Upsample", "Where",
 })  # fmt: skip
-_SUMMING = frozenset({"Add", "Sum"})
+_SUMMING, _PRODUCTS = frozenset({"Add", "Sum"}), frozenset({"FusedMatMul", "Gemm", "MatMul"})
 
 
 class Scale(Struct, frozen=True):
@@ -87,12 +87,13 @@ def lost_below(reference: Array, types: Iterable[str]) -> float:
 
 
 def explained_error(
-    result: Comparison, ops: Collection[str], rounding: float, error: float, inputs: Sequence[Scale], floor: float
-) -> float | None:
+    result: Comparison, ops: Collection[str], rounding: float, error: float, inputs: Sequence[Scale], floor: float,
+    terms: int = 1,
+) -> float | None:  # fmt: skip
     """Return the relative L2 error that a step explains; None where rounding is not asked about.
 
     ops: the operators that make the tensor; rounding: its own. error: the largest of its inputs', inputs: their scales.
-    floor: root mean square error of numbers that are lost for being too small.
+    floor: root mean square error of numbers that are lost for being too small. terms: of the longest sum.
     """
     rule, own = result.rule, scale_of(result)
     if rule.bound is None or not rounding:
@@ -100,4 +101,15 @@ def explained_error(
     tame = _STEADY_OPS.issuperset(ops) and all(scale.peak <= _PEAK for scale in inputs)
     tame = tame and (_SUMMING.isdisjoint(ops) or not any(own.rms < _CANCELS * scale.rms for scale in inputs))
     lost = floor / own.rms if own.rms else 0.0
-    return rounding + (_STEADY if tame else _WILD) * error + lost
+    return rounding + (_STEADY if tame else _WILD) * _cancelling(ops, terms, inputs, own) * error + lost
+
+
+def _cancelling(ops: Collection[str], terms: int, inputs: Sequence[Scale], own: Scale) -> float:
+    """By how much a product of two tensors is smaller than that of unrelated numbers of their scales; at least 1.
+
+    Their errors are unrelated, and so are passed on enlarged by that.
+    """
+    if len(inputs) != 2 or not _PRODUCTS.issuperset(ops):
+        return 1.0
+    expected = inputs[0].rms * inputs[1].rms * math.sqrt(terms)
+    return max(1.0, expected / own.rms) if own.rms and math.isfinite(expected) else 1.0

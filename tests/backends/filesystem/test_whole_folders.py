@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.killpoints import every_step
+from support.killpoints import every_failure, every_kill
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.sources import FeedsWriter
@@ -144,7 +144,7 @@ def test_a_kill_at_any_step_leaves_the_new_or_old_folder_and_a_rerun_works(
 ) -> None:
     monkeypatch.setattr(folders, "_record", None)
     monkeypatch.setattr(folders, "_earlier", [])
-    target, record = tmp_path / "here" / "out", tmp_path / "record"
+    target, record = tmp_path / "here" / "out", tmp_path / "here" / "record"
     cases = 0
     for before in (nothing, empty, linked, *((foreign, older) if WRITERS[writer] else ())):
         prepare = prepared(tmp_path / "here", before)
@@ -152,7 +152,7 @@ def test_a_kill_at_any_step_leaves_the_new_or_old_folder_and_a_rerun_works(
         was = contents(target)
         writer(target)
         whole = names(contents(target))
-        for step in every_step(prepare, lambda: (note_folders_in(record), writer(target))):
+        for step in every_kill(prepare, lambda: (note_folders_in(record), writer(target)), target.parent):
             label = f"{before.__name__}: killed before step {step}"
             found = contents(target)
             if before is foreign:
@@ -179,7 +179,7 @@ def test_a_failure_at_any_step_leaves_nothing_incomplete(writer: Callable[[Path]
         was = contents(target)
         writer(target)
         whole = names(contents(target))
-        for step in every_step(prepare, lambda: writer(target), error):
+        for step in every_failure(prepare, lambda: writer(target), error):
             found = contents(target)  # whole where there is another way than the one that failed
             assert found == was or names(found) == whole, f"{before.__name__}: step {step}"
             assert not [path for path in target.parent.iterdir() if path.name.startswith(".")]
@@ -199,7 +199,7 @@ def test_an_earlier_attempts_folder_with_a_foreign_file_stays(tmp_path: Path, mo
     monkeypatch.setattr(folders, "_record", None)
     monkeypatch.setattr(folders, "_earlier", [])
     prepared(tmp_path / "here", nothing)()
-    target, record = tmp_path / "here" / "out", tmp_path / "record"
+    target, record = tmp_path / "here" / "out", tmp_path / "here" / "record"
     note_folders_in(record)
     bundle(target)
     note_folders_in(record)

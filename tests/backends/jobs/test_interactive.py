@@ -87,5 +87,5 @@ def test_an_idle_worker_exits(jobs_home: Workspace) -> None:
         assert (view.state, view.result) == ("done", {"answered": 1})
 
     asyncio.run(_with(jobs_home, client, main()))
-    until(lambda: not any(map(alive, pids_of(jobs_home, 1))), 1.0)
+    until(lambda: not any(map(alive, pids_of(jobs_home, 1))))
     wait_for(jobs_home, 1, "done")

@@ -67,7 +67,7 @@ def test_a_killed_job_is_resumed_by_retry(jobs_home: Workspace, victim: str) -> 
     view = wait_for(jobs_home, job, "failed" if victim == "worker" else "lost")
     assert view.card is not None
     assert view.card["kind"] == ("signal" if victim == "worker" else "lost")
-    until(lambda: not alive(worker) and not alive(supervisor), 1.0)
+    until(lambda: not alive(worker) and not alive(supervisor))
     before = _rows(jobs_home, job)
     assert before == list(range(len(before))) and before
     _retry(jobs_home, job)
@@ -84,9 +84,9 @@ def test_a_job_lost_with_its_command_line_is_resumed_by_retry(jobs_home: Workspa
     assert supervisor == command.pid
     command.kill()
     command.wait()
-    until(lambda: not alive(worker), 1.0)
+    until(lambda: not alive(worker))
     assert jobs_home.view(1).state == "lost"
-    until(lambda: leases_taken(jobs_home) == [], 1.0)
+    until(lambda: leases_taken(jobs_home) == [])
     _retry(jobs_home, 1)
     wait_for(jobs_home, 1, "done")
     assert _rows(jobs_home, 1) == list(range(40))
@@ -98,7 +98,7 @@ def test_children_are_gone_within_a_second(jobs_home: Workspace, victim: str) ->
     children = row_of(jobs_home, job, "children")["pids"]
     worker, supervisor = pids_of(jobs_home, job)
     kill(worker if victim == "worker" else supervisor)
-    until(lambda: not any(map(alive, [worker, *children])), 1.0)
+    until(lambda: not any(map(alive, [worker, *children])))
     wait_for(jobs_home, job, "failed", "lost")
 
 
@@ -110,7 +110,7 @@ def test_children_in_sessions_of_their_own_are_swept(jobs_home: Workspace, victi
     if victim != "nobody":
         kill(worker if victim == "worker" else supervisor)
     wait_for(jobs_home, job, "failed", "lost", "done")
-    until(lambda: not any(map(alive, children)), 1.0)
+    until(lambda: not any(map(alive, children)))
 
 
 def test_a_forked_child_keeps_neither_lock_nor_lease(jobs_home: Workspace) -> None:
@@ -119,8 +119,8 @@ def test_a_forked_child_keeps_neither_lock_nor_lease(jobs_home: Workspace) -> No
     row_of(jobs_home, job, "children")
     worker, supervisor = pids_of(jobs_home, job)
     os.kill(supervisor, signal.SIGKILL)
-    until(lambda: not alive(worker), 1.0)
-    until(lambda: leases_taken(jobs_home) == [], 1.0)
+    until(lambda: not alive(worker))
+    until(lambda: leases_taken(jobs_home) == [])
     wait_for(jobs_home, job, "lost")
 
 

@@ -158,7 +158,7 @@ def test_worker_and_supervisor_both_hold_the_lease(jobs_home: Workspace) -> None
         assert [name for name in _GPUS if any(f"{name}.lock" in path for path in held)] == _GPUS
     kill(pids_of(jobs_home, job)[0])
     wait_for(jobs_home, job, "failed")
-    until(lambda: leases_taken(jobs_home) == [], 1.0)
+    until(lambda: leases_taken(jobs_home) == [])
 
 
 @pytest.mark.usefixtures("two_gpus")

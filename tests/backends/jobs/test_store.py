@@ -15,6 +15,7 @@ from layerwise._tool.backends.jobs.waiting.hub import FOLDER
 from layerwise._tool.backends.jobs.waiting.watch import Watch
 from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.trt.store import prune_engines
 
 __all__ = ["jobs_home"]
 
@@ -104,6 +105,30 @@ def test_prune_frees_the_reported_disk_usage(jobs_home: Workspace) -> None:
     assert prune(jobs_home)[0] == [2, 3]
     assert jobs_home.ids() == [live]
     assert [view.id for view in jobs_home.list_jobs()] == [live]
+
+
+def test_prune_by_bytes_removes_the_oldest_until_the_rest_fits(jobs_home: Workspace) -> None:
+    jobs = _finished(jobs_home, 4)
+    for job in jobs:
+        (jobs_home.folder(job) / "artifacts" / "large").write_bytes(b"\1" * 100_000)
+    sizes = [jobs_home.view(job).bytes_on_disk for job in jobs]
+    assert prune(jobs_home, most=sum(sizes)) == ([], 0)
+    assert prune(jobs_home, most=sum(sizes[2:])) == (jobs[:2], sum(sizes[:2]))
+    assert prune(jobs_home, most=0, keep=1)[0] == jobs[2:3]
+    assert jobs_home.ids() == jobs[3:]
+
+
+def test_engines_are_pruned_by_bytes_those_used_last_stay(tmp_path: Path) -> None:
+    folder = tmp_path / "trt" / "engines"
+    folder.mkdir(parents=True)
+    for number in range(4):
+        path = folder / f"{number}.engine"
+        path.write_bytes(b"\1" * 1000)
+        os.utime(path, (1000 + number, 1000 + number))
+    assert prune_engines(tmp_path) == (0, 0)
+    assert prune_engines(tmp_path, 2500) == (2, 2000)
+    assert sorted(path.name for path in folder.iterdir()) == ["2.engine", "3.engine"]
+    assert prune_engines(tmp_path / "none", 0) == (0, 0)
 
 
 def test_prune_removes_incomplete_jobs(jobs_home: Workspace) -> None:

@@ -61,7 +61,7 @@ def _children(file: Path) -> dict[str, int]:
 
 def _gone_at_once(pids: list[int]) -> None:
     """Nobody has asked about the job meanwhile: that alone would sweep it."""
-    until(lambda: not any(map(alive, pids)), 3.0)
+    until(lambda: not any(map(alive, pids)))
 
 
 @pytest.mark.parametrize(("start", "victim"), list(product(["detached", "warm"], ["supervisor", "both"])))

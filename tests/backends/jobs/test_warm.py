@@ -62,7 +62,7 @@ def test_each_job_gets_its_own_prestarted_pair(jobs_home: Workspace) -> None:
 
     first, second = asyncio.run(main())
     assert not set(first) & set(second)
-    until(lambda: not any(map(alive, [*first, *second])), 5.0)
+    until(lambda: not any(map(alive, [*first, *second])))
 
 
 @pytest.mark.parametrize("victim", ["app", "supervisor", "worker"])
@@ -72,7 +72,7 @@ def test_an_idle_pair_ends_with_the_app(jobs_home: Workspace, victim: str) -> No
     kill({"app": app.pid, "supervisor": supervisor, "worker": worker}[victim])
     if victim == "worker":
         kill(app.pid)
-    until(lambda: not processes_of(jobs_home), 5.0)
+    until(lambda: not processes_of(jobs_home))
     app.kill()
     app.wait()
 
@@ -149,7 +149,7 @@ def test_cancel_while_it_waits_for_a_slot_and_while_it_runs(jobs_home: Workspace
     until(lambda: "CPU slot" in jobs_home.view(second).reason)
     asyncio.run(JobClient(jobs_home).cancel(second))
     wait_for(jobs_home, second, "cancelled")
-    until(lambda: waiting_pair(jobs_home) is None, 5.0)
+    until(lambda: waiting_pair(jobs_home) is None)
     asyncio.run(JobClient(jobs_home).cancel(first))
     wait_for(jobs_home, first, "cancelled")
 
@@ -162,8 +162,8 @@ def test_children_are_killed_in_any_session(jobs_home: Workspace, victim: str, d
     worker, supervisor = pids_of(jobs_home, job)
     kill(worker if victim == "worker" else supervisor)
     wait_for(jobs_home, job, "failed", "lost")
-    until(lambda: not any(map(alive, [worker, *children])), 1.0)
-    until(lambda: leases_taken(jobs_home) == [], 1.0)
+    until(lambda: not any(map(alive, [worker, *children])))
+    until(lambda: leases_taken(jobs_home) == [])
 
 
 def test_a_forked_child_keeps_neither_lock_nor_lease(jobs_home: Workspace) -> None:
@@ -171,10 +171,10 @@ def test_a_forked_child_keeps_neither_lock_nor_lease(jobs_home: Workspace) -> No
     child = row_of(jobs_home, job, "children")["pids"][0]
     worker, supervisor = pids_of(jobs_home, job)
     kill(supervisor, signal.SIGKILL)
-    until(lambda: not alive(worker), 1.0)
-    until(lambda: leases_taken(jobs_home) == [], 1.0)
+    until(lambda: not alive(worker))
+    until(lambda: leases_taken(jobs_home) == [])
     wait_for(jobs_home, job, "lost")
-    until(lambda: not alive(child), 1.0)
+    until(lambda: not alive(child))
 
 
 def test_worker_and_supervisor_hold_only_the_lock(jobs_home: Workspace) -> None:

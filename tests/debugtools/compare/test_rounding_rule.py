@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.comparing import OFF, ORT, Compared, run_compare
-from support.models import from_text
+from support.models import from_text, with_weights
 from support.sample_models import mlp
 
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
@@ -163,3 +163,20 @@ def test_what_fp16_cannot_hold_is_no_excuse_for_a_step_in_fp32(tmp_path: Path) -
     done = run_compare(CompareSpec(model=model(1.02e-6), runners=[OFF, good], marks=ALL, feeds=feeds))
     assert next(row["tensor"] for row in done.table() if row["passed"] is False) == "sum"
     assert done.row("sum")["finding"] == "leap" and done.row("mean")["passed"]
+
+
+def test_a_product_whose_sums_cancel_passes_errors_on_enlarged(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((64, 512)).astype(np.float32) / 8 for _ in range(2))
+    b -= (b @ np.linalg.pinv(a) @ a) * np.float32(0.88)  # nearly at right angles to a
+    text = """g (float[8, 64] x) => (float[8, 8] z) {
+        p = MatMul (x, a)
+        q = MatMul (x, b)
+        t = Transpose <perm = [1, 0]> (q)
+        y = MatMul (p, t)
+        z = Neg (y)
+    }"""
+    good = with_weights(from_text(text, opset=17, ir=9), a=a, b=b)
+    noise = 1 + rng.standard_normal(512) * 1.2e-7
+    done = against(tmp_path, off_by(good, 0, noise.astype(np.float32)), good)
+    assert failed(done) == []

@@ -59,7 +59,7 @@ def test_a_check_in_flight_dies_with_the_worker_and_is_done_again(
     assert len(before) == 2
     kill(pids_of(jobs_home, number)[0])
     wait_for(jobs_home, number, "failed")
-    until(lambda: not Path(f"/proc/{hanging}").exists(), 5.0)
+    until(lambda: not Path(f"/proc/{hanging}").exists())
     (tmp_path / "go").touch()
     asyncio.run(JobClient(jobs_home, ACTIONS).retry(number))
     view = wait_for(jobs_home, number, "done", seconds=60)

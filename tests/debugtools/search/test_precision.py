@@ -341,7 +341,7 @@ def test_a_killed_search_goes_on_where_it_was(
     spec = spec_of(tmp_path, troubled(), feed, check=check)
     job = JobSpec(action="debug_precision", params=msgspec.to_builtins(spec), cpus=0, cwd=str(tmp_path))
     number = asyncio.run(JobClient(jobs_home, ACTIONS).submit(job))
-    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), 60)
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
     kill(pids_of(jobs_home, number)[0])
     wait_for(jobs_home, number, "failed")
     before = rows_of(jobs_home, number, "verdicts")

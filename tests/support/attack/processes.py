@@ -10,7 +10,7 @@ from typing import NamedTuple
 from support.attack.place import Place
 from support.soak.processes import within
 
-GONE_WITHIN = 5.0
+GONE_WITHIN = 30.0
 
 
 class Left(NamedTuple):

@@ -22,7 +22,7 @@ STARTS = {
 NAMES = {
     "slash": "/", "question_mark": "?", "colon": ":", "asterisk": "*", "minus": "-", "left_square_bracket": "[",
     "right_square_bracket": "]", "full_stop": ".", "plus": "+", "less_than_sign": "<", "greater_than_sign": ">",
-    "equals_sign": "=", "semicolon": ";",
+    "equals_sign": "=", "semicolon": ";", "number_sign": "#",
     "ctrl+l": "\x0c", "ctrl+f": "\x06", "ctrl+r": "\x12", "ctrl+t": "\x14", "ctrl+o": "\x0f",
 }  # fmt: skip
 """What is sent for keys that support.terminal does not know."""

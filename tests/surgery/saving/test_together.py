@@ -11,7 +11,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.killpoints import every_step
+from support.killpoints import every_failure, every_kill
 
 from layerwise._tool.backends.filesystem.temporary import sweep
 from layerwise._tool.backends.model.file import ModelFile
@@ -171,7 +171,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_new_model_or_none(
         known = {new, None, old if before is not nothing else None}
         prepared(tmp_path, before)()
         ran = outputs(path) is not None and before is not linked  # whose files lie in two folders
-        for step in every_step(prepared(tmp_path, before), lambda: writer(2, path)):
+        for step in every_kill(prepared(tmp_path, before), lambda: writer(2, path), path.parent):
             assert outputs(path) in known, f"{before.__name__}: killed before step {step}"
             for each in (path.parent, *(entry for entry in path.parent.iterdir() if entry.is_dir())):
                 sweep(each)  # as the next writer there does
@@ -192,7 +192,7 @@ def test_a_failure_at_any_step_leaves_the_old_or_new_model(writer: Callable[[int
         prepare = prepared(tmp_path, before)
         prepare()
         was = contents(path.parent)
-        for step in every_step(prepare, lambda: writer(2, path), OSError(errno.EIO, os.strerror(errno.EIO))):
+        for step in every_failure(prepare, lambda: writer(2, path), OSError(errno.EIO, os.strerror(errno.EIO))):
             now = contents(path.parent)
             got_round = outputs(path) == new and not any(".tmp" in name for name in now)
             assert now == was or got_round, f"{before.__name__}: step {step}"

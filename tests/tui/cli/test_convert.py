@@ -174,3 +174,13 @@ def test_sparsity_of_dense_and_pruned_weights(folder: Path) -> None:
     assert "[I] Found sparse tensor: w0" in done.stdout and "[W] Found non-sparse tensor: w1" in done.stdout
     rows = json.loads(layerwise("inspect", "sparsity", "p.onnx", "--json", cwd=folder).stdout)["weights"]
     assert {row["name"]: row["sparse"] for row in rows} == {"w0": True, "w1": False, "w2": True}
+
+
+def test_int4_and_fp8_end_with_what_they_cost(folder: Path) -> None:
+    done = layerwise("convert", "m.onnx", "--int4", "--load-inputs", "inputs.json", "--keep-fp32", "/fc2/MatMul",
+                     "-o", "q4.onnx", cwd=folder)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "q4.onnx is written. With 2 nodes in int4 and 1 kept in FP32 the outputs are off by 0.1" in done.stdout
+    assert TensorProto.INT4 in weight_types(folder / "q4.onnx").values()
+    both = layerwise("convert", "m.onnx", "--int4", "--fp8", "-o", "q.onnx", cwd=folder)
+    assert both.returncode == 2 and "one conversion at a time" in both.stderr

@@ -10,8 +10,11 @@ import pytest
 from support.cli import layerwise
 from support.models import from_text
 
+from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.debugtools.search.lens.spec import LensSpec
 from layerwise._tool.debugtools.search.spec import PrecisionSpec
+from layerwise._tool.tui.cli.debug.lens import to_lens
 from layerwise._tool.tui.cli.debug.precision import fill_precision, to_precision
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise.comparator import RunResults
@@ -108,3 +111,29 @@ def test_detached_and_attached(folder: Path) -> None:
     assert started.returncode == 0 and "layerwise attach 1" in started.stdout
     attached = layerwise("attach", "1", cwd=folder)
     assert attached.returncode == 0 and "2 of 5 nodes must stay in FP32" in attached.stdout
+
+
+def lens_of(*words: str) -> LensSpec:
+    parser = Parser(prog="layerwise debug precision")
+    fill_precision(parser)
+    return to_lens(parser.parse_args(["model.onnx", *words]))
+
+
+def test_the_options_of_the_lens() -> None:
+    few = lens_of("--to", "int4")
+    assert few.rounding.weight_scales == "block" and not few.rounding.activations and few.bound is None
+    spec = lens_of("--to", "uint8", "--asymmetric", "--calibration", "mse", "--bound", "sqnr:30", "--cost", "bytes")
+    assert spec.bound is not None and (spec.bound.metric, spec.bound.value) == ("sqnr", 30.0)
+    assert not spec.rounding.symmetric_activations and spec.cost == "bytes"
+    score = lens_of("--to", "int8", "--bound", "score:a.py:f:0.9").bound
+    assert score is not None and (score.script, score.value) == ("a.py:f", 0.9)
+    assert lens_of("--to", "int8", "--atol", "1e-3").bound is not None
+
+
+@pytest.mark.parametrize("words", [
+    ("--bound", "0"), ("--bound", "x:1"), ("--bound", "cosine:1"), ("--bound", "tolerance"), ("--cost", "time"),
+    ("-o", "m.onnx"), ("--block", "0"), ("--onnxrt", "--onnxrt"), ("--percentile", "0"), ("--golden-outputs", "a.json"),
+])  # fmt: skip
+def test_what_does_not_fit_the_lens_is_told(words: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError):
+        lens_of("--to", "int8", *words)

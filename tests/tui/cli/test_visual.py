@@ -47,7 +47,8 @@ def test_the_page_goes_where_it_is_wanted(folder: Path, option: str) -> None:
     done = visual(folder, "good.onnx", "--visual", "--visual-port", "8000", option, "graph.html", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
-    assert told == {"path": "graph.html", "bytes": (folder / "graph.html").stat().st_size, "nodes": 6, "job": None}
+    size = (folder / "graph.html").stat().st_size
+    assert told.items() >= {"path": "graph.html", "bytes": size, "nodes": 6, "job": None}.items()
 
 
 def test_no_other_file_is_written_over(folder: Path) -> None:

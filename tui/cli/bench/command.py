@@ -16,6 +16,7 @@ from layerwise._tool.tui.cli.bench.to_spec import BenchRequest, model_of, to_ben
 from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import run_as_asked
+from layerwise._tool.tui.cli.reports import reporter_of
 from layerwise._tool.tui.cli.submit import job_spec
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def run_bench(args: Namespace, log: Log) -> int:
         from layerwise._tool.tui.cli.bench.saved import show_saved
 
         against = Path(args.against) if args.against else None
-        return show_saved(model, against, log, args.top, args.command, args.json)
+        return show_saved(model, against, log, args.top, args.command, args.json, reporter_of(args))
     request = to_bench(args)
     for note in request.notes:
         log.warning(note)

@@ -11,6 +11,7 @@ from layerwise._tool.tui.cli.bench.report import TOP
 from layerwise._tool.tui.cli.bench.trtexec import translate
 from layerwise._tool.tui.cli.options.common import MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.option import Group, Joint, Option, add, flag, many
+from layerwise._tool.tui.cli.options.report import REPORT
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT, PLAIN_JOB
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser, count, positive, seconds
@@ -128,6 +129,7 @@ RESULTS = Group(
     Option("--export-output", own=True, field="exports.output", metavar="FILE",
            help="the outputs of the last run, in trtexec's form"),
     flag("--json", own=True, help="print one JSON document instead of the report"),
+    REPORT,
     Option("--nsys", own=True, nargs="?", const="layerwise-bench", metavar="NAME",
            help="print the command line that records this bench with Nsight Systems, and do nothing"),
     Option("--no-effect", own=True, action="append", default=[], help=argparse.SUPPRESS),

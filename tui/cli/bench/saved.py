@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, to_builtins
 
@@ -14,6 +15,10 @@ from layerwise._tool.debugtools.bench.exports import read_latencies, read_report
 from layerwise._tool.debugtools.bench.statistics import compare, statistics
 from layerwise._tool.tui.cli.bench.report import BenchReport, layer_lines
 from layerwise._tool.tui.cli.json_output import print_json
+from layerwise._tool.tui.cli.reports import Reporter
+
+if TYPE_CHECKING:
+    from layerwise._tool.debugtools.report.structure import Section
 
 PERCENTS = (90.0, 95.0, 99.0)
 
@@ -33,18 +38,29 @@ class SavedProfile(Struct):
     changes: list[types.ChangeRow]
 
 
-def show_saved(path: Path, against: Path | None, log: Log, top: int, command: str, as_json: bool) -> int:
+def show_saved(path: Path, against: Path | None, log: Log, top: int, command: str, as_json: bool,
+               reporter: Reporter | None = None) -> int:  # fmt: skip
     """Print what a file of an earlier bench holds, and how it compares; the exit code. Raises BadFile, UsageError."""
     report = read_report(path)
     profile = report is None and is_profile(path)
     document = _profile(path, against) if profile else _times(path, report, against)
     if as_json:
-        print_json({"command": command, "exit_code": 0, "passed": True, **to_builtins(document)})
+        print_json({"command": command, "exit_code": 0, "passed": True, **to_builtins(document)}, "bench file")
     elif isinstance(document, SavedProfile):
         _print_profile(document, log, top)
     else:
         _print_times(document, log, top)
-    return 0
+    return 0 if reporter is None else reporter.sections("bench", _sections(document), 0)
+
+
+def _sections(document: SavedTimes | SavedProfile) -> "list[Section]":
+    """What a report tells of a file."""
+    from layerwise._tool.debugtools.report.collected import Collected
+    from layerwise._tool.debugtools.report.of_bench import bench_sections
+
+    collected, found = Collected(), to_builtins(document)
+    collected.tables = {"runs": found.get("runs", []), "comparisons": found.get("comparisons", [])}
+    return bench_sections(collected)
 
 
 def _times(path: Path, report: types.SavedReport | None, against: Path | None) -> SavedTimes:

@@ -14,7 +14,9 @@ from layerwise._tool.debugtools.compare.table.report_lines import label, name, r
 from layerwise._tool.tui.cli.json_output import print_json
 from layerwise._tool.tui.cli.options.compare import COMPARE_NAMES, THRESHOLDS, metric_names
 from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.report import REPORT
 from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.reports import reporter_of
 from layerwise._tool.tui.cli.request.to_spec import tolerance
 from layerwise._tool.tui.cli.submit import say_conclusion
 
@@ -46,6 +48,7 @@ def fill_accuracy(parser: Parser) -> None:
                        help="accepted; outputs of other shapes failed when they were compared")  # fmt: skip
     group.add_argument("--save-accuracy-results", metavar="PATH", help="save the results with the new thresholds")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the report")
+    REPORT.add(parser, group)
     add(parser, THRESHOLDS)
 
 
@@ -73,6 +76,17 @@ def run_accuracy(args: Namespace, log: Log) -> int:
     if args.save_accuracy_results:
         checked.save(args.save_accuracy_results)
     gaps = list(dict.fromkeys(text for result in checked.results for text in result.gaps()))
+    code = _tell(checked, gaps, args, log)
+    if reporter := reporter_of(args):
+        from layerwise._tool.tui.cli.check.accuracy_report import sections
+
+        told = conclusion(checked, gaps)
+        return reporter.sections("accuracy", sections(checked, gaps), code, conclusion=told, facts={"file": args.path})
+    return code
+
+
+def _tell(checked: "AccuracyResults", gaps: Sequence[str], args: Namespace, log: Log) -> int:
+    """Print the verdicts; the exit code."""
     if args.json:
         told: dict[str, object] = {"nothing_compared": checked.bare(), "not_compared": gaps}
         told["conclusion"] = conclusion(checked, gaps)

@@ -15,6 +15,7 @@ from layerwise._tool.debugtools.compare.table.report_lines import name
 from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX, RUNNERS
 from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.report import REPORT
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
 from layerwise._tool.tui.cli.options.trt import TRT
 from layerwise._tool.tui.cli.parser import Parser
@@ -34,6 +35,7 @@ def fill_compatibility(parser: Parser) -> None:
     add(parser, RUNNERS, NEEDED_MODEL)
     group = parser.add_argument_group("Report")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
+    REPORT.add(parser, group)
     add(parser, DATA, ONNXRT, ONNX, TRT)
 
 

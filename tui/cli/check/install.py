@@ -11,7 +11,9 @@ from layerwise._tool import VERSION
 from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.json_output import print_json
+from layerwise._tool.tui.cli.options.report import REPORT
 from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.reports import Reporter, reporter_of
 
 
 def fill_install(parser: Parser) -> None:
@@ -20,6 +22,7 @@ def fill_install(parser: Parser) -> None:
         "`layerwise doctor` also tries it, and looks at GPUs, terminal, workspace and settings."
     )
     parser.own(parser, "--json", action="store_true", help="print one JSON document instead of the text")
+    REPORT.add(parser, parser)
 
 
 def run_install(args: Namespace, log: Log) -> int:
@@ -28,6 +31,8 @@ def run_install(args: Namespace, log: Log) -> int:
 
     engine, driver = installed.onnxruntime(), installed.driver_cuda()
     wrong = faults()
+    if reporter := reporter_of(args):
+        _report(reporter, wrong)
     if args.json:
         return _document(args, wrong)
     log.info(f"{installed.distribution()} {VERSION}, Python {platform.python_version()}")
@@ -39,6 +44,23 @@ def run_install(args: Namespace, log: Log) -> int:
     for text in wrong:
         log.error(shown(text, 1000))
     return 1 if wrong else 0
+
+
+def _report(reporter: Reporter, wrong: list[str]) -> None:
+    """What fits together, and each package that is there or is not."""
+    from layerwise._tool.backends import installed
+    from layerwise._tool.debugtools.report.structure import Case, Section
+
+    fits = [Case(name=f"{number}. fits together", outcome="failed", message=text, rule="install/conflict")
+            for number, text in enumerate(wrong, 1)]  # fmt: skip
+    packages = [
+        Case(name=package.name, outcome="passed" if package.version else "skipped", rule="install/missing",
+             message="" if package.version else f"not installed: {package.install}",
+             figures={"version": package.version or ""}) for package in installed.packages()
+    ]  # fmt: skip
+    good = [Case(name="what is installed fits together", outcome="passed")]
+    code = 1 if wrong else 0
+    reporter.sections("install", [Section("conflicts", fits or good), Section("packages", packages)], code)
 
 
 def faults() -> list[str]:

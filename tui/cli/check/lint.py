@@ -17,6 +17,7 @@ from layerwise._tool.debugtools.compare.table.report_lines import name
 from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.report import REPORT
 from layerwise._tool.tui.cli.options.run import DATA, ONNXRT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import run_as_asked
@@ -38,6 +39,7 @@ def fill_lint(parser: Parser) -> None:
     group = parser.add_argument_group("Report")
     group.add_argument("-o", "--output", metavar="PATH", help="save the report as JSON, in Polygraphy's form")
     parser.own(group, "--json", action="store_true", help="print one JSON document instead of the text")
+    REPORT.add(parser, group)
     add(parser, DATA, ONNXRT, ONNX)
 
 

@@ -1,14 +1,12 @@
 """All commands with their options, read from the registry and from the parsers that the commands fill."""
 
 import argparse
-import importlib
 from collections.abc import Iterator
-from contextlib import suppress
 
 from msgspec import Struct
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.tui.cli import registry
+from layerwise._tool.tui.cli.leaf import fill_parser
 from layerwise._tool.tui.cli.options.logging import LOGGING
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf
@@ -60,11 +58,11 @@ def _leaves() -> Iterator[tuple[str, Leaf]]:
 
 
 def _command(words: str, leaf: Leaf) -> CommandWords:
-    module = importlib.import_module(leaf.module, registry.__package__)
     parser = Parser(f"layerwise {words}", leaf.summary)
-    with suppress(LayerwiseError):  # an extension of the user's cannot be loaded: what was declared before counts
-        getattr(module, f"fill_{leaf.name}")(parser)
-    LOGGING.add(parser)
+    try:
+        fill_parser(parser, leaf)
+    except LayerwiseError:  # an extension of the user's cannot be loaded: what was declared before counts
+        LOGGING.add(parser)
     shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]
     formatter = parser._get_formatter()
     return CommandWords(

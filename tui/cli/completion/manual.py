@@ -15,6 +15,7 @@ _ENVIRONMENT = (
     ("LAYERWISE_LEASES", "the folder of this machine's lock files"),
     ("LAYERWISE_MEMORY", "how much memory a job's process may hold, as in 8G, or none"),
     ("LAYERWISE_ASCII", "if set, the app draws ASCII alone"),
+    ("LAYERWISE_SLOW_LINE", "1: the app sends fewer frames and colours, 0: all; else as it measures the line"),
     ("NO_COLOR", "if set, nothing is coloured"),
     ("XDG_CONFIG_HOME", "where the folder layerwise with config.toml lies; ~/.config by default"),
 )

@@ -15,6 +15,7 @@ from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
 from layerwise._tool.debugtools.convert.spec import ConvertSpec
 from layerwise._tool.tui.cli.convert.engine import POOLED, engine_job
 from layerwise._tool.tui.cli.convert.options import add_conversions, quantize_spec
+from layerwise._tool.tui.cli.convert.quantised import quantised_job, quantises
 from layerwise._tool.tui.cli.inspect.trt import picture_job
 from layerwise._tool.tui.cli.options.common import NEEDED_MODEL, ONNX
 from layerwise._tool.tui.cli.options.option import add
@@ -37,6 +38,7 @@ def fill_convert(parser: Parser) -> None:
     parser.epilog = (
         "layerwise convert M.onnx --fp-to-fp16 -o fp16.onnx --keep-fp32-types Softmax LayerNormalization\n"
         "layerwise convert M.onnx --int8 --load-inputs inputs.json -o int8.onnx\n"
+        "layerwise convert M.onnx --fp8 --load-inputs inputs.json -o fp8.onnx --keep-fp32 /head/MatMul\n"
         "layerwise convert M.onnx --opset 17 -o older.onnx\n"
         "layerwise convert M.onnx -o weights.npz; layerwise convert M.onnx --load-weights weights.npz -o new.onnx\n\n"
         "Exit code: 0 converted, 1 it cannot be, 2 wrong usage, 130 interrupted."
@@ -55,6 +57,8 @@ def run_convert(args: Namespace, log: Log) -> int:
             log.warning(POOLED)
     elif target == "picture":
         job = picture_job(args)
+    elif target == "onnx" and quantises(args):
+        job = quantised_job(args)
     else:
         job = job_spec("convert", msgspec.to_builtins(to_convert(args, target)), args.words)
     return run_as_asked(job, args, log, lambda: partial(say_message, log=log))

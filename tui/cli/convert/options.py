@@ -40,6 +40,8 @@ def _add_int8(parser: Parser) -> None:
     group = parser.add_argument_group("INT8", "With --int8 and an ONNX output: QuantizeLinear and DequantizeLinear "
                                       "nodes by onnxruntime's static quantisation, calibrated with the input data; "
                                       "--calibration-cache, --calib-base-cls, --quantile hold here too.")  # fmt: skip
+    parser.own(group, "--int4", action="store_true",
+               help="weights in INT4, in blocks of 32; --fp8: weights and activations in FP8 (E4M3)")  # fmt: skip
     parser.own(group, "--per-tensor", action="store_true", help="one scale a weight, not one an output channel")
     parser.own(group, "--asymmetric", action="store_true", help="uint8 activations with a zero point")
     parser.own(group, "--quantize-types", nargs="+", action="extend", default=[], metavar="OP",

@@ -17,8 +17,10 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.options.report import REPORT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import run_shown
+from layerwise._tool.tui.cli.reports import reporter_of
 from layerwise._tool.tui.cli.submit import job_spec
 from layerwise._tool.tui.state.jobs import comparison_params
 
@@ -44,6 +46,7 @@ def fill_bundle(parser: Parser) -> None:
     parser.add_argument("--nodes", type=int, nargs="+", default=[], metavar="I", help="these nodes, by position")
     parser.add_argument("--iteration", type=int, default=0, metavar="K", help="whose inputs and golden outputs; 0")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    REPORT.add(parser, parser)
 
 
 def run_bundle(args: Namespace, log: Log) -> int:
@@ -58,12 +61,14 @@ def run_bundle(args: Namespace, log: Log) -> int:
     job = job_spec("bundle", params, command, gpus=gpus, title=("bundle", str(target)))
     job = msgspec.structs.replace(job, cwd=view.spec.cwd)
     collector = Collector()
-    code = run_shown(job, log, collector.event)
+    reporter = reporter_of(args)
+    collected = reporter.collected() if reporter else None
+    code = run_shown(job, log, collector.event, *([collected.event] if collected else []))
     if args.json:
         print_json(collector.document(args.command, code))
     elif collector.result is not None:
         log.verdict(code == 0, f"{shown(str(target), 1000)}: {collector.result['summary']}")
-    return code
+    return reporter.job(job, collected, code) if reporter else code
 
 
 def _which(args: Namespace) -> list[str]:

@@ -11,6 +11,7 @@ from layerwise._tool.tui.cli.asking import Asker, read_input
 from layerwise._tool.tui.cli.debug.report import SearchReport, measured_text
 from layerwise._tool.tui.cli.follow import EventFollower, run_interruptibly
 from layerwise._tool.tui.cli.progress import Bar, NoBar
+from layerwise._tool.tui.cli.reports import Reporter
 from layerwise._tool.tui.cli.submit import card_text, concluding, exit_code, submit
 from layerwise._tool.tui.state.questions import Question
 
@@ -21,7 +22,7 @@ _LETTERS = {"p": "good", "f": "bad", "g": "good", "b": "bad", "s": "skip", "u": 
 _HELP = "p (g): it passed   f (b): it failed   s: skip it   u: take the last answer back   a: let the machine finish"
 
 
-def converse(job: "JobSpec", report: SearchReport, log: Log) -> int:
+def converse(job: "JobSpec", report: SearchReport, log: Log, reporter: Reporter | None = None) -> int:
     """Run a search that asks, under a supervisor of its own: its question outlives this terminal. The exit code."""
     from layerwise._tool.backends.jobs.workspace.store import Workspace
 
@@ -37,7 +38,8 @@ def converse(job: "JobSpec", report: SearchReport, log: Log) -> int:
     view = Workspace().view(number)
     if view.card:
         log.say(CRITICAL, card_text(view.card, view.id))
-    return exit_code(view)
+    code = exit_code(view)
+    return reporter.folder(number, code) if reporter else code
 
 
 async def _converse(job: int, report: SearchReport, log: Log) -> bool:

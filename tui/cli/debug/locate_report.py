@@ -16,7 +16,7 @@ from layerwise._tool.debugtools.locate.rows import Inside, LocateResult, Suspect
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.request.line import command_line
-from layerwise._tool.tui.cli.run.report_summary import truth_line
+from layerwise._tool.tui.cli.run.report_summary import quantised_text, truth_line
 
 _HEAD = ("", "#", "op", "node", "tensor", "local", "accum", "ampl", "diagnosis")
 _WIDEST = 40
@@ -43,6 +43,8 @@ class LocateReport:
             self.log.continued(line)
         if result.truth is not None:
             self.log.say(*truth_line(result.truth))
+        if result.quantised is not None:
+            self.log.say(FINISH if not result.quantised.wrong else ERROR, quantised_text(result.quantised))
         for line in _next(self.spec, result.suspects):
             self.log.info(line)
 

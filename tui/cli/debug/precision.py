@@ -14,6 +14,7 @@ from layerwise._tool.backends.log import Log
 from layerwise._tool.debugtools.search.spec import ENGINE, LayersSpec, LowType, PrecisionSpec
 from layerwise._tool.tui.cli.debug import options
 from layerwise._tool.tui.cli.debug.build import refuse_existing, shaped
+from layerwise._tool.tui.cli.debug.lens import fill_lens, run_lens
 from layerwise._tool.tui.cli.debug.precision_report import PrecisionReport
 from layerwise._tool.tui.cli.debug.searching import run_prepared
 from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
 
 _LOW: dict[str, LowType] = {"fp16": "float16", "bf16": "bfloat16", "int8": "int8", "fp8": "int8"}
-_NOT_HERE = "{flag} is not in this version: nodes are FP16 (--fp16), bfloat16 (--bf16), or INT8 (--int8, with --trt)."
+_NOT_HERE = (
+    "{flag} is not in this search: nodes are FP16 (--fp16), bfloat16 (--bf16), or INT8 (--int8, with --trt). "
+    "--to measures nodes in INT8, FP8, INT4 and block formats on any model."
+)
 
 
 def fill_precision(parser: Parser) -> None:
@@ -38,7 +42,9 @@ def fill_precision(parser: Parser) -> None:
         "layerwise debug precision M.onnx --onnxrt --providers cuda --load-inputs inputs.json -o mixed.onnx\n"
         "layerwise debug precision M.onnx --golden-outputs golden.json --mark-all --save-layer-outputs layers.json\n"
         "layerwise debug precision M.onnx -o mixed.onnx --check ./build_and_test.sh polygraphy_debug.onnx\n"
-        "layerwise debug precision M.onnx --fp16 --check ./test.sh polygraphy_debug.engine\n\n"
+        "layerwise debug precision M.onnx --fp16 --check ./test.sh polygraphy_debug.engine\n"
+        "layerwise debug precision M.onnx --to int8 --load-inputs inputs.json                 # what each node does\n"
+        "layerwise debug precision M.onnx --to fp8e4m3 --bound 0.02 -o mixed.onnx --lists lists\n\n"
         "The first side runs the candidates (onnxruntime on the CPU if none is given), the second is the reference\n"
         "(the FP32 model on the first side's runner if none is given). Without tolerances, what rounding explains\n"
         "passes. With --check and without -o, engines are built with TensorRT 10 as Polygraphy does, with more of\n"
@@ -74,6 +80,7 @@ def fill_precision(parser: Parser) -> None:
     parser.own(group, "--golden-outputs", nargs="+", metavar="FILE", help="saved outputs of the model: the reference")
     parser.own(group, "--mark-all", action="store_true", help="the layer table of the model found")
     parser.own(group, "--save-layer-outputs", metavar="FILE", help="all its tensors and the reference's")
+    fill_lens(parser)
     options.add_judging(parser)
     options.add_iterating(parser)
     parser.set_defaults(iter_artifact=None)
@@ -86,7 +93,9 @@ def _add_sides(parser: Parser) -> None:
 
 
 def run_precision(args: Namespace, log: Log) -> int:
-    """Search; the exit code."""
+    """Search, or measure nodes one by one (--to); the exit code."""
+    if args.to is not None:
+        return run_lens(args, log)
     if marks_layers(args):
         return run_prepared(layers_job(to_layers(args), args), False, args, log)
     spec = to_precision(args)

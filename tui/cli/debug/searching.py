@@ -8,6 +8,7 @@ from layerwise._tool.backends.log import Log
 from layerwise._tool.tui.cli.debug.report import SearchReport, document
 from layerwise._tool.tui.cli.debug.to_debug import debug_job, to_debug
 from layerwise._tool.tui.cli.progress import run_as_asked
+from layerwise._tool.tui.cli.reports import reporter_of
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -29,5 +30,5 @@ def run_prepared(
     if interactive and not args.detach:
         from layerwise._tool.tui.cli.debug.interactive import converse
 
-        return converse(job, told, log)
+        return converse(job, told, log, reporter_of(args))
     return run_as_asked(job, args, log, lambda: told.event, document)

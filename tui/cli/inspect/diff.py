@@ -1,6 +1,7 @@
 """`layerwise inspect diff`, `inspect diff-tactics` and `inspect tactics`: files against each other."""
 
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
@@ -9,7 +10,9 @@ from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.json_output import print_json
 from layerwise._tool.tui.cli.options.compare import COMPARE_NAMES, THRESHOLDS, metric_names
 from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.report import REPORT
 from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.reports import reporter_of
 from layerwise._tool.tui.cli.request.to_spec import tolerance
 
 _SHOWN = 10
@@ -111,6 +114,7 @@ def _diff_tactics(good: str, bad: str, args: Namespace, log: Log) -> int:
         log.verbose(f"{what.title()} tactic replays: {[shown(str(file)) for file in read]}")
         loaded.append(layers)
     found = potentially_bad(loaded[0], loaded[1])
+    _report_tactics({name: "only bad builds have: " + ", ".join(map(str, each)) for name, each in found.items()}, args)
     if not found:
         log.info("Could not determine potentially bad tactics. Try providing more tactic replay files if possible.")
         return 0
@@ -123,6 +127,7 @@ def _diff_tactics(good: str, bad: str, args: Namespace, log: Log) -> int:
 
 def fill_debug_diff_tactics(parser: Parser) -> None:
     parser.add_argument("replays", nargs="*", metavar="REPLAY", help="the replays of two builds")
+    REPORT.add(parser, parser)
     fill_diff_tactics(parser)
 
 
@@ -137,6 +142,20 @@ def run_debug_diff_tactics(args: Namespace, log: Log) -> int:
 
     outcome = diff_replays(*map(load_replay, args.replays))
     log.info(outcome.summary)
+    changed = [item.text for section in outcome.sections for item in section.items]
+    _report_tactics({f"{number}. {text.splitlines()[0]}": text for number, text in enumerate(changed, 1)}, args)
     for line in outcome.lines(None):
         log.info(line)
     return 0
+
+
+def _report_tactics(layers: Mapping[str, str], args: Namespace) -> None:
+    """Write the reports that are asked for: a remark for each layer, since nothing says that a tactic is wrong."""
+    if not (reporter := reporter_of(args)):
+        return
+    from layerwise._tool.debugtools.report.structure import Case, Section
+
+    cases = [Case(name=name, outcome="passed", message=text, rule="tactics/differs", severity="warning")
+             for name, text in layers.items()]  # fmt: skip
+    none = [Case(name="no layer's tactics differ", outcome="passed")]
+    reporter.sections("tactics", [Section("layers", cases or none)], 0)

@@ -2,18 +2,21 @@
 
 from argparse import Namespace
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.folder import job_id, raw_spec
-from layerwise._tool.backends.log import WARNING, Log
+from layerwise._tool.backends.log import INFO, WARNING, Log
 from layerwise._tool.backends.text import shown_lines
 from layerwise._tool.tui.cli.follow import EventFollower, messages, run_interruptibly
 from layerwise._tool.tui.cli.json_output import Collector, print_json
+from layerwise._tool.tui.cli.options.report import REPORT
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import progress
+from layerwise._tool.tui.cli.reports import reporter_of
 from layerwise._tool.tui.cli.submit import Listener, card_text, concluding, exit_code
 
 if TYPE_CHECKING:
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
 def fill_attach(parser: Parser) -> None:
     parser.add_argument("job", nargs="?", help="number of the job; the newest if none is given")
     parser.add_argument("--json", action="store_true", help="wait for its end and print one JSON document")
+    REPORT.add(parser, parser)
+    parser.add_argument(
+        "--screen", action="store_true", help="watch the app in another terminal: its screen, nothing can be typed"
+    )
 
 
 def run_attach(args: Namespace, log: Log) -> int:
@@ -31,6 +38,8 @@ def run_attach(args: Namespace, log: Log) -> int:
     from layerwise._tool.backends.jobs.workspace.store import Workspace
 
     workspace = Workspace()
+    if args.screen:
+        return _watched(args, workspace.root, log)
     job = _chosen(args.job, workspace.ids())
     workspace.folder(job)
     collector = Collector()
@@ -50,7 +59,18 @@ def run_attach(args: Namespace, log: Log) -> int:
     else:
         damage = f" ({view.damage})" if view.damage else ""
         log.verdict(exit_code(view) == 0, f"Job {job}: {view.outcome}{damage}")
-    return exit_code(view)
+    reporter, code = reporter_of(args), exit_code(view)
+    return reporter.folder(job, code) if reporter else code
+
+
+def _watched(args: Namespace, root: Path, log: Log) -> int:
+    from layerwise._tool.tui.cli.jobs.screen import watch_screen
+
+    if args.job is not None or args.json:
+        raise UsageError("--screen shows the app's screen, and takes neither a job nor --json")
+    watch_screen(root)
+    log.say(INFO, "the app's screen is no longer watched")
+    return 0
 
 
 def follow_job(job: int, log: Log) -> None:
@@ -101,6 +121,12 @@ def _precision(spec: "JobSpec", job: int, log: Log) -> Listener:
     return PrecisionReport(log, "precision").event
 
 
+def _lens(spec: "JobSpec", job: int, log: Log) -> Listener:
+    from layerwise._tool.tui.cli.debug.lens_report import LensReport
+
+    return LensReport(log).event
+
+
 def _locating(spec: "JobSpec", job: int, log: Log) -> Listener:
     from layerwise._tool.debugtools.locate.spec import LocateSpec
     from layerwise._tool.tui.cli.debug.locate_report import LocateReport
@@ -139,6 +165,12 @@ def _matrix(spec: "JobSpec", job: int, log: Log) -> Listener:
     return MatrixReport(log, msgspec.convert(spec.params, MatrixSpec)).event
 
 
+def _baseline(spec: "JobSpec", job: int, log: Log) -> Listener:
+    from layerwise._tool.tui.cli.baseline.report import BaselineReport
+
+    return BaselineReport(log).event
+
+
 REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "compare": _comparison,
     "locate": _locating,
@@ -148,11 +180,13 @@ REPORTS: dict[str, Callable[["JobSpec", int, Log], Listener]] = {
     "debug_build": _search,
     "debug_layers": _search,
     "debug_precision": _precision,
+    "debug_lens": _lens,
     "bench": _bench,
     "lint": _lint,
     "compatibility": _compatibility,
     "invariants": _invariants,
     "matrix": _matrix,
+    "baseline": _baseline,
 }
 """By action; what makes a report raises ValidationError where the job's parameters are not what it expects."""
 

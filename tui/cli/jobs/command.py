@@ -12,6 +12,7 @@ from layerwise._tool.backends.jobs.folder import LOG, job_id
 from layerwise._tool.backends.log import Log, put
 from layerwise._tool.backends.older_python import timeout
 from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.sizes import parse_size
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.jobs.output import RawOutput
@@ -153,6 +154,9 @@ def fill_prune(parser: Parser) -> None:
     parser.add_argument("jobs", nargs="*", help="numbers of the jobs; all that have ended if none is given")
     parser.add_argument("--keep", type=int, default=0, metavar="N", help="keep the newest N")
     parser.add_argument("--older-than", metavar="DURATION", help="only those that ended longer ago (7d, 12h)")
+    parser.add_argument(
+        "--to", metavar="SIZE", help="only the oldest, until the jobs take no more (5G); kept TensorRT engines likewise"
+    )
 
 
 def run_prune(args: Namespace, log: Log) -> int:
@@ -163,10 +167,12 @@ def run_prune(args: Namespace, log: Log) -> int:
     workspace = Workspace()
     seconds = values.parse_duration(args.older_than) if args.older_than else 0.0
     named = [_number(job) for job in args.jobs] or None
-    removed, freed = prune(workspace, named, keep=max(0, args.keep), older_than=seconds)
+    most = parse_size(args.to) if args.to else None
+    removed, freed = prune(workspace, named, keep=max(0, args.keep), older_than=seconds, most=most)
     log.finish(f"{len(removed)} jobs removed, {size(freed)} freed")
     if named is None:
         _prune_indexes(workspace.cache, log)
+        _prune_engines(workspace.cache, most, log)
         for view in workspace.views(workspace.ids()):
             if view.damage and view.final:
                 stays = f"Job {view.id} is damaged and stays ({view.damage})"
@@ -184,6 +190,14 @@ def _prune_indexes(cache: Path, log: Log) -> None:
     if count:
         rule = f"not opened for {UNUSED / 86400:.0f} days, or beyond {size(MOST)}"
         log.finish(f"{count} indexes of models removed ({rule}), {size(freed)} freed")
+
+
+def _prune_engines(cache: Path, most: int | None, log: Log) -> None:
+    from layerwise._tool.backends.trt.store import prune_engines
+
+    count, freed = prune_engines(cache, most)
+    if count:
+        log.finish(f"{count} TensorRT engines removed, those used longest ago, {size(freed)} freed")
 
 
 def describe(view: "JobView") -> dict[str, Any]:

@@ -9,6 +9,7 @@ from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.options.common import compared
 from layerwise._tool.tui.cli.options.model import size
 from layerwise._tool.tui.cli.options.option import WRITTEN, Group, InForm, Joint, Option, flag, glued, many
+from layerwise._tool.tui.cli.options.report import REPORT
 from layerwise._tool.tui.cli.parser import count
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ JOB = Group(
            form=InForm("memory budget", empty="no limit", hint="2G", key="memory"),
            help="what the job may hold in memory at most (500M)"),
     flag("--json", own=True, help="print one JSON document instead of the report"),
+    REPORT,
     Option("--gen", "--gen-script", dest="gen_script", metavar="PATH",
            help="write an equivalent Python script ('-' prints it) instead of running"),
     plain=compared,

@@ -9,6 +9,8 @@ from msgspec import UNSET
 from layerwise._tool.backends.log import ERROR, FINISH, INFO, WARNING
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.quantised.told import held_text
+from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult
 from layerwise._tool.debugtools.compare.result import Average, CompareResult, TruthResult
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, unsaved
@@ -83,6 +85,22 @@ def essence(result: CompareResult, spec: CompareSpec, totals: Totals, job: objec
     yield from _layers(result, spec, totals, job)
     if result.truth is not None:
         yield truth_line(result.truth)
+    if result.quantised is not None:
+        yield from quantised_lines(result.quantised)
+
+
+def quantised_lines(found: QuantisedResult) -> Iterator[tuple[int, str]]:
+    """What a side's tensors in few bits come to, and those that are wrong."""
+    yield ERROR if found.wrong else FINISH, quantised_text(found)
+    for row in found.worst if found.wrong else ():
+        if row.word:
+            place = f"#{row.i} {lines.name(row.op)} {lines.name(row.node)}"
+            yield ERROR, f"             {row.word} at {place}: {held_text(row)}"
+
+
+def quantised_text(found: QuantisedResult) -> str:
+    """A line of what a side's tensors in few bits come to."""
+    return f"quantised    {shown(found.text, 1000)}"
 
 
 def truth_line(found: TruthResult) -> tuple[int, str]:

@@ -1,0 +1,121 @@
+"""`locate` on damaged quantised models against their float originals: is the damage what it names first?
+
+Each model is quantised in several forms (tests/support/quantised.py): onnxruntime's Q/DQ and QOperator, dynamic,
+MatMulNBits, Q/DQ as NVIDIA Model Optimizer writes it, FP8. Of each form the clean model must accuse nobody, and a plant
+that moves the outputs further than quantising did must be named first: its scale's or its codes' node, or the product
+that reads them. `--count`: plants a form.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from support.faults import running
+from support.faults.corpus import Clean, Corpus
+from support.faults.ours import run_action
+from support.faults.quantised import KINDS, Damage, Planter
+from support.quantised import FORMS
+
+from benchmarks.faults.tables import Options, by, corpora, share, table, work_folder
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
+
+_COUNTS = 1.1  # times the error of the clean quantised model
+
+
+def main(options: Options) -> bool:
+    """Measure and print; whether no clean model is accused and 95 % of the plants are found."""
+    with table(options) as rows, work_folder() as folder:
+        for corpus in corpora(options):
+            save_feeds(folder / "inputs.json", [corpus.clean.feed])
+            onnx.save(corpus.clean.model, folder / "float.onnx")
+            for row in measured(corpus, folder, options.count):
+                mark = "" if row["first"] else "MISSED "
+                rows.add(row, f"{mark}{row['model']:14} {row['form']:10} {row['kind']:16} {row['told']}")
+        plants = [row for row in rows.rows if row["kind"] != "clean"]
+        clean = [row for row in rows.rows if row["kind"] == "clean"]
+        for key in ("model", "form", "kind"):
+            parts = ", ".join(f"{name} {share(found, 'first')}" for name, found in by(plants, key).items())
+            print(f"by {key}: {parts}")
+        accused = sum(not row["first"] for row in clean)
+        print(f"clean models accused: {accused} of {len(clean)}; damage located first: {share(plants, 'first')}")
+        return not accused and sum(row["first"] for row in plants) >= 0.95 * len(plants)
+
+
+def measured(corpus: Corpus, folder: Path, count: int) -> Iterator[dict[str, Any]]:
+    """A row for each clean form of a model and for each plant in it."""
+    clean = corpus.clean
+    for form, make in FORMS.items():
+        try:
+            model = make(clean.model, clean.feed)
+            error = error_of(clean, model)
+        except Exception as problem:  # whatever onnxruntime says of a model that it does not quantise or run
+            print(f"{clean.name}: no {form}: {str(problem)[:120]}")
+            continue
+        if not any("Quantize" in node.op_type or "Integer" in node.op_type or "NBits" in node.op_type
+                   or "QLinear" in node.op_type for node in model.graph.node):  # fmt: skip
+            continue
+        onnx.save(model, folder / "suspect.onnx")
+        found = located(folder)["suspects"]
+        told = f"off by {error:.2g}; " + (_told(found[0]) if found else "nobody accused")
+        yield {"model": clean.name, "form": form, "kind": "clean", "first": not found, "told": told}
+        for damage in counting(clean, model, error, corpus.seed, count):
+            onnx.save(damage.model, folder / "suspect.onnx")
+            found = located(folder)["suspects"]
+            first = bool(found) and names(found[0], damage)
+            told = f"{damage.detail}; named {_told(found[0]) if found else 'nobody'}"
+            yield {"model": clean.name, "form": form, "kind": damage.kind, "first": first, "told": told}
+
+
+def counting(clean: Clean, model: onnx.ModelProto, error: float, seed: int, count: int) -> Iterator[Damage]:
+    """Plants of all kinds in turn that move the outputs further than quantising did."""
+    planter = Planter(model, seed)
+    plants = {kind: planter.plants(kind) for kind in KINDS}
+    given = 0
+    while plants and given < count:
+        for kind in list(plants):
+            damage = next((each for each in plants[kind] if _moves(clean, each.model, error)), None)
+            if damage is None:
+                del plants[kind]
+            elif given < count:
+                given += 1
+                yield damage
+
+
+def _moves(clean: Clean, model: onnx.ModelProto, error: float) -> bool:
+    try:
+        return not error_of(clean, model) <= _COUNTS * error
+    except Exception:  # it does not run any more: another kind of fault
+        return False
+
+
+def error_of(clean: Clean, model: onnx.ModelProto) -> float:
+    """The largest relative L2 error of the outputs."""
+    found = running.run(model, clean.feed)
+    return max(
+        float(np.linalg.norm((found[name] - array).astype(float)) / max(np.linalg.norm(array.astype(float)), 1e-30))
+        for name, array in clean.outputs.items()
+    )
+
+
+def located(folder: Path) -> dict[str, Any]:
+    """The result of locating the suspect against the float model."""
+    paths = [str(folder / name) for name in ("suspect.onnx", "float.onnx")]
+    spec = CompareSpec(
+        model=paths[0], runners=[RunnerSpec(kind="onnxrt", model=path) for path in paths],
+        feeds=FeedSpec(files=[str(folder / "inputs.json")]),
+    )  # fmt: skip
+    return run_action("locate", LocateSpec(compare=spec), "suspects").result
+
+
+def names(suspect: dict[str, Any], damage: Damage) -> bool:
+    """Whether a suspect is where the damage is."""
+    return suspect["node"] in damage.names
+
+
+def _told(suspect: dict[str, Any]) -> str:
+    return f"{suspect['node']} ({suspect['diagnosis']}): {suspect['evidence'][:160]}"

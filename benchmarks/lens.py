@@ -1,0 +1,178 @@
+"""The lens (`debug precision --to`), measured.
+
+`python -m benchmarks.lens exact [COUNT]`: fake quantisation of every format on COUNT values (a million) beside onnx's
+reference operators, ml_dtypes' casts and the nodes of the switchboard in onnxruntime; how many differ in a bit.
+
+`python -m benchmarks.lens choice MODEL.onnx… [--to FORMAT] [--sets N]`: the cheapest set for a bound of half the error
+that all nodes make, beside N random sets that cost less (how many of them keep the bound), and how many runs it took
+beside keeping one node after another, each time the best of all that are left.
+
+`python -m benchmarks.lens models MODEL.onnx… [--to FORMAT] [--alone N] [--sets N]`: every candidate on the switchboard,
+beside quantise, open and run for each (timed on N of them, all counted); how far the two disagree, relative to the
+effect or to 1e-6 of the output; how many of N random sets of 2, 5 and half are predicted within 15 %; peak memory over
+that of a process that opens and runs the float model. Inputs: MODEL.onnx.npz where it is there, else planned.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from support.quantising import disagreements
+
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
+from layerwise._tool.debugtools.compare.sides.models import Model
+from layerwise._tool.debugtools.search.lens.choose import Choosing, Item
+from layerwise._tool.debugtools.search.lens.costs import set_costs
+from layerwise._tool.debugtools.search.lens.effects import Effects
+from layerwise._tool.debugtools.search.lens.lens import Lens
+from layerwise._tool.debugtools.search.lens.spec import Rounding
+from layerwise._tool.debugtools.search.lens.writing import mixed_model
+from layerwise._tool.surgery.feeds.planned import planned
+from layerwise._tool.surgery.quantise.formats import FORMATS
+
+ORT = RunnerSpec(kind="onnxrt")
+_NOISE = 1e-6
+Feed = dict[str, NDArray[Any]]
+
+
+def exact(count: int) -> bool:
+    """Compare all formats; whether no value differs."""
+    good = True
+    for name in FORMATS:
+        with warnings.catch_warnings(action="ignore"):
+            found = disagreements(name, count)
+        good &= not any(found.values())
+        print(
+            f"{name:8} {count:,} values: " + ", ".join(f"{what} {number}" for what, number in found.items()), flush=True
+        )
+    return good
+
+
+def feed_of(model: Model) -> Feed:
+    """The inputs beside a model, or planned ones."""
+    beside = Path(f"{model.path}.npz")
+    if beside.is_file():
+        with np.load(beside) as arrays:
+            return {name: arrays[name] for name in arrays.files if name in model.cut.inputs}
+    quiet = lambda *words: None  # noqa: E731
+    plan = planned(FeedSpec(made="auto"), model.file.structure, quiet, quiet, quiet)
+    return dict(next(iter(make_feeds(plan, model.inputs, quiet))))
+
+
+def peak() -> int:
+    """Peak memory of this process in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+def float_run(path: str) -> None:
+    """Open and run the float model, and print the peak."""
+    model = Model(path, ModelOptions())
+    with open_runner(ORT, model.whole()) as runner:
+        runner.infer(feed_of(model))
+    print(peak())
+
+
+def measure(path: str, to: str, alone: int, sets: int) -> None:
+    """One model; prints a line."""
+    model = Model(path, ModelOptions())
+    feed = feed_of(model)
+    model.cut  # noqa: B018 - both ways need it
+    started = time.perf_counter()
+    lens = Lens(model, ORT, Rounding(to=to), [feed])  # type: ignore[arg-type]
+    lens.begin()
+    effects = {one.i: lens.measured([one.i]).worst for one in lens.candidates}
+    board, used = time.perf_counter() - started, peak()
+    chosen = lens.candidates[:: max(1, len(effects) // alone)]
+    apart, seconds = 0.0, 0.0
+    for one in chosen:
+        started = time.perf_counter()
+        proto = mixed_model(lens, [one.i]).proto()
+        with open_runner(ORT, Loadable(data=proto.SerializeToString(), folder=model.file.folder)) as runner:
+            outputs = runner.infer(feed).outputs
+        seconds += time.perf_counter() - started
+        effect = lens.errors_of([outputs]).worst
+        apart = max(apart, abs(effect - effects[one.i]) / max(effect, _NOISE / 1e-3))
+    each = seconds / len(chosen) * len(effects)
+    good = sum(_predicted(lens, effects, number) for number in range(sets))
+    floats = int(subprocess.run(
+        [sys.executable, "-m", "benchmarks.lens", "float", path], capture_output=True, text=True, check=True
+    ).stdout)  # fmt: skip
+    print(
+        f"{Path(path).stem:12} {to:8} {len(effects):4} candidates  switchboard {board:6.1f} s, one model each "
+        f"{each:6.1f} s: {each / board:4.1f} times; apart {apart:.1e}; {good} of {sets} sets within 15 %; memory "
+        f"{used} MB, float {floats} MB: {used / floats:.2f} times", flush=True,
+    )  # fmt: skip
+    lens.close()
+
+
+def choose(path: str, to: str, sets: int) -> None:
+    """One choice; prints a line."""
+    model = Model(path, ModelOptions())
+    lens = Lens(model, ORT, Rounding(to=to), [feed_of(model)])  # type: ignore[arg-type]
+    lens.begin()
+    order = [one.i for one in lens.candidates]
+    effects = Effects(lens, split=False)
+    rows = {one.i: effects.row(one) for one in lens.candidates}
+    set_costs(list(rows.values()), "flops", None, lens.form.bits, print)
+    bound = lens.measured(order).worst / 2
+
+    def holds(kept: frozenset[int]) -> bool:
+        return lens.measured([i for k, i in enumerate(order) if k not in kept]).worst <= bound
+
+    items = [Item(((rows[i].effect or 0.0) ** 2 / bound**2,), rows[i].cost) for i in order]
+    choice = Choosing(items, holds, 400).run()
+    kept = choice.kept or frozenset()
+    cost = sum(items[k].cost for k in kept)
+    rng, cheaper, tried = np.random.default_rng(0), 0, 0
+    while tried < sets and kept:
+        size = max(1, len(kept) + int(rng.integers(-2, 3)))
+        worth = np.array([item.squares[0] for item in items])
+        picked = frozenset(map(int, rng.choice(len(items), min(size, len(items)), False, worth / worth.sum())))
+        tried += 1
+        cheaper += sum(items[k].cost for k in picked) < cost * (1 - 1e-9) and holds(picked)
+    single = sum(len(order) - k for k in range(len(kept)))
+    share = cost / sum(item.cost for item in items)
+    print(
+        f"{Path(path).stem:12} {to:8} keeps {len(kept)} of {len(order)} ({share:.1%} of the cost), minimal "
+        f"{choice.minimal}; {cheaper} of {tried} random sets are cheaper and hold; {choice.tries} sets tried and "
+        f"{len(order)} effects, one at a time {single}", flush=True,
+    )  # fmt: skip
+    lens.close()
+
+
+def _predicted(lens: Lens, effects: dict[int, float], number: int) -> bool:
+    rng = np.random.default_rng(number)
+    size = min(len(effects), (2, 5, len(effects) // 2)[number % 3])
+    low = [int(i) for i in rng.choice(list(effects), size, replace=False)]
+    told = float(np.sqrt(sum(effects[i] ** 2 for i in low)))
+    return abs(lens.measured(low).worst - told) <= max(0.15 * told, _NOISE)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.lens")
+    parser.add_argument("what", choices=("exact", "models", "choice", "float"))
+    parser.add_argument("given", nargs="*")
+    parser.add_argument("--to", default="int8", choices=tuple(FORMATS))
+    parser.add_argument("--alone", type=int, default=10)
+    parser.add_argument("--sets", type=int, default=30)
+    args = parser.parse_args()
+    if args.what == "exact":
+        sys.exit(0 if exact(int(args.given[0]) if args.given else 1_000_000) else 1)
+    for path in args.given:
+        if args.what == "choice":
+            choose(path, args.to, args.sets)
+        else:
+            float_run(path) if args.what == "float" else measure(path, args.to, args.alone, args.sets)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The errors of all layers, kept as a file, and what has grown since."""

@@ -1,0 +1,190 @@
+"""How codes of few bits become values: scale, zero point, and along which axis or blocks they change."""
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from msgspec import Struct
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.tensors import dtype_row
+
+
+class Limits(Struct, frozen=True):
+    """low, high: the smallest and the largest code; whole: codes are integers."""
+
+    low: float
+    high: float
+    whole: bool
+
+
+@lru_cache(None)
+def limits(kind: str) -> Limits:
+    """The codes of a type by its name. KeyError for one that holds no codes."""
+    if kind.startswith(("int", "uint")):
+        bits = int(kind.lstrip("uint"))
+        low, high = (0, 2**bits - 1) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        return Limits(low, high, True)
+    if not kind.startswith("float"):
+        raise KeyError(kind)
+    largest = float(ml_dtypes.finfo(dtype_row(kind).numpy).max)  # type: ignore[no-untyped-call]
+    return Limits(-largest, largest, False)
+
+
+class Grid(Struct, frozen=True, eq=False):
+    """kind: type of the codes. scale, zero: FP32; zero is None where there is none.
+
+    axis: along which scales change, if there are several; block: values of that axis that share one, 0 for one each.
+    A scale of the values' own shape holds one for each value.
+    """
+
+    kind: str
+    scale: Array
+    zero: Array | None = None
+    axis: int = 0
+    block: int = 0
+
+    @property
+    def many(self) -> bool:
+        """Whether there are several scales."""
+        return self.scale.size > 1
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the value 0 lies in the middle of the codes."""
+        known = limits(self.kind)
+        middle = 0.0 if known.low < 0 else (known.high + 1) / 2
+        return not known.whole or (middle == 0 if self.zero is None else bool((self.zero == middle).all()))
+
+    def spread(self, part: Array, shape: tuple[int, ...]) -> Array:
+        """Scales or zero points so that they broadcast with values of that shape. ValueError if they do not fit."""
+        if part.size == 1:
+            return part.reshape(())
+        if part.shape == shape:
+            return part
+        axis = self.axis % max(1, len(shape))
+        if self.block:
+            wide = np.repeat(part, self.block, axis)
+            return np.take(wide, np.arange(shape[axis]), axis) if wide.shape[axis] > shape[axis] else wide
+        if part.ndim == len(shape) - 1 == 2:  # of an LSTM: directions, and its four gates
+            return part[:, None, :]
+        if part.size != shape[axis]:
+            raise ValueError(f"{part.size} scales for {shape[axis]} channels")
+        return part.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether the scales fit values of that shape."""
+        try:
+            return np.broadcast_shapes(self.spread(self.scale, shape).shape, shape) == shape
+        except (ValueError, IndexError):
+            return False
+
+    def values(self, codes: Array) -> Array:
+        """What the codes stand for, in FP32."""
+        found = codes.astype(np.float32)
+        if self.zero is not None:
+            found -= self.spread(self.zero, codes.shape)
+        found *= self.spread(self.scale, codes.shape)
+        return found
+
+    def steps(self, values: Array) -> Array:
+        """The values in steps from code 0, neither rounded nor clipped."""
+        with np.errstate(all="ignore"):
+            found = values.astype(np.float32) / self.spread(self.scale, values.shape)
+        if self.zero is not None:
+            found += self.spread(self.zero, values.shape)
+        return np.nan_to_num(np.asarray(found))
+
+    def codes(self, values: Array) -> Array:
+        """The nearest codes."""
+        return nearest(self.steps(values), self.kind)
+
+    def rounded(self, values: Array) -> Array:
+        """The values as the nearest codes hold them."""
+        return self.values(self.codes(values))
+
+    def outside(self, values: Array) -> Array:
+        """Which values lie more than half a step beyond the codes."""
+        known, steps = limits(self.kind), self.steps(values)
+        slack = 0.5 if known.whole else known.high / 32
+        found: Array = (steps < known.low - slack) | (steps > known.high + slack)
+        return found
+
+    def like(self, other: "Grid") -> bool:
+        """Whether two grids say the same of the same codes."""
+        return _alike(self.scale, other.scale) and _alike(_zero(self), _zero(other))
+
+    def best(self, values: Array) -> "Grid":
+        """The same format with the range that the values have (min-max); this grid if each value has its own scale."""
+        if self.many and self.scale.shape == values.shape:
+            return self
+        known = limits(self.kind)
+        low, high = (self._extreme(values, pick) for pick in (np.minimum, np.maximum))
+        if self.symmetric:
+            largest, middle = np.maximum(np.abs(low), np.abs(high)), (0.0 if known.low < 0 else (known.high + 1) / 2)
+            scale = largest / (known.high - middle)
+            zero = None if self.zero is None else np.full_like(scale, middle)
+        else:
+            low, high = np.minimum(low, 0), np.maximum(high, 0)
+            scale = (high - low) / (known.high - known.low)
+            scale = np.where(scale == 0, 1, scale)
+            zero = np.clip(np.round(known.low - low / scale), known.low, known.high)
+        return Grid(self.kind, np.where(scale == 0, 1, scale).astype(np.float32), zero, self.axis, self.block)
+
+    def _extreme(self, values: Array, pick: Any) -> Array:
+        """The smallest or largest value of each group that shares a scale."""
+        axis = self.axis % max(1, values.ndim)
+        if not self.many:
+            return np.asarray(pick.reduce(values, axis=None), np.float32)
+        if self.block:
+            starts = np.arange(0, values.shape[axis], self.block)
+            return np.asarray(pick.reduceat(values, starts, axis), np.float32)
+        if self.scale.ndim > 1:
+            return np.asarray(pick.reduce(values, axis=1), np.float32)
+        others = tuple(i for i in range(values.ndim) if i != axis)
+        return np.asarray(pick.reduce(values, axis=others), np.float32)
+
+    def text(self, shape: tuple[int, ...] = ()) -> str:
+        """Type, granularity and symmetry in words."""
+        each = "per tensor"
+        if self.block:
+            each = f"blocks of {self.block} along axis {self.axis}"
+        elif self.many:
+            each = f"per channel, axis {self.axis}"
+        way = ("symmetric" if self.symmetric else "asymmetric") if limits(self.kind).whole else "float"
+        return f"{self.kind}, {each}, {way}"
+
+
+def nearest(steps: Array, kind: str) -> Array:
+    """Codes (as FP32) nearest to positions in steps, ties to even."""
+    known = limits(kind)
+    inside = np.clip(steps, known.low, known.high)
+    if known.whole:
+        return np.asarray(np.rint(inside))
+    return inside.astype(dtype_row(kind).numpy).astype(np.float32)
+
+
+def _zero(grid: Grid) -> Array:
+    return np.zeros(1, np.float32) if grid.zero is None else grid.zero
+
+
+def _alike(one: Array, other: Array) -> bool:
+    if one.size != other.size and 1 not in (one.size, other.size):
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.allclose(one.reshape(-1), other.reshape(-1), rtol=1e-5, atol=0, equal_nan=True))
+
+
+def rms(values: Array) -> float:
+    """Root mean square, 0 for nothing."""
+    flat = values.reshape(-1)
+    return math.sqrt(float(np.dot(flat, flat)) / flat.size) if flat.size else 0.0
+
+
+def reach(grid: Grid) -> tuple[float, float]:
+    """The smallest and largest value that codes stand for."""
+    known = limits(grid.kind)
+    zero = 0.0 if grid.zero is None else grid.zero
+    return float(np.min((known.low - zero) * grid.scale)), float(np.max((known.high - zero) * grid.scale))

@@ -1,0 +1,272 @@
+"""What one side of a comparison holds in few bits, held against the float other side as its tensors are seen."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec.structs import replace
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.tensors import dtype_name, is_floating
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounds_like, unit_roundoff
+from layerwise._tool.debugtools.compare.quantised.grid import reach
+from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, QUANTISING, SAME
+from layerwise._tool.debugtools.compare.quantised.originals import Originals
+from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
+from layerwise._tool.debugtools.compare.quantised.sites import Site, Sites
+from layerwise._tool.debugtools.compare.quantised.stages import (
+    behind_rectifier,
+    dequantised,
+    pair_stages,
+    rectified,
+    see_values,
+)
+from layerwise._tool.debugtools.compare.quantised.told import told
+from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult, QuantisedRow
+from layerwise._tool.debugtools.compare.sides.models import Model
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+
+if TYPE_CHECKING:
+    from layerwise._tool.surgery.cut.segments import GraphCut
+
+_ALONE, _SPREADS = 4.0, 3.0  # dB, and spreads, by which one activation loses more than the others
+_FEW = 4
+_WORST = 5
+
+
+def sites_of(side: Side) -> Sites | None:
+    """What a side holds in few bits, None if that is nothing."""
+    if not isinstance(side, ModelSide) or not side.model.has_graph or side.spec.kind == "torch":
+        return None
+    if side.model.operators().isdisjoint(QUANTISING):
+        return None
+    sites = Sites(side.model.cut, weight_of(side))
+    return sites if sites.all else None
+
+
+def weight_of(side: ModelSide) -> Callable[[str], Array]:
+    """Gives the value of an initializer of a side's model."""
+
+    def value(name: str) -> Array:
+        from layerwise._tool.backends.reference.evaluate import tensor_array  # it imports all reference operators
+
+        return tensor_array(side.model.cut.initializers[name], side.model.file.folder)
+
+    return value
+
+
+def ledger_of(first: Side, second: Side, model: Model | None) -> "Ledger | None":
+    """The ledger of the side that holds tensors in few bits, if it is one of the two; model: the comparison's."""
+    sites = sites_of(first), sites_of(second)
+    counts = [0 if found is None else len(found.all) for found in sites]
+    if counts[0] == counts[1]:
+        return None
+    which = int(counts[1] > counts[0])
+    side, other, found = (first, second)[which], (second, first)[which], sites[which]
+    assert isinstance(side, ModelSide)
+    assert found is not None
+    return Ledger(side, other, found, base=side.model is model)
+
+
+class Ledger:
+    """quantised: the side that holds tensors in few bits; other: its float original. base: of which the comparison's
+    names are. Pairs the stages of quantised tensors.
+    """
+
+    def __init__(self, quantised: ModelSide, other: Side, sites: Sites, *, base: bool) -> None:
+        self.side, self._other, self.sites, self._base = quantised, other, sites, base
+        self._cut: GraphCut = quantised.model.cut
+        originals = self._originals = None
+        if isinstance(other, ModelSide) and other.model.has_graph and other.spec.kind != "torch":
+            originals = self._originals = Originals(other.model.cut, weight_of(other))
+        self._reader = SiteReader(self._cut, originals)
+        self._rows: dict[int, QuantisedRow] = {}
+        self._noise: dict[int, float] = {}
+        self._waiting: dict[str, list[int]] = defaultdict(list)
+        for number, site in enumerate(sites.all):
+            if site.role == "activation":
+                for name in {site.value, site.tensor, *dequantised(self._cut, sites, site)} - {""}:
+                    self._waiting[name].append(number)
+        self._views = self._await_views()
+
+    def _await_views(self) -> frozenset[str]:
+        """Views of codes, and what these become, tell of an activation too that has no counterpart itself."""
+        found = set()
+        for name in self.sites.grids:
+            number = self._tensors.get(self.sites.source(name, self._roots, SAME)) if name not in self._roots else None
+            if number is not None:
+                made = [self._cut.nodes[i] for i, slot in self.sites.readers[name] if slot == 0]
+                for each in (name, *(node.output[0] for node in made if node.op_type in DEQUANTIZE)):
+                    self._waiting[each].append(number)
+                    found.add(each)
+        return frozenset(found)
+
+    @cached_property
+    def _roots(self) -> frozenset[str]:
+        return frozenset(site.tensor for site in self.sites.all if site.role == "activation")
+
+    def pair(self) -> None:
+        """Have both sides know the stages of quantised tensors. To be called when the sides are aligned."""
+        see_values(self.side, self.sites)
+        if isinstance(self._other, ModelSide) and self._originals is not None:
+            pair_stages(self.side, self._other, self.sites, self._originals, base=self._base)
+
+    def fed(self, feed: Mapping[str, Array]) -> None:
+        """Take in the inputs, by the quantised side's names."""
+        for name, array in feed.items():
+            self.saw(name, array, name)
+
+    def saw(self, own: str, values: Array, other: str) -> None:
+        """Take in the float side's values of a tensor. own, other: its names on both sides. Of several feeds the one
+        counts that loses most.
+        """
+        if own not in self._waiting or not is_floating(dtype_name(values)) or not values.size:
+            return
+        for number in self._waiting[own]:
+            site = self.sites.all[number]
+            if own in self._views and number in self._rows:
+                continue
+            try:
+                row, found = self._reader.activation(site, other, self._rectified(site, own, other, values))
+            except (LayerwiseError, ValueError) as error:
+                row = replace(self._reader.plain(site), text=f"it cannot be held against the original: {error}")
+                self._rows.setdefault(number, row)
+                continue
+            known = self._rows.get(number)
+            if known is None or (bool(row.word), row.loss or 0) > (bool(known.word), known.loss or 0):
+                self._rows[number] = row
+            self._noise[number] = max(self._noise.get(number, 0.0), found.noise)
+
+    def _rectified(self, site: Site, own: str, other: str, values: Array) -> Array:
+        """The values behind a Relu that the quantiser left out, since the codes reach no value below 0."""
+        side = self._other
+        if site.grid is None or not rectified(site.grid) or not isinstance(side, ModelSide) or not side.model.has_graph:
+            return values
+        if behind_rectifier(side.model.cut, other) == other:
+            return values
+        _, high = reach(site.grid)
+        return np.clip(values, 0, high if self._clips(other) else None)
+
+    def _clips(self, other: str) -> bool:
+        """Whether the original goes to a Clip alone, whose upper end the codes have."""
+        assert isinstance(self._other, ModelSide)
+        return any(node.op_type == "Clip" and other in node.input for node in self._other.model.cut.nodes)
+
+    @cached_property
+    def _weights(self) -> dict[int, tuple[QuantisedRow, float]]:
+        found = {}
+        for number, site in enumerate(self.sites.all):
+            if site.role != "activation":
+                try:
+                    row, known = self._reader.weight(site)
+                except (LayerwiseError, ValueError) as error:
+                    row, known = replace(self._reader.plain(site), text=f"it cannot be read: {error}"), None
+                found[number] = row, 0.0 if known is None else known.noise
+        return found
+
+    def rows(self) -> list[QuantisedRow]:
+        """A row for each tensor in few bits: what is wrong first, then what loses most."""
+        found = {number: row for number, (row, _) in self._weights.items()} | self._standing_out()
+        for number, site in enumerate(self.sites.all):
+            found.setdefault(number, self._reader.plain(site))
+        return worst_first(list(found.values()))
+
+    def of(self, own: str) -> QuantisedRow | None:
+        """The row of a tensor of the quantised side that holds codes, or what they become, as far as is known."""
+        number = self._stage.get(own)
+        if number is None:
+            return None
+        return self._rows.get(number) or self._weights.get(number, (None, 0.0))[0]
+
+    @cached_property
+    def _stage(self) -> dict[str, int]:
+        found = {}
+        for number, site in enumerate(self.sites.all):
+            made = dequantised(self._cut, self.sites, site) if site.role == "activation" else [site.value]
+            found.update(dict.fromkeys(filter(None, (site.tensor, *made)), number))
+        return found
+
+    def result(self) -> QuantisedResult:
+        """What all rows come to."""
+        rows = self.rows()
+        wrong = [row for row in rows if row.word]
+        return QuantisedResult(len(rows), len(wrong), told(rows), rows[:_WORST])
+
+    def accused(self) -> list[QuantisedRow]:
+        """The rows of what the formats do not explain, the worst first."""
+        return [row for row in self.rows() if row.word]
+
+    def _standing_out(self) -> dict[int, QuantisedRow]:
+        """The activations' rows; one that loses far more than all others do is wrong too."""
+        losses = [row.loss or 0.0 for row in self._rows.values() if row.sqnr is not None and not row.masked]
+        if len(losses) < _FEW:
+            return self._rows
+        middle = median(losses)
+        apart = sorted(abs(loss - middle) for loss in losses)
+        limit = middle + _ALONE + _SPREADS * apart[int(0.9 * (len(apart) - 1))]
+        return {number: self._told(row, limit) for number, row in self._rows.items()}
+
+    @cached_property
+    def _shared(self) -> set[tuple[float, float] | None]:
+        """Scales that several activations have: pools, views and concatenations keep what they read."""
+        counts = Counter(row.scale for row in self._rows.values())
+        return {scale for scale, count in counts.items() if count > 1}
+
+    def _told(self, row: QuantisedRow, limit: float) -> QuantisedRow:
+        loss = row.loss or 0.0
+        if row.word or row.masked or loss <= limit or row.form == "dynamic" or row.scale in self._shared:
+            return row
+        if row.clipped and row.clipped > 1e-3:
+            text = f"{row.clipped:.1%} of its values are clipped"
+            return replace(row, word="clipped", text=f"{text}: {loss:.1f} dB lost, far more than at the others")
+        text = f"its values take up {row.used:.0%} of the codes" if row.used is not None else "its steps are large"
+        return replace(row, word="scale", text=f"{text}: {loss:.1f} dB lost, far more than at the others")
+
+    def noise(self, region: Collection[int]) -> float:
+        """Relative L2 error that the formats of what a region of nodes quantises or holds explain, before anything
+        carries it on; 0 if that is nothing.
+        """
+        found = 0.0
+        for number in self._in(region):
+            found += (self._noise.get(number) or self._weights.get(number, (None, 0.0))[1] or self._usual(number)) ** 2
+        return math.sqrt(found)
+
+    def _usual(self, number: int) -> float:
+        """What the format of an activation explains whose float original is not known."""
+        site = self.sites.all[number]
+        if number in self._noise or site.role != "activation":
+            return 0.0
+        return unit_roundoff([rounds_like("uint8" if site.grid is None else site.grid.kind)])
+
+    def _in(self, region: Collection[int]) -> set[int]:
+        """What is quantised, held or read in a region: what is fed to it as codes was rounded too."""
+        here = {number for i in region for number in self._places.get(i, ())}
+        read = (self._tensors.get(name) for i in region for name in self._cut.reads[i])
+        return here | {number for number in read if number is not None}
+
+    @cached_property
+    def _places(self) -> dict[int, list[int]]:
+        found = defaultdict(list)
+        for number, site in enumerate(self.sites.all):
+            found[site.i].append(number)
+        return found
+
+    @cached_property
+    def _tensors(self) -> dict[str, int]:
+        """The activation whose codes a tensor holds, views of them among these."""
+        found = {site.tensor: number for number, site in enumerate(self.sites.all) if site.role == "activation"}
+        for name in self.sites.grids:
+            if name not in found:
+                found[name] = found[self.sites.source(name, found)]
+        return found
+
+    def reads_accused(self, region: Sequence[int]) -> bool:
+        """Whether a region of nodes holds or reads what is wrong, or lost beside a mask."""
+        rows = [row for row in self.rows() if row.word or row.masked]
+        wrong, nodes = {row.tensor for row in rows}, {row.i for row in rows}
+        return not nodes.isdisjoint(region) or any(name in wrong for i in region for name in self._cut.reads[i])

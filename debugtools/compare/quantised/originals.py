@@ -1,0 +1,156 @@
+"""Finds the float original of a quantised weight: by name, else by what it correlates with."""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.tensors import dtype_name, is_floating
+from layerwise._tool.debugtools.compare.quantised.sites import Site
+
+if TYPE_CHECKING:
+    from layerwise._tool.surgery.cut.segments import GraphCut
+
+_ENDS = re.compile(r"(_quantized|_q\d+(g\d+)?|_quant|_(De)?QuantizeLinear(_Output)?|_dq|_packed)$", re.IGNORECASE)
+_SAMPLE = 4096
+_ALIKE, _CLEAR = 0.3, 0.05
+_FEW = 8  # elements that tell nothing
+
+
+class Originals:
+    """The floating weights of another model. weight: gives an initializer's value."""
+
+    def __init__(self, cut: "GraphCut", weight: Callable[[str], Array]) -> None:
+        self._cut, self._weight = cut, weight
+        self._samples: dict[tuple[str, bool], Array] = {}
+
+    @cached_property
+    def _floating(self) -> dict[str, tuple[int, ...]]:
+        found = {name: tuple(tensor.dims) for name, tensor in self._cut.initializers.items()
+                 if is_floating(dtype_name(int(tensor.data_type)))}  # fmt: skip
+        found |= {name: tuple(tensor.dims) for name, tensor in self._constants.items()
+                  if is_floating(dtype_name(int(tensor.data_type)))}  # fmt: skip
+        return {name: dims for name, dims in found.items() if np.prod(dims) > 0}
+
+    @cached_property
+    def _constants(self) -> dict[str, onnx.TensorProto]:
+        nodes = [node for node in self._cut.nodes if node.op_type == "Constant"]
+        return {node.output[0]: a.t for node in nodes for a in node.attribute if a.name == "value"}
+
+    @cached_property
+    def _folded(self) -> dict[str, Array]:
+        """By weight: what the BatchNormalization behind its Conv multiplies each output channel by."""
+        normal = {node.input[0]: node for node in self._cut.nodes if node.op_type == "BatchNormalization"}
+        found = {}
+        for node in self._cut.nodes:
+            after = normal.get(node.output[0]) if node.op_type == "Conv" and len(node.output) else None
+            if after is not None and all(name in self._floating for name in (node.input[1], *after.input[1:5])):
+                epsilon = next((a.f for a in after.attribute if a.name == "epsilon"), 1e-5)
+                gamma, spread = self._value(after.input[1]), self._value(after.input[4])
+                found[node.input[1]] = (gamma / np.sqrt(spread + epsilon)).astype(np.float32)
+        return found
+
+    def find(self, site: Site, value: Array) -> tuple[str, Array] | None:
+        """The name of the original of a weight that became `value`, and its own value in the same layout (FP32)."""
+        named = next((name for name in _names(site) if name in self._floating), None)
+        if named is not None:
+            found = [array for turned in (False, True) if (array := self._laid(named, value.shape, turned)) is not None]
+            if len(found) == 2:
+                found.sort(key=lambda array: -_correlation(_sample(array), _sample(value)))
+            if found:
+                return named, self._nearest(named, found[0], value)
+        if value.size < _FEW:
+            return None
+        name = self._by_value(value)
+        return None if name is None else (name[0], self._nearest(*name, value))
+
+    def name_of(self, site: Site) -> str | None:
+        """The name of a weight's original, if that is as it is in the same layout; None if it is not known."""
+        if site.codes is None or site.grid is None:
+            return None
+        try:
+            found = self.find(site, site.grid.values(site.codes()))
+        except (LayerwiseError, ValueError):
+            return None
+        if found is None or tuple(self._floating[found[0]]) != found[1].shape:
+            return None
+        return found[0] if np.array_equal(self._value(found[0]), found[1]) else None
+
+    def _by_value(self, value: Array) -> tuple[str, Array] | None:
+        sample, best = _sample(value), list[tuple[float, str, bool]]()
+        for name, dims in self._floating.items():
+            for turned in (False, True):
+                if (dims[::-1] if turned else dims) == value.shape and (not turned or len(dims) > 1):
+                    best.append((_correlation(self._sampled(name, turned), sample), name, turned))
+        best.sort(key=lambda each: -each[0])
+        if not best or best[0][0] < _ALIKE or (len(best) > 1 and best[0][0] - best[1][0] < _CLEAR < 1 - best[0][0]):
+            return None
+        _, name, turned = best[0]
+        laid = self._laid(name, value.shape, turned)
+        return None if laid is None else (name, laid)
+
+    def _nearest(self, name: str, plain: Array, value: Array) -> Array:
+        """The weight as it is, or with the normalisation behind it folded into it, whichever is nearer."""
+        factor = self._folded.get(name)
+        if factor is None or factor.size != value.shape[0]:
+            return plain
+        folded = plain * factor.reshape(-1, *[1] * (value.ndim - 1))
+        return min((plain, folded), key=lambda array: float(np.square(array - value).sum()))
+
+    def _laid(self, name: str, shape: tuple[int, ...], turned: bool) -> Array | None:
+        dims = self._floating[name]
+        if (dims[::-1] if turned else dims) != shape or (turned and len(dims) < 2):
+            return None
+        array = self._value(name)
+        return array.T if turned else array
+
+    def _value(self, name: str) -> Array:
+        if name in self._constants:
+            return np.asarray(onnx.numpy_helper.to_array(self._constants[name])).astype(np.float32)
+        return self._weight(name).astype(np.float32)
+
+    def _sampled(self, name: str, turned: bool) -> Array:
+        key = name, turned
+        if key not in self._samples:
+            try:
+                array = self._value(name)
+            except LayerwiseError:  # a weight that cannot be read is told where it is used
+                array = np.zeros(self._floating[name], np.float32)
+            self._samples[key] = _sample(array.T if turned else array)
+        return self._samples[key]
+
+
+def _names(site: Site) -> Iterator[str]:
+    """Names that the original may have, the likeliest first."""
+    for name in (site.tensor, site.value):
+        yield from shorter_names(name)
+
+
+def shorter_names(name: str) -> Iterator[str]:
+    """A name without what quantisers add to it: as it is, then more and more of it left out."""
+    for _ in range(3):
+        if not name:
+            return
+        yield name
+        shorter = _ENDS.sub("", name)
+        if shorter == name:
+            yield name.rstrip("0123456789")
+            return
+        name = shorter
+
+
+def _sample(array: Array) -> Array:
+    """Values at up to 4096 fixed places."""
+    places = np.unravel_index(np.linspace(0, array.size - 1, min(array.size, _SAMPLE)).astype(np.int64), array.shape)
+    return np.asarray(array[places], np.float64)
+
+
+def _correlation(one: Array, other: Array) -> float:
+    a, b = one - one.mean(), other - other.mean()
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size > 0 and np.isfinite(size) else 0.0

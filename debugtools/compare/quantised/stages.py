@@ -1,0 +1,178 @@
+"""Codes and what they become belong to the tensor that was quantised: X, Q(X) and DQ(X), W and DQ(W).
+
+Codes are looked at as the values that they stand for. So every stage has its float counterpart, and a part of the graph
+between two of them holds one cause of error each.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from msgspec import Struct
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.tensors import dtype_row
+from layerwise._tool.debugtools.compare.quantised.grid import Grid, reach
+from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, DYNAMIC
+from layerwise._tool.debugtools.compare.quantised.originals import Originals, shorter_names
+from layerwise._tool.debugtools.compare.quantised.sites import Site, Sites
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, ObservedGraph
+from layerwise._tool.debugtools.compare.sides.stream import Held
+
+if TYPE_CHECKING:
+    from layerwise._tool.surgery.cut.segments import GraphCut
+
+
+_Counterpart = tuple[str, str]  # the other side's name, and a stage in whose layout it is
+
+
+class Dequantised(Struct, frozen=True, eq=False):
+    """Codes of one grid; called, it gives their values in FP32."""
+
+    typed: ClassVar[bool] = True
+    grid: Grid
+
+    def __call__(self, array: Array) -> Array:
+        return np.asarray(self.grid.values(array))
+
+    def back(self, array: Array) -> Array:
+        """The nearest codes of values, in their type."""
+        return self.grid.codes(array).astype(dtype_row(self.grid.kind).numpy)
+
+
+def see_values(side: ModelSide, sites: Sites) -> None:
+    """Have codes observed as the values that they stand for, where these are not floating tensors themselves."""
+    cut = side.model.cut
+    grids = {name: grid for name, grid in sites.grids.items() if name not in cut.outputs}
+    if not grids or side.observed.executed:
+        return
+    names: dict[str, tuple[str, Held | None]]
+    names = {name: (name, Dequantised(grids[name]) if name in grids else None) for name in cut.maker}
+    side.observe(ObservedGraph(cut, side.model.file.folder, names=names))
+
+
+def pair_stages(quantised: ModelSide, other: ModelSide, sites: Sites, originals: Originals, *, base: bool) -> None:
+    """Have the other side know what the stages of its tensors are called on the quantised side. base: the quantised
+    side's names are the comparison's.
+    """
+    found = dict(_stages(quantised, other, sites, base))
+    if base:
+        _part_products(quantised, other, sites)
+        found |= dict(_weights(quantised, other, sites, originals))
+    for stage, (own, like) in found.items():
+        if base:
+            if not other.naming.back(own):  # it keeps the name that it has
+                other.naming.add(own, own)
+            other.naming.add_like(stage, own, like)
+        else:
+            quantised.naming.add(other.common(own), stage)
+
+
+def _part_products(quantised: ModelSide, other: ModelSide, sites: Sites) -> None:
+    """Scales that are made while running are nobody's counterpart, nor a product before its bias where the original
+    adds the bias itself.
+    """
+    cut = quantised.model.cut
+    scales: set[str] = set()
+    for node in cut.nodes:
+        if node.op_type == DYNAMIC:
+            scales.update(node.output[1:])
+        elif node.op_type in ("Mul", "Reshape", "Cast", "Unsqueeze") and all(
+            name in scales or sites.const(name) is not None for name in node.input
+        ):
+            scales.update(node.output)
+    for name in scales:
+        if other.own(name) in other.model.cut.maker:
+            other.naming.add(name, f"{name} (no counterpart)")
+    for node in cut.nodes:
+        if node.op_type != "Add" or len(node.input) != 2:
+            continue
+        own = other.own(node.output[0])
+        for name, bias in (tuple(node.input), tuple(node.input)[::-1]):
+            if own in other.model.cut.maker and other.own(name) == own and sites.const(sites.source(bias)) is not None:
+                other.naming.add(name, f"{name} (no counterpart)")
+
+
+def _weights(
+    quantised: ModelSide, other: ModelSide, sites: Sites, originals: Originals
+) -> Iterator[tuple[str, _Counterpart]]:
+    """What weights become, each with its original where that is a weight of the same layout."""
+    theirs = other.model.cut
+    for site in sites.all:
+        if site.role == "activation" or site.grid is None or site.codes is None or not site.value:
+            continue
+        if site.value not in quantised.model.cut.maker or quantised.common(site.value) != site.value:
+            continue
+        name = originals.name_of(site)
+        if name is not None and name in theirs.initializers and not other.has(other.own(site.value)):
+            yield site.value, (name, "")
+
+
+def _stages(quantised: ModelSide, other: ModelSide, sites: Sites, base: bool) -> Iterator[tuple[str, _Counterpart]]:
+    mine, theirs = quantised.model.cut, other.model.cut
+
+    def counterpart(name: str) -> str:
+        own = other.own(name) if base else other.own(quantised.common(name))
+        return own if own in theirs.maker else ""
+
+    for site in sites.all:
+        if site.role != "activation" or site.grid is None:
+            continue
+        stages = [site.tensor, *dequantised(mine, sites, site)]
+        known = [stage for stage in [site.value, *stages] if stage and counterpart(stage)]
+        own = counterpart(known[0]) if known else _by_name(site.tensor, theirs, other, base)
+        plain, own = own, behind_rectifier(theirs, own) if own and rectified(site.grid) else own
+        named = base and own and known[:1] == [site.value]
+        before = _before_rectifier(mine, theirs, site.value, own) if named else ""
+        if before:
+            yield site.value, (before, known[0])
+        if own:
+            # on the float side's own comparison a tensor has one counterpart: the first that there is
+            wanted = stages if base else stages[:1] if not known else []
+            for stage in wanted:
+                taken = counterpart(stage)
+                if not taken or (taken == plain != own) or (before and taken != own):
+                    yield stage, (own, known[0] if known else "")
+    seen = {site.tensor for site in sites.all}
+    for name in sites.grids if base else ():
+        own = "" if name in seen or counterpart(name) else _by_name(name, theirs, other, base)
+        if own:
+            yield name, (own, "")
+
+
+def _by_name(tensor: str, theirs: "GraphCut", other: ModelSide, base: bool) -> str:
+    for name in shorter_names(tensor):
+        taken = base and other.naming.aligned and other.common(name) != name
+        if name in theirs.maker and not taken:
+            return name
+    return ""
+
+
+def rectified(grid: Grid) -> bool:
+    """Whether codes reach no value below 0, as those behind an activation that quantisers leave out for that."""
+    low, high = reach(grid)
+    return low > -0.01 * high
+
+
+def behind_rectifier(cut: "GraphCut", name: str) -> str:
+    """The tensor behind the Relu or Clip that alone reads a tensor; else the tensor itself."""
+    readers = [node for node, reads in zip(cut.nodes, cut.reads, strict=True) if name in reads]
+    if len(readers) == 1 and readers[0].op_type in ("Relu", "Clip") and name not in cut.outputs:
+        return str(readers[0].output[0])
+    return name
+
+
+def _before_rectifier(mine: "GraphCut", theirs: "GraphCut", value: str, own: str) -> str:
+    """What a Relu or Clip takes whose output's name a quantiser gave to the tensor before it, leaving it out; or ""."""
+    nodes = [cut.nodes[cut.maker[name]] if name in cut.maker else None for cut, name in ((mine, value), (theirs, own))]
+    here, there = nodes
+    if here is None or there is None or there.op_type not in ("Relu", "Clip") or here.op_type == there.op_type:
+        return ""
+    before = str(there.input[0])
+    return before if before in theirs.maker else ""
+
+
+def dequantised(cut: "GraphCut", sites: Sites, site: Site) -> list[str]:
+    """The floating tensors that codes are made into, straight."""
+    nodes = [cut.nodes[i] for i, slot in sites.readers[site.tensor] if slot == 0]
+    return [node.output[0] for node in nodes if node.op_type in DEQUANTIZE and node.output]

@@ -1,0 +1,1 @@
+"""What jobs came to, as one neutral structure, and the files that other tools read it from."""

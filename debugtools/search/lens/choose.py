@@ -1,0 +1,140 @@
+"""Which candidates to keep in FP32: by additive squares first, then by trying.
+
+The single effects' squares add up to that of a set. So the cheapest set to keep is a knapsack: what stays low must not
+exceed the bound's square for any output. What it comes to is measured; where it fails more is kept, where it holds
+what is needless is left out again, until no single node can be (1-minimal). Cheaper sets that are predicted just beyond
+the bound are tried too.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+_STEPS = 2000
+_BEYOND = (1.02, 1.05, 1.1, 1.2)
+
+
+class Item(Struct, frozen=True):
+    """A candidate: its effect squared on each output, over the bound's square; the cost of keeping it in FP32."""
+
+    squares: tuple[float, ...]
+    cost: float
+
+
+def cheapest(items: Sequence[Item], slack: float = 1.0) -> frozenset[int]:
+    """Positions to keep, of the least cost so that what is left adds up to at most `slack` for every output."""
+    must = {k for k, item in enumerate(items) if not all(map(math.isfinite, item.squares))}
+    free = [k for k in range(len(items)) if k not in must]
+    outputs = len(items[0].squares) if items else 0
+    kept = set(must)
+    for _ in range(outputs):
+        left = [sum(items[k].squares[o] for k in free if k not in kept) for o in range(outputs)]
+        worst = int(np.argmax(left)) if left else 0
+        if not left or left[worst] <= slack:
+            break
+        kept |= _knapsack([(k, items[k].squares[worst], items[k].cost) for k in free if k not in kept],
+                          left[worst] - slack)  # fmt: skip
+    return frozenset(kept)
+
+
+def _knapsack(given: Sequence[tuple[int, float, float]], needed: float) -> set[int]:
+    """The cheapest ones whose squares add up to what is needed; costs in steps of a two thousandth of all."""
+    total = sum(cost for _, _, cost in given) or 1.0
+    prices = [max(1, math.ceil(_STEPS * cost / total)) for _, _, cost in given]
+    size = sum(prices) + 1
+    best: NDArray[np.float64] = np.full(size, -1.0)
+    best[0] = 0.0
+    taken = np.zeros((len(given), size), np.bool_)
+    for row, ((_, square, _), price) in enumerate(zip(given, prices, strict=True)):
+        moved = np.full(size, -1.0)
+        moved[price:] = np.where(best[:-price] >= 0, best[:-price] + square, -1.0)
+        taken[row] = moved > best
+        best = np.maximum(best, moved)
+    enough = np.flatnonzero(best >= needed * (1 - 1e-12))
+    if not enough.size:
+        return {k for k, _, _ in given}
+    at, chosen = int(enough[0]), set()
+    for row in range(len(given) - 1, -1, -1):
+        if taken[row, at]:
+            chosen.add(given[row][0])
+            at -= prices[row]
+    return chosen
+
+
+class Choice(Struct):
+    """kept: positions; minimal: no single one can be left out. tries: sets that were measured."""
+
+    kept: frozenset[int] | None
+    minimal: bool
+    tries: int
+
+
+class Choosing:
+    """holds: whether the bound is kept with a set in FP32, by measuring. limit: how often it may ask."""
+
+    def __init__(self, items: Sequence[Item], holds: Callable[[frozenset[int]], bool], limit: int) -> None:
+        self._items, self._limit = items, limit
+        self._ask = holds
+        self._known: dict[frozenset[int], bool] = {}
+
+    def run(self) -> Choice:
+        """The cheapest set that was found."""
+        everything = frozenset(range(len(self._items)))
+        kept = self._enough(cheapest(self._items))
+        if kept is None:
+            return Choice(None, False, len(self._known))
+        kept, minimal = self._needed(kept)
+        for slack in _BEYOND:
+            tried = cheapest(self._items, slack)
+            if tried != kept and self._cost(tried) < self._cost(kept) and tried < everything and self._holds(tried):
+                kept, minimal = self._needed(tried)
+        return Choice(kept, minimal, len(self._known))
+
+    def _enough(self, kept: frozenset[int]) -> frozenset[int] | None:
+        """A set that holds: with more of what is worst for its cost, twice as much each time."""
+        rest = sorted((k for k in range(len(self._items)) if k not in kept), key=self._worth)
+        added = 0
+        while not self._holds(kept | frozenset(rest[:added])):
+            if added >= len(rest) or not self._may():
+                return None
+            added = min(len(rest), max(1, 2 * added))
+        if added <= 1:
+            return kept | frozenset(rest[:added])
+        low, high = added // 2, added
+        while high - low > 1 and self._may():
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._holds(kept | frozenset(rest[:middle])) else (middle, high)
+        return kept | frozenset(rest[:high])
+
+    def _needed(self, kept: frozenset[int]) -> tuple[frozenset[int], bool]:
+        """Leave out what is not needed, what saves the most first; whether nothing is left that could be."""
+        while True:
+            before = kept
+            for k in sorted(kept, key=lambda k: (-self._items[k].cost, self._worst(k))):
+                less = kept - {k}
+                if less not in self._known and not self._may():
+                    return kept, False
+                if self._holds(less):
+                    kept = less
+            if kept == before:
+                return kept, True
+
+    def _may(self) -> bool:
+        return len(self._known) < self._limit
+
+    def _holds(self, kept: frozenset[int]) -> bool:
+        if kept not in self._known:
+            self._known[kept] = self._ask(kept)
+        return self._known[kept]
+
+    def _cost(self, kept: Iterable[int]) -> float:
+        return sum(self._items[k].cost for k in kept)
+
+    def _worst(self, k: int) -> float:
+        return max(self._items[k].squares, default=0.0)
+
+    def _worth(self, k: int) -> float:
+        return -self._worst(k) / max(self._items[k].cost, 1e-12)

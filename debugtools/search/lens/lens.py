@@ -1,0 +1,184 @@
+"""One model, its candidates and its inputs: calibrated, and measured in any choice of low nodes."""
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.sides.models import Model
+from layerwise._tool.debugtools.compare.spec import ToleranceSpec
+from layerwise._tool.debugtools.search.lens.chain import Chain, Setting, Tensors
+from layerwise._tool.debugtools.search.lens.errors import Errors
+from layerwise._tool.debugtools.search.lens.spec import Rounding
+from layerwise._tool.surgery.cut.sizes import estimates
+from layerwise._tool.surgery.quantise.calibrate import Range, weight_scale
+from layerwise._tool.surgery.quantise.candidates import Candidate, Operand, candidates, constants
+from layerwise._tool.surgery.quantise.formats import FORMATS
+from layerwise._tool.surgery.quantise.numeric import Scale, blocked, fake
+from layerwise._tool.surgery.types.node_types import tensor_types
+from layerwise._tool.surgery.types.shapes import inferred_tensors
+
+_KEPT_LOW = 512 << 20
+
+
+class Lens:
+    """Close it. feeds: all inputs; `begin` calibrates with them. unknown: nodes left out since inference knows no rank
+    of what they read, which blocks need. UsageError where there is nothing to measure.
+    """
+
+    def __init__(
+        self, model: Model, runner: RunnerSpec, rounding: Rounding, feeds: Sequence[Tensors], *,
+        ops: Collection[str] = (), keep: Collection[str] = (), tolerance: ToleranceSpec | None = None,
+    ) -> None:  # fmt: skip
+        self.model, self.rounding, self.feeds = model, rounding, list(feeds)
+        self.form = FORMATS[rounding.to]
+        self._tolerance = tolerance
+        self.unknown = 0
+        shapes = {name: array.shape for name, array in self.feeds[0].items()}
+        found = candidates(
+            model.cut, self.form, tensor_types(model.cut.model), weights=rounding.weights,
+            activations=rounding.activations, ops=ops,
+        )  # fmt: skip
+        ranks: dict[str, int] = {}
+        if self.form.block:
+            ranks = {name: len(info.shape or ()) for name, info in inferred_tensors(model.cut.model, shapes).items()}
+            known = [one for one in found if all(ranks.get(each.name) for each in one.activations)]
+            self.unknown, found = len(found) - len(known), known
+        self.candidates = [one for one in found if one.label not in keep]
+        if not self.candidates:
+            raise UsageError(f"no node of this model can be {rounding.to}")
+        self.by_i = {one.i: one for one in self.candidates}
+        self.fixed = constants(model.cut)
+        self.ranks = ranks
+        self.chain = Chain(model, runner, self.candidates, self.form, estimates(model.cut.model, shapes), ranks)
+        self.scales: dict[tuple[int, int], Scale] = {}
+        self.reference: list[dict[str, Array]] = []
+        self._made: dict[str, Array] = {}
+        self._low: dict[tuple[int, int], Array] = {}
+        self._low_bytes = 0
+
+    def begin(self) -> None:
+        """Run all inputs in FP32: outputs, ranges of activations, weights that nodes make."""
+        ranges: dict[tuple[str, int | None], Range] = {}
+        acts = [(one, each) for one in self.candidates for each in one.activations]
+        static = acts if self.form.kind in ("integer", "float8", "nv") else []
+        look = {each.name for _, each in static}
+        made = {each.name for one in self.candidates for each in one.weights} - self.model.cut.initializers.keys()
+        for feed in self.feeds:
+            given = {name: array for name, array in feed.items() if name in look}
+            for tensors in chain([given], self.chain.full(feed, look | made)):
+                for key in {(each.name, self._along(each)) for _, each in static} if tensors else ():
+                    if key[0] in tensors:
+                        ranges.setdefault(key, Range(key[1])).add(_single(tensors[key[0]]))
+                self._made.update({name: array for name, array in tensors.items() if name in made})
+            self.reference.append(dict(self.chain.last))
+        how = self.rounding
+        for one, each in static:
+            found = ranges.get((each.name, self._along(each)))
+            if found is not None:
+                self.scales[one.i, each.position] = found.scale(
+                    self.form, symmetric=how.symmetric_activations, calibration=how.calibration,
+                    percentile=how.percentile,
+                )  # fmt: skip
+
+    def _along(self, operand: Operand) -> int | None:
+        return operand.axis if self.rounding.activation_scales == "channel" else None
+
+    def setting(
+        self, one: Candidate, *, weights: bool = True, activations: bool = True, ends: bool | None = None
+    ) -> Setting:  # fmt: skip
+        """How a candidate is switched on, with its weights and activations low, or one of both. ends: its outputs,
+        None: as its activations.
+        """
+        scales = {each.position: self.scales.get((one.i, each.position)) for each in one.activations}
+        known = {position: scale for position, scale in scales.items() if scale is not None}
+        return Setting(
+            activations,
+            activations if ends is None else ends,
+            {position: scale.scale for position, scale in known.items()},
+            {position: scale.zero for position, scale in known.items()},
+            {each.position: self.weight(one, each) if weights else self.array(each.name) for each in one.weights},
+        )
+
+    def array(self, name: str) -> NDArray[np.float32]:
+        """A weight as it is."""
+        made = self._made.get(name)
+        return _single(self.model.file.array(name) if made is None else made)
+
+    def weight(self, one: Candidate, operand: Operand) -> NDArray[np.float32]:
+        """A weight as the format holds it; kept as long as there is room."""
+        key = (one.i, operand.position)
+        if key not in self._low:
+            low = self.low_weight(operand)
+            if self._low_bytes + low.nbytes > _KEPT_LOW:
+                return low
+            self._low_bytes += low.nbytes
+            self._low[key] = low
+        return self._low[key]
+
+    def low_weight(self, operand: Operand) -> NDArray[np.float32]:
+        """A weight as the format holds it."""
+        array = self.array(operand.name)
+        scale = self.weight_scale(operand, array)
+        return fake(array, self.form, scale, operand.axis, self.block)
+
+    @property
+    def block(self) -> int:
+        """Values that share a weight's scale in blocks, 0 where none do."""
+        return self.form.block or (self.rounding.block if self.rounding.weight_scales == "block" else 0)
+
+    def weight_scale(self, operand: Operand, array: NDArray[np.float32]) -> Scale | None:
+        """The scale of a weight, None where its format needs none; of blocks, one for each row of `blocked`."""
+        how, form = self.rounding, self.form
+        if form.kind in ("half", "mx"):
+            return None
+        more: dict[str, Any] = {"symmetric": how.symmetric_weights, "percentile": how.percentile}
+        more["calibration"] = how.calibration if how.calibration in ("mse", "percentile") else "minmax"
+        if form.kind == "nv":
+            return weight_scale(array, form, None, symmetric=True)
+        if self.block:
+            return weight_scale(blocked(array, operand.axis, self.block), form, 0, **more)
+        channel = operand.channel if how.weight_scales == "channel" and array.ndim > 1 else None
+        return weight_scale(array, form, channel, **more)
+
+    def measured(self, on: Iterable[int]) -> Errors:
+        """What the outputs are off by with these candidates low, on all inputs."""
+        return self.errors_of(self.outputs({i: self.setting(self.by_i[i]) for i in on}))
+
+    def outputs(self, settings: Mapping[int, Setting], look: Collection[str] = ()) -> Iterator[dict[str, Array]]:
+        """The outputs of each input with these candidates switched on, and what is looked at."""
+        return (self.chain.run(feed, settings, look) for feed in self.feeds)
+
+    def errors_of(self, outputs: Iterable[Tensors]) -> Errors:
+        """What outputs, of each input in turn, are off by."""
+        errors = Errors(self._tolerance)
+        for made, reference in zip(outputs, self.reference, strict=True):
+            errors.add(made, reference)
+        return errors
+
+    def shape(self, name: str, tensors: Mapping[str, Array]) -> tuple[int, ...]:
+        """The shape of a tensor among these, or of a weight; () if it is neither."""
+        known = tensors.get(name, self._made.get(name))
+        if known is not None:
+            return tuple(known.shape)
+        weights = self.model.file.weights()
+        return tuple(weights[name].dims) if name in weights else ()
+
+    def close(self) -> None:
+        self.chain.close()
+        self._low, self._made, self._low_bytes = {}, {}, 0
+
+
+def _single(array: Array) -> NDArray[np.float32]:
+    return np.asarray(array, np.float32)
+
+
+def decibels(signal: float, noise: float) -> float | None:
+    """The ratio of two sums of squares in dB; None where there is no noise."""
+    return 10 * math.log10(signal / noise) if signal > 0 and noise > 0 and math.isfinite(noise) else None

@@ -1,0 +1,223 @@
+"""A lens job from beginning to end: every candidate measured, the prediction checked, a set chosen and proved."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
+from layerwise._tool.backends.model.reads import every_node
+from layerwise._tool.backends.specs import RunnerSpec, read_spec
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.sides.setup import Setup
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
+from layerwise._tool.debugtools.compare.spec import NO_FILES, MarkSpec
+from layerwise._tool.debugtools.search.lens.choice import Chooser, set_key, set_row
+from layerwise._tool.debugtools.search.lens.costs import UNITS, set_costs
+from layerwise._tool.debugtools.search.lens.effects import Effects, some_sets
+from layerwise._tool.debugtools.search.lens.errors import finite
+from layerwise._tool.debugtools.search.lens.lens import Lens
+from layerwise._tool.debugtools.search.lens.predict import predicted, worst
+from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint, KeptRow, LensResult, SetRow
+from layerwise._tool.debugtools.search.lens.sentences import concluded
+from layerwise._tool.debugtools.search.lens.spec import LensSpec
+from layerwise._tool.debugtools.search.lens.writing import is_real
+from layerwise._tool.surgery.cut.randomness import RANDOM_OPS
+from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.model.structure import node_label
+from layerwise._tool.surgery.precision.conversion import labels
+from layerwise._tool.surgery.quantise.arithmetic import LEAST_OPSET
+from layerwise._tool.surgery.quantise.candidates import QUANTISED_OPS
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.context import JobContext
+
+_WITHIN, _MOST = 0.15, 0.9
+_NOISE = 1e-6
+_POINTS = 40
+
+
+def debug_lens(context: "JobContext") -> LensResult:
+    """Measure what each node's low precision does to the outputs, by the LensSpec in `context.params`.
+
+    Emits rows of the tables effects and sets. LayerwiseError for what the user can mend.
+    """
+    spec = read_spec(context.params, LensSpec, "what to measure")
+    return context.resumed(lambda: concluded(_run(context, spec)))
+
+
+def _run(context: "JobContext", spec: LensSpec) -> LensResult:
+    given = [runner for runner in spec.compare.runners if runner.kind != "saved"] or [RunnerSpec(kind="onnxrt")]
+    compare = replace(spec.compare, runners=given[:1], marks=MarkSpec(), observe="auto", statistics=False, **NO_FILES)
+    setup = Setup(compare)
+    try:
+        (side,) = setup.model_sides
+        if side.spec.kind not in ("onnxrt", "reference"):
+            raise UsageError("the lens runs a model's graph with onnxruntime: give --onnxrt, or no runner")
+        return LensRun(context, spec, setup, side).run()
+    finally:
+        setup.end()
+
+
+class LensRun:
+    """One lens as a job."""
+
+    def __init__(self, context: "JobContext", spec: LensSpec, setup: Setup, side: ModelSide) -> None:
+        self._context, self._spec, self._side = context, spec, side
+        self._started = time.perf_counter()
+        self._runs = 0
+        made = make_feeds(setup.plan_feeds(context, side), side.model.inputs, context.warn)
+        feeds = [dict(side.fit(feed, context.warn)) for feed in made]
+        if not feeds:
+            raise UsageError("there are no inputs to run the model on")
+        if not (spec.compare.feeds.files or spec.compare.feeds.script) and spec.rounding.to not in ("fp16", "bf16"):
+            context.warn("the inputs are made up, and ranges and effects are those of these: give real inputs with "
+                         "--load-inputs or --data-loader-script")  # fmt: skip
+        _check(side.model.cut)
+        keep = labels(side.model.cut.nodes, spec.keep, spec.keep_types)
+        nodes = enumerate(side.model.cut.nodes)
+        self._kept = [KeptRow(i, node_label(node), node.op_type) for i, node in nodes if node_label(node) in keep]
+        tolerance = spec.compare.tolerance if spec.bound and spec.bound.metric == "tolerance" else None
+        self._lens = Lens(side.model, side.spec, spec.rounding, feeds, ops=spec.ops, keep=keep, tolerance=tolerance)
+
+    def run(self) -> LensResult:
+        """Measure and choose; the job's result."""
+        lens = self._lens
+        try:
+            self._context.progress(0, len(lens.candidates), "nodes measured", "calibrating")
+            lens.begin()
+            self._warn_of_the_rest()
+            if self._spec.prove:
+                return self._proved()
+            rows = self._effects()
+            set_costs(list(rows.values()), self._spec.cost, self._spec.times, lens.form.bits, self._context.warn)
+            sets = self._checks(rows)
+            result = self._result(rows, sets)
+            return result if self._spec.bound is None else self._chosen(rows, result)
+        finally:
+            lens.close()
+
+    def _warn_of_the_rest(self) -> None:
+        """What is not looked at, or cannot be relied on. UsageError where no output is left."""
+        lens, warn = self._lens, self._context.warn
+        lacking = [name for name in lens.chain.outputs if name not in lens.reference[0]]
+        if len(lacking) == len(lens.chain.outputs):
+            raise UsageError("none of the model's outputs is a tensor")
+        if lacking:
+            warn(f"outputs that are no tensors are not looked at: {', '.join(shown(name, 60) for name in lacking[:5])}")
+        if lens.unknown:
+            warn(
+                f"{lens.unknown} nodes are not looked at: inference does not know how many dimensions their inputs have"
+            )
+        drawn = [node.op_type for node in lens.model.cut.nodes if node.op_type in RANDOM_OPS]
+        if drawn:
+            warn(f"the model draws random numbers ({shown(drawn[0], 40)}): effects hold what changes from run to run")
+
+    def _effects(self) -> dict[int, EffectRow]:
+        lens, context = self._lens, self._context
+        earlier = {row.i: row for row in typed(context.previous_rows("effects"), EffectRow)}
+        rows = {one.i: earlier[one.i] for one in lens.candidates if one.i in earlier}
+        effects = Effects(lens, split=self._spec.split)
+        for done, one in enumerate(lens.candidates):
+            context.progress(done, len(lens.candidates), "nodes measured", one.label)
+            if one.i not in rows:
+                row = effects.row(one)
+                set_costs([row], self._spec.cost if self._spec.cost != "time" else "nodes", None, lens.form.bits, str)
+                rows[one.i] = row
+                context.row("effects", row)
+        return rows
+
+    def _checks(self, rows: Mapping[int, EffectRow]) -> list[SetRow]:
+        """Sets that the prediction is held against, all of them at once first."""
+        every = [one.i for one in self._lens.candidates if rows[one.i].effect is not None]
+        sets = [sorted(every), *some_sets(every, self._spec.checks)] if len(every) > 1 else [sorted(every)]
+        earlier = {row.key: row for row in typed(self._context.previous_rows("sets"), SetRow) if row.what == "check"}
+        found = []
+        for number, low in enumerate(sets):
+            self._context.progress(number, len(sets), "sets checked")
+            key = set_key(low)
+            if key not in earlier:
+                earlier[key] = set_row("check", low, rows, self._lens.measured(low))
+                self._context.row("sets", earlier[key])
+            found.append(earlier[key])
+        return found
+
+    def _result(self, rows: Mapping[int, EffectRow], sets: Sequence[SetRow]) -> LensResult:
+        lens, first = self._lens, sets[0]
+        told = [row.error / row.predicted for row in sets if row.error is not None and row.predicted]
+        within = sum(_alike(row) for row in sets)
+        adds = within >= _MOST * len(sets) if len(rows) > 1 else None
+        order = sorted(rows.values(), key=lambda row: -math.inf if row.effect is None else -row.effect)
+        return LensResult(
+            passed=True, search="precision", format=lens.form.name, candidates=len(rows),
+            predicted_all=first.predicted, all_low=first.error, adds=adds,
+            within=within, sets=len(sets), factor=sorted(told)[len(told) // 2] if told else None,
+            cost_unit=UNITS[self._spec.cost], real=is_real(lens), frontier=frontier(list(rows.values())),
+            left_out=left_out(lens), worst=[row.node for row in order[:5]], checks=len(rows) + len(sets),
+            seconds=time.perf_counter() - self._started,
+        )  # fmt: skip
+
+    def _proved(self) -> LensResult:
+        """All candidates low at once, on the switchboard and as the mixed model; the rest is as it is."""
+        lens = self._lens
+        result = LensResult(
+            search="precision", format=lens.form.name, candidates=len(lens.candidates), left_out=left_out(lens),
+            cost_unit=UNITS[self._spec.cost], adds=None,
+        )  # fmt: skip
+        chooser = Chooser(self._context, self._spec, self._side.spec, lens, {})
+        return replace(chooser.proved(result, self._kept), seconds=time.perf_counter() - self._started)
+
+    def _chosen(self, rows: Mapping[int, EffectRow], result: LensResult) -> LensResult:
+        chooser = Chooser(self._context, self._spec, self._side.spec, self._lens, rows)
+        return replace(chooser.choose(result), seconds=time.perf_counter() - self._started)
+
+
+def _check(cut: GraphCut) -> None:
+    """UsageError for a model that cannot be switched."""
+    opset = next((entry.version for entry in cut.model.opset_import if entry.domain in ("", "ai.onnx")), 1)
+    if opset < LEAST_OPSET:
+        raise UsageError(f"this needs opset {LEAST_OPSET} or later, the model has {opset}: `convert --opset 17` first")
+    if any(node.op_type in ("QuantizeLinear", "DequantizeLinear") for node in every_node(cut.nodes)):
+        raise UsageError("the model is quantised already: it has QuantizeLinear or DequantizeLinear nodes")
+
+
+def _alike(row: SetRow) -> bool:
+    """Whether a set was predicted; below what FP32 itself is off by nothing can be."""
+    if row.error is None or row.predicted is None:
+        return row.error is row.predicted
+    return abs(row.error - row.predicted) <= max(_WITHIN * row.predicted, _NOISE)
+
+
+def frontier(rows: Sequence[EffectRow]) -> list[FrontierPoint]:
+    """What is predicted with ever more nodes kept, those first that take the most error for their cost."""
+    whole = sum(row.cost for row in rows)
+    order = sorted(rows, key=lambda row: -_worth(row, whole))
+    at = sorted({round(k * len(order) / _POINTS) for k in range(_POINTS + 1)})
+    by_i = {row.i: row for row in rows}
+    points = []
+    for count in at:
+        low = [row.i for row in order[count:]]
+        cost = sum(row.cost for row in order[:count])
+        error = finite(worst(predicted(by_i, low)))
+        points.append(FrontierPoint(count, len(low), cost / whole if whole else 0.0, error))
+    return points
+
+
+def _worth(row: EffectRow, whole: float) -> float:
+    effect = math.inf if row.effect is None else row.effect
+    return effect * effect / max(row.cost, whole * 1e-6, 1e-12)
+
+
+def left_out(lens: Lens) -> dict[str, int]:
+    """Operator -> how many nodes of it lie in bodies and functions, which cannot be switched."""
+    model = lens.model.cut.model
+    top = Counter(node.op_type for node in model.graph.node)
+    inside = Counter(node.op_type for node in every_node(model.graph.node))
+    for function in model.functions:
+        inside.update(node.op_type for node in every_node(function.node))
+    return {op: inside[op] - top[op] for op in QUANTISED_OPS if inside[op] > top[op]}

@@ -1,0 +1,118 @@
+"""Tensors in few bits: grids, what files tell of them, and `run` against a float original."""
+
+import struct
+from pathlib import Path
+
+import ml_dtypes
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+from support.comparing import run_compare
+from support.quantised import static
+
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.quantised.files import FileReview, read_cache
+from layerwise._tool.debugtools.compare.quantised.grid import Grid
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+
+
+@given(st.sampled_from(["int8", "uint8", "int4", "uint4", "int16"]), st.floats(1e-3, 1e3), st.integers(0, 7))
+def test_codes_hold_what_they_reach_to_half_a_step(kind: str, scale: float, zero: int) -> None:
+    grid = Grid(kind, np.asarray([scale], np.float32), np.asarray([zero], np.float32))
+    values = (np.linspace(-5, 5, 101) * scale).astype(np.float32)
+    held, outside = grid.rounded(values), grid.outside(values)
+    assert (np.abs(held - values)[~outside] <= 0.501 * scale).all()
+    assert (grid.rounded(held) == held).all()
+
+
+def test_fp8_codes_are_those_of_the_cast() -> None:
+    values = np.linspace(-500, 500, 4001).astype(np.float32)
+    cast = np.clip(values, -448, 448).astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
+    assert np.array_equal(Grid("float8_e4m3fn", np.ones(1, np.float32)).rounded(values), cast)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """float.onnx, its Q/DQ form q.onnx, bad.onnx with a scale four times too large, and the feed in.json."""
+    made = tmp_path_factory.mktemp("quantised")
+    random = np.random.default_rng(0)
+    weight = numpy_helper.from_array((random.standard_normal((32, 32)) / 6).astype(np.float32), "w")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"], "product"), helper.make_node("Sigmoid", ["a"], ["y"], "end")]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, 32]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    feed = {"x": random.standard_normal((16, 32)).astype(np.float32)}
+    quantised = static(model, feed, qdq=True)
+    onnx.save(model, made / "float.onnx")
+    onnx.save(quantised, made / "q.onnx")
+    scale = next(t for t in quantised.graph.initializer if t.name == "a_scale")
+    scale.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(scale) * np.float32(8), "a_scale"))
+    onnx.save(quantised, made / "bad.onnx")
+    save_feeds(made / "in.json", [feed])
+    return made
+
+
+def compared(folder: Path, name: str):  # type: ignore[no-untyped-def]
+    runners = [
+        RunnerSpec(kind="onnxrt", threads=1),
+        RunnerSpec(kind="onnxrt", threads=1, model=str(folder / "float.onnx")),
+    ]
+    spec = CompareSpec(
+        model=str(folder / name), runners=runners, feeds=FeedSpec(files=[str(folder / "in.json")]),
+        marks=MarkSpec(everything=True),
+    )  # fmt: skip
+    return run_compare(spec)
+
+
+def test_a_run_pairs_the_stages_and_says_what_they_lose(folder: Path) -> None:
+    found = compared(folder, "q.onnx")
+    assert found.result["passed"]
+    assert found.result["quantised"]["wrong"] == 0
+    row = next(row for row in found.table("layers") if row["tensor"].startswith("a_Quantize"))
+    assert row["tensor2"] == "a"
+    assert row["quantised"]["sqnr"] > 30
+
+
+def test_a_run_does_not_pass_what_no_format_explains(folder: Path) -> None:
+    found = compared(folder, "bad.onnx")
+    assert not found.result["passed"]
+    assert found.result["quantised"]["worst"][0]["word"] == "scale"
+    assert "its scale is 8 times" in found.result["conclusion"]
+
+
+def test_files_and_a_calibration_cache_are_held_against_saved_tensors(folder: Path) -> None:
+    values = {"a": np.random.default_rng(2).uniform(-1, 1, (16, 32)).astype(np.float32)}
+    cache = folder / "calibration.cache"
+    good, small = (struct.pack(">f", scale).hex() for scale in (1 / 127, 1 / 1270))
+    cache.write_text(f"TRT-8601-EntropyCalibration2\na: {small}\nx: {good}\nno: such: {good}\n", encoding="utf-8")
+    with ModelFile(folder / "q.onnx") as model, ModelFile(folder / "float.onnx") as other:
+        review = FileReview(model, other).review([values], cache)
+    weight = next(row for row in review.rows if row.role == "weight")
+    assert weight.other == "w"
+    assert weight.sqnr is not None
+    held = {row.tensor: row for row in review.cache}
+    assert held["a"].word == "clipped"
+    assert held["x"].word == ""
+    assert held["no: such"].text == "the model has no such tensor"
+
+
+def test_a_file_that_is_no_calibration_cache_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    for text in ("", "hello", "TRT-1\nx: zz\n", "TRT-1\nx\n"):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(BadFile):
+            read_cache(path)
+
+
+def test_rows_are_json(folder: Path) -> None:
+    with ModelFile(folder / "q.onnx") as model:
+        review = FileReview(model, None).review([], None)
+    assert msgspec.json.encode(review.rows)
+    assert all(row.word == "" for row in review.rows)

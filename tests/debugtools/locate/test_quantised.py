@@ -1,0 +1,117 @@
+"""Quantised models against their float originals: formats explain what they lose, damage is named first."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.faults.quantised import Planter
+from support.locating import Located, between
+from support.quantised import FORMS
+
+WIDTH = 32
+CASES = [
+    ("qdq", "scale"), ("qoperator", "zero point"), ("dynamic", "clipped channel"), ("nbits", "wrong axis"),
+    ("modelopt", "scale"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def feed() -> dict[str, np.ndarray]:
+    return {"x": np.random.default_rng(1).standard_normal((16, WIDTH)).astype(np.float32)}
+
+
+@pytest.fixture(scope="module")
+def model() -> onnx.ModelProto:
+    """Three square products, a rectifier and a residual sum."""
+    random = np.random.default_rng(0)
+    weights = [
+        numpy_helper.from_array((random.standard_normal((WIDTH, WIDTH)) / 6).astype(np.float32), f"w{i}")
+        for i in range(3)
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["a"], "first"),
+        helper.make_node("Relu", ["a"], ["b"], "relu"),
+        helper.make_node("MatMul", ["b", "w1"], ["c"], "second"),
+        helper.make_node("Add", ["c", "b"], ["d"], "sum"),
+        helper.make_node("MatMul", ["d", "w2"], ["y"], "third"),
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, WIDTH]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.fixture(scope="module")
+def quantised(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> Callable[[str], onnx.ModelProto]:
+    made: dict[str, onnx.ModelProto] = {}
+
+    def get(form: str) -> onnx.ModelProto:
+        if form not in made:
+            made[form] = FORMS[form](model, feed)
+        return made[form]
+
+    return get
+
+
+def rows(found: Located) -> dict[str, dict[str, object]]:
+    return {str(row["tensor"]): row for row in found.table("quantised")}
+
+
+@pytest.mark.parametrize(("form", "kind"), CASES)
+def test_a_clean_form_accuses_nobody_and_damage_is_named_first(
+    form: str, kind: str, quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto,
+    feed: dict[str, np.ndarray], tmp_path: Path,
+) -> None:  # fmt: skip
+    clean = between(quantised(form), model, tmp_path, feed)
+    assert clean.nodes == []
+    assert clean.result["quantised"]["wrong"] == 0
+    assert all(row["sqnr"] is None or row["sqnr"] > 15 for row in rows(clean).values())
+    damage = next(Planter(quantised(form), 3).plants(kind))
+    found = between(damage.model, model, tmp_path, feed)
+    assert found.suspects[0]["node"] in damage.names, damage.detail
+    assert found.suspects[0]["diagnosis"] == "quantisation"
+
+
+def test_codes_read_by_another_scale_than_they_are_made_by_accuse_the_reader(
+    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, feed: dict[str, np.ndarray], tmp_path: Path
+) -> None:
+    copy = onnx.ModelProto()
+    copy.CopyFrom(quantised("qdq"))
+    reader = next(node for node in copy.graph.node if node.op_type == "DequantizeLinear" and "x_" in node.input[0])
+    scale = next(t for t in copy.graph.initializer if t.name == reader.input[1])
+    copy.graph.initializer.append(numpy_helper.from_array(numpy_helper.to_array(scale) * np.float32(2), "other"))
+    reader.input[1] = "other"
+    found = between(copy, model, tmp_path, feed)
+    assert found.suspects[0]["node"] == reader.name
+    assert "but read with" in found.suspects[0]["evidence"]
+
+
+def test_a_wrong_operator_between_codes_is_no_fault_of_their_format(
+    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, feed: dict[str, np.ndarray], tmp_path: Path
+) -> None:
+    """No tensor in few bits is accused, the region of the operator is."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(quantised("qdq"))
+    add = next(node for node in copy.graph.node if node.op_type == "Add")
+    add.op_type = "Sub"
+    found = between(copy, model, tmp_path, feed)
+    assert found.result["quantised"]["wrong"] == 0
+    assert found.suspects[0]["diagnosis"] == "kernel"
+    assert "sum" in [node["node"] for node in found.suspects[0]["region"]]
+
+
+def test_the_stages_of_a_tensor_are_held_against_it_and_rows_survive_msgspec(
+    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, feed: dict[str, np.ndarray], tmp_path: Path
+) -> None:
+    from layerwise._tool.debugtools.compare.quantised_row import QuantisedRow
+
+    found = between(quantised("qoperator"), model, tmp_path, feed)
+    paired = {row["tensor"]: row.get("tensor2") for row in found.table()}
+    assert paired["d_quantized"] == "d"
+    row = msgspec.convert(rows(found)["d_quantized"], QuantisedRow)
+    assert (row.role, row.form, row.other) == ("activation", "QOperator", "d")
+    assert row.sqnr is not None
+    assert row.scale is not None

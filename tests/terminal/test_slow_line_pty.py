@@ -1,0 +1,62 @@
+"""What four running jobs cost on the line, on a slow one too, and that a slow one is noticed."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.bench import chain_pair
+from support.jobs import jobs_home, submit
+from support.terminal import ASKS_PLACE, PLACE, app
+
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.tui.state.line import VERY_LATE
+
+__all__ = ["jobs_home"]
+
+JOBS = 4
+LOOK = 2.5
+"""Seconds that bytes are counted for."""
+
+
+@pytest.fixture
+def busy(jobs_home: Workspace) -> Iterator[Workspace]:
+    """Four jobs that tell of a row 50 times a second each."""
+    for _ in range(JOBS):
+        submit(jobs_home, "rows", {"n": 10_000, "pause": 0.02}, cpus=0)
+    yield jobs_home
+
+
+@pytest.mark.parametrize(("slow", "most"), [("1", 6_000), ("0", 20_000)])
+def test_bytes_of_four_running_jobs(busy: Workspace, tmp_path: Path, slow: str, most: int) -> None:
+    model = chain_pair(tmp_path)[0]
+    with app(model, env={"LAYERWISE_SLOW_LINE": slow}) as terminal:
+        terminal.wait_for(f"{JOBS} jobs")
+        terminal.press("3")
+        terminal.wait_for("[3 Jobs]")
+        seen = ""
+        for page in ("j", "1", "3"):
+            terminal.press(page)
+            terminal.pump(1.0)
+            before, begun = terminal.received, time.monotonic()
+            while time.monotonic() < begun + LOOK / 2:
+                terminal.pump(0.1)
+            assert (terminal.received - before) / (time.monotonic() - begun) <= most
+            seen += terminal.text
+        assert "[3 Jobs]" in seen and "[1 Graph]" in seen and "rows" in seen
+        assert (b"\x1b[38;2" in terminal.raw[-2000:]) == (slow == "0")
+
+
+def test_a_slow_line_is_noticed_and_the_shell_gets_no_answer(tmp_path: Path) -> None:
+    model = chain_pair(tmp_path)[0]
+    with app(model) as terminal:
+        terminal.answers = False
+        terminal.wait_for(lambda text: "40 nodes" in text and ASKS_PLACE in terminal.raw)
+        terminal.until_silent(VERY_LATE)
+        os.write(terminal.master, PLACE)
+        terminal.wait_for("slow line (an answer takes ")
+        terminal.cost("2")
+        assert b"\x1b[38;2" not in terminal.raw[-1000:]
+        terminal.press(":", "slow-line off", "enter")
+        terminal.wait_for("slow line off, as you said")

@@ -1,0 +1,69 @@
+"""A lens on the Debug screen: its rows, worst first, what is predicted as nodes are toggled, and the proof."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from support.bench import Bench, chain_pair, compare_spec, with_bench
+
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.search.lens.rows import EffectRow, KeptRow, LensResult, OutputEffect
+from layerwise._tool.debugtools.search.lens.spec import LensSpec, Rounding
+from layerwise._tool.tui.presenters.debug_list import head_lines, heading, row_detail, row_line
+from layerwise._tool.tui.presenters.names import Names
+from layerwise._tool.tui.presenters.text import UNICODE, plain
+from layerwise._tool.tui.state.debugging import DebugState
+
+SPEC = LensSpec(compare=CompareSpec(model="net.onnx"), rounding=Rounding(to="fp8e4m3"))
+
+
+def effect(i: int, error: float | None) -> dict[str, Any]:
+    row = EffectRow(i=i, node=f"n{i}\x1b[31m", op="MatMul", effect=error, own=0.1, cost=10.0, clipped=0.01,
+                    clipping=0.5, effects=[OutputEffect("y", error)])  # fmt: skip
+    return {"type": "row", "table": "effects", "row": msgspec.to_builtins(row)}
+
+
+def lens() -> DebugState:
+    state = DebugState()
+    state.open(3, "debug_lens", msgspec.to_builtins(SPEC))
+    for event in (effect(1, 0.003), effect(7, None), effect(5, 0.004), effect(1, 0.003)):
+        state.take(event)
+    return state
+
+
+def test_rows_stand_worst_first_and_the_prediction_follows_what_is_toggled() -> None:
+    state = lens()
+    assert [row.i for row in state.rows if isinstance(row, EffectRow)] == [7, 5, 1]
+    assert state.toggle(state.row_at(0))
+    assert state.predicted() == (0.005, 1 / 3)
+    state.toggle(state.row_at(1))
+    assert state.predicted()[0] == 0.003
+    glyphs = UNICODE
+    head = "\n".join(plain(line) for line in head_lines(state, [], 100, glyphs, 0.0))
+    assert "2 of 3 nodes in FP32, predicted error 0.003" in head and "net.onnx in fp8e4m3" in head
+    line = plain(row_line(state.row_at(0), 100, Names(glyphs), glyphs, kept=True))
+    assert "FP32" in line and "not fin." in line and "\x1b" not in line
+    assert plain(heading("lens", 100)).split()[:3] == ["#", "op", "in"]
+    assert any("1.000% of the values, 50%" in plain(line) for line in row_detail(state.row_at(1), 100))
+    state.take({"type": "result", "data": msgspec.to_builtins(LensResult(kept=[KeptRow(5, "n5", "MatMul")]))})
+    assert state.in_fp32 == {5}
+
+
+def test_a_key_keeps_a_node_and_another_proves_it(tmp_path: Path) -> None:
+    model, other = chain_pair(tmp_path)
+
+    async def story(bench: Bench) -> None:
+        debug = bench.app.state.debug
+        await bench.compare(compare_spec(model, other))
+        await bench.press("4")
+        await bench.press("colon", *("space" if key == " " else key for key in "lens int8"), "enter")
+        await bench.until(lambda: debug.search == "lens" and debug.state == "done")
+        await bench.see("nodes in FP32, predicted error", "With all")
+        before = debug.predicted()[0]
+        await bench.press("g", "space")
+        assert len(debug.in_fp32) == 1 and debug.predicted()[0] < before
+        await bench.see("1 of")
+        await bench.press("exclamation_mark")
+        await bench.see("measured ", ", as a mixed model ")
+
+    with_bench(model, story, size=(100, 30))

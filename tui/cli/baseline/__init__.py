@@ -1,0 +1,1 @@
+"""`layerwise baseline`: the errors of all layers, kept in a file and checked against it."""

@@ -1,0 +1,50 @@
+"""What a lens measured of nodes, as rows of the Debug screen and in full."""
+
+from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.search.lens.rows import EffectRow
+from layerwise._tool.tui.presenters.names import Names
+from layerwise._tool.tui.presenters.numbers import sig
+from layerwise._tool.tui.presenters.text import Line, merge
+
+_WIDE = 80
+
+
+def effect_heading(cells: int) -> str:
+    """Column names of the list of effects."""
+    cost = f" {'cost':>9}" if cells >= _WIDE else ""
+    return f"{'#':>6} {'op':<14} {'in':<4} {'effect':>9} {'own':>9}{cost}  node"
+
+
+def effect_line(row: EffectRow, cells: int, names: Names, *, kept: bool = False) -> Line:
+    """One node: whether it stays in FP32, its effect on the outputs, its own error, what keeping it costs."""
+    cost = f" {row.cost:>9.3g}" if cells >= _WIDE else ""
+    effect = "not fin." if row.effect is None else sig(row.effect)
+    head = f"{row.i:>6} {names.text(row.op, 14, 'op')} "
+    numbers = f" {sig(row.own):>9}{cost}  "
+    stays = ("FP32 " if kept else "low  ", "good" if kept else "dim")
+    return merge([(head, ""), stays, (f"{effect:>9}", "bad" if row.effect is None else "strong"), (numbers, ""),
+                  (names.text(row.node, max(0, cells - len(head) - 14 - len(numbers))), "")])  # fmt: skip
+
+
+def effect_fields(row: EffectRow) -> list[tuple[str, str]]:
+    """Names and texts of what is known of a node."""
+    effect = "not finite" if row.effect is None else f"{row.effect:.3g}"
+    alone = [f"{word} alone {value:.3g}" for word, value in (("weights", row.weight), ("activations", row.activation))
+             if value is not None]  # fmt: skip
+    signal = (("weights", row.sqnr_weight), ("activations", row.sqnr_activation))
+    ratios = [f"{word} {value:.1f} dB" for word, value in signal if value is not None]
+    share = f"{row.clipped or 0:.3%} of the values, {row.clipping or 0:.0%} of the squared error"
+    clipped = share if row.clipped else ""
+    channels = ", ".join(f"{one.channel} ({one.share:.0%})" for one in row.channels)
+    outputs = ", ".join(
+        f"{shown(one.name, 60)} {'not finite' if one.error is None else f'{one.error:.3g}'}" for one in row.effects[:6]
+    )
+    return [
+        ("node", f"#{row.i} {row.op} {row.node}"),
+        ("effect", ", ".join([f"{effect} on the worst output (relative L2)", *alone])),
+        ("outputs", outputs if len(row.effects) > 1 else ""),
+        ("own", f"{sig(row.own)} of its own output" + (f"; channels {channels}" if channels else "")),
+        ("SQNR", ", ".join(ratios)),
+        ("clipped", clipped),
+        ("cost", f"{row.cost:.3g} to keep it in FP32; weights {row.nbytes:,} bytes, {row.flops:,} FLOPs"),
+    ]

@@ -1,0 +1,39 @@
+"""Screens whose frames are paced, so that a slow line keeps up with them."""
+
+from time import monotonic
+from typing import Protocol, TypeVar
+
+from textual.screen import Screen
+from textual.timer import Timer
+
+Result = TypeVar("Result")
+
+
+class Paced(Protocol):
+    """The app's view of the line to the terminal."""
+
+    def wait(self, now: float) -> float:
+        """Seconds until a frame may be sent."""
+        ...
+
+    def frame_sent(self, now: float) -> None: ...
+
+
+class PacedScreen(Screen[Result], inherit_bindings=False):
+    """Base of the screens. What changes while a frame has to wait is in the next one."""
+
+    _owed: Timer | None = None
+
+    def _compositor_refresh(self) -> None:
+        line: Paced | None = getattr(self.app, "slow_line", None)
+        wait = line.wait(monotonic()) if line is not None else 0.0
+        if wait <= 0:
+            super()._compositor_refresh()
+            if line is not None:
+                line.frame_sent(monotonic())
+        elif self._owed is None:
+            self._owed = self.set_timer(wait, self._pay)
+
+    def _pay(self) -> None:
+        self._owed = None
+        self._compositor_refresh()
