@@ -14,7 +14,7 @@ from layerwise._tool.backends.text import shown
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
     from layerwise._tool.debugtools.report.collected import Collected
-    from layerwise._tool.debugtools.report.structure import Part, Section
+    from layerwise._tool.debugtools.report.structure import Part, Report, Section
 
 
 class Reporter:
@@ -89,12 +89,17 @@ class Reporter:
     def part(self, part: "Part", code: int) -> int:
         """Write the reports of one part; the exit code, 1 where one cannot be written and all else went well."""
         from layerwise._tool.debugtools.report.structure import Report
+
+        return self.whole(Report(part.name, [part]), code)
+
+    def whole(self, report: "Report", code: int) -> int:
+        """Write the reports of all parts; the exit code as of `part`."""
         from layerwise._tool.debugtools.report.write import write_report
 
         self.written = True
         for path in self.paths:
             try:
-                write_report(Report(part.name, [part]), path, self._root)
+                write_report(report, path, self._root)
             except (LayerwiseError, OSError) as error:
                 self._log.fatal(f"--report {shown(path, 300)}: {shown(str(error), 500)}")
                 code = code or 1
