@@ -38,7 +38,12 @@ def _case(row: CellRow, moved: str) -> Case:
     receipt = row.receipt
     outcome = _OUTCOMES.get(receipt.verdict, "error")
     kind = f" ({receipt.kind})" if receipt.kind else ""
-    lines = [moved, receipt.suspect and f"suspect {receipt.suspect}", receipt.bundle and f"bundle {receipt.bundle}"]
+    lines = [
+        moved,
+        receipt.repeated.text if receipt.repeated is not None else "",
+        receipt.suspect and f"suspect {receipt.suspect}",
+        receipt.bundle and f"bundle {receipt.bundle}",
+    ]
     return Case(
         name=cell_name(row), outcome=outcome, rule=f"matrix/{receipt.verdict}", seconds=receipt.seconds,
         message="" if outcome == "passed" else receipt.text or f"{receipt.verdict}{kind}",
