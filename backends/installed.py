@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from layerwise._tool.backends.errors import MissingPackage
 
-_EXTRAS = {"tensorrt": "trt", "cuda": "trt", "torch": "torch", "matplotlib": "plots", "lpips": "perceptual"}
+_EXTRAS = {"tensorrt": "trt", "cuda": "trt", "torch": "torch", "matplotlib": "plots", "lpips": "perceptual",
+           "distributed": "cluster"}  # fmt: skip
 _DISTRIBUTIONS = {"cuda": "cuda-python"}  # where the name is another than the package's
 _CORE = "layerwise-core"
 _CUDA = re.compile(r"^cuda_version *= *['\"](\d+)\.(\d+)", re.MULTILINE)

@@ -19,7 +19,8 @@ import msgspec
 from layerwise._tool.backends.cluster.protocol import Ended
 from layerwise._tool.backends.cluster.remote import call
 from layerwise._tool.backends.cluster.where import Where
-from layerwise._tool.backends.errors import LayerwiseError, MissingPackage
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.installed import missing
 from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 from layerwise._tool.backends.text import shown
 
@@ -248,7 +249,7 @@ def _dask() -> Iterator[None]:
         raise
     except ImportError as error:
         if (error.name or "cryptography").partition(".")[0] in _PACKAGES:  # dask raises one without a name for it
-            raise MissingPackage("--cluster needs dask: pip install 'layerwise[cluster]'") from None
+            raise missing("distributed", "--cluster", error) from None
         raise
     except Exception as error:
         told = f"the cluster cannot be used: {shown(f'{type(error).__name__}: {error}', 400)}"

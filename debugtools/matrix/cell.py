@@ -29,6 +29,7 @@ from layerwise._tool.debugtools.matrix.outcome import (
     seconds_of,
     suspect_of,
 )
+from layerwise._tool.debugtools.matrix.repeating import repeated
 from layerwise._tool.debugtools.matrix.rows import CRASHES, Receipt
 from layerwise._tool.debugtools.matrix.spec import Order
 from layerwise._tool.debugtools.matrix.store import CellStore, Record
@@ -106,11 +107,18 @@ class _Cell:
             return Receipt(key=self._order.key, verdict="cancelled", text="not begun")
         view = self._step("run", lambda: self._order.cell.job)
         receipt = receipt_of(self._order, view, own_versions())
+        if receipt.verdict == "failed" and self._order.cell.repeat:
+            found = repeated(self._order.cell.job, view, self._unless_stopped)
+            kind = {"chance": "flaky", "unsure": "unsure"}.get(found.finding, "") if found is not None else ""
+            receipt = replace(receipt, repeated=found, kind=kind)
         compared = (view.result or {}).get("n_compared", 1)
         locate = self._order.cell.locate
         if receipt.verdict != "failed" or locate is None or not compared:
             return replace(receipt, losses=self._record.losses)
         return replace(self._explained(receipt, view, locate), losses=self._record.losses)
+
+    def _unless_stopped(self, step: str, spec: JobSpec) -> JobView | None:
+        return None if self._stopped() else self._step(step, lambda: spec)
 
     def _explained(self, receipt: Receipt, run: JobView, locate: JobSpec) -> Receipt:
         """The receipt with what locating finds, and the path of a bundle."""

@@ -57,6 +57,6 @@ def _asked(cell: CellSpec) -> str:
     """A hash of what a cell is asked to do, whatever it is called and wherever it stands."""
     job = msgspec.to_builtins(cell.job)
     job = {name: value for name, value in job.items() if name not in _NOT_ASKED}
-    follows = [cell.locate is not None, cell.bundle]
+    follows = [cell.locate is not None, cell.bundle, cell.repeat]
     text = json.dumps([job, follows], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -4,6 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from layerwise._tool.debugtools.baseline.repetition import Repeated
+
 Verdict = Literal["passed", "failed", "error", "cancelled", "lost", "refused", "elsewhere"]
 KEPT = frozenset({"passed", "failed"})
 """Verdicts that are final for a key; of errors only those that a crash is (CRASHES)."""
@@ -16,10 +18,11 @@ class Receipt(Struct, frozen=True, kw_only=True):
 
     verdict: passed, failed (it did what it was asked to and found a fault), error (its job failed; kind says how),
     cancelled, lost (its process was killed from outside, again and again), refused (versions differ, or files),
-    elsewhere (another process runs it now). job, path: the cell's own job, its folder; locate, bundle: what followed.
-    gaps: tensors or iterations that were not compared though nobody asked for that. digest: of the rows, "" where they
-    hold times. seconds: all its jobs took. text: what was found, in a sentence;
-    suspect: the node that locating names. ended: unix seconds. versions, machine: what and who computed it.
+    elsewhere (another process runs it now). kind: of a failure, flaky or unsure where repetitions say so.
+    job, path: the cell's own job, its folder; locate, bundle: what followed. gaps: tensors or iterations that were not
+    compared though nobody asked for that. digest: of the rows, "" where they hold times. seconds: all its jobs took.
+    text: what was found, in a sentence; suspect: the node that locating names; repeated: what repetitions say of a
+    failure near its bound. ended: unix seconds. versions, machine: what and who computed it.
     """
 
     key: str
@@ -34,6 +37,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     text: str = ""
     suspect: str = ""
+    repeated: Repeated | None = None
     ended: float = 0.0
     versions: dict[str, str] = {}
     machine: str = ""

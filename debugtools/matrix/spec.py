@@ -13,7 +13,8 @@ class CellSpec(Spec, frozen=True):
     """One cell. model, side, feed, action: the names that the matrix has for them ("" where an action takes none).
 
     job: what it does. gpu: whether a runner of it computes on a GPU, whatever this machine has. locate: the job that
-    follows where sides differ; bundle: whether a bundle follows that.
+    follows where sides differ; bundle: whether a bundle follows that; repeat: whether a comparison that fails near its
+    bound is repeated first.
     """
 
     model: str
@@ -24,6 +25,7 @@ class CellSpec(Spec, frozen=True):
     gpu: bool = False
     locate: JobSpec | None = None
     bundle: bool = False
+    repeat: bool = False
 
 
 class MatrixSpec(Spec, frozen=True):

@@ -52,8 +52,6 @@ class Reporter:
 
         from layerwise._tool.debugtools.report.parts import job_part, model_path
 
-        if spec.action == "matrix":
-            return self._matrix(collected, code)
         name = self._named(named or model_path(spec.params))
         part = job_part(spec.action, spec.params, collected, name=name, command=self._command, exit_code=code)
         return self.part(replace(part, model=named or part.model), code)
@@ -62,15 +60,10 @@ class Reporter:
         """Report on a job of this workspace that has ended, or that goes on; the exit code."""
         if not self.paths:
             return code
-        from layerwise._tool.backends.jobs.spec import load_spec
         from layerwise._tool.backends.jobs.workspace.store import Workspace
-        from layerwise._tool.debugtools.report.collected import Collected
         from layerwise._tool.debugtools.report.parts import folder_part
 
-        folder = Workspace().folder(number)
-        if load_spec(folder).action == "matrix":
-            return self._matrix(Collected().read(folder), code)
-        return self.part(folder_part(folder), code)
+        return self.part(folder_part(Workspace().folder(number)), code)
 
     def sections(
         self, action: str, sections: "Sequence[Section]", code: int, *, conclusion: str = "", model: str = "",
@@ -93,23 +86,14 @@ class Reporter:
 
         return self.part(failed_part(self._name, error, exit_code=code, command=self._command), code)
 
-    def _matrix(self, collected: "Collected", code: int) -> int:
-        """Report on the cells of a matrix; the exit code."""
-        from layerwise._tool.debugtools.matrix.report import matrix_report
-        from layerwise._tool.debugtools.matrix.rows import CellRow
-
-        rows = collected.rows("cells", CellRow)
-        if not rows:
-            return self.failed(str((collected.card or {}).get("summary") or "no cell has ended"), code)
-        return self._write(matrix_report(self._name, rows), code)
-
     def part(self, part: "Part", code: int) -> int:
         """Write the reports of one part; the exit code, 1 where one cannot be written and all else went well."""
         from layerwise._tool.debugtools.report.structure import Report
 
-        return self._write(Report(part.name, [part]), code)
+        return self.whole(Report(part.name, [part]), code)
 
-    def _write(self, report: "Report", code: int) -> int:
+    def whole(self, report: "Report", code: int) -> int:
+        """Write the reports of all parts; the exit code as of `part`."""
         from layerwise._tool.debugtools.report.write import write_report
 
         self.written = True

@@ -99,6 +99,8 @@ def detail_lines(state: MatrixState, number: int, cells: int, glyphs: Glyphs) ->
 def _ended(state: MatrixState, number: int, row: CellRow, cells: int, glyphs: Glyphs) -> list[Line]:
     receipt = row.receipt
     lines = sentence_lines(receipt.text, "", cells, glyphs, 3) if receipt.text else []
+    if receipt.repeated is not None:
+        lines += sentence_lines(receipt.repeated.text, "warn", cells, glyphs, 2)
     if receipt.suspect:
         lines += sentence_lines(f"suspect {receipt.suspect}  job {receipt.locate}", "warn", cells, glyphs, 2)
     if receipt.bundle:

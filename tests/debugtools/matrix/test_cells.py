@@ -12,13 +12,17 @@ from support.matrices.sample import layers
 
 from layerwise._tool.backends.cluster.protocol import Ended
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.processes.conclude import journal
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.compare.rows import LayerRow, Required
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.matrix.cell import run_cell, run_text
 from layerwise._tool.debugtools.matrix.flight import Flight
 from layerwise._tool.debugtools.matrix.keys import Keys
+from layerwise._tool.debugtools.matrix.repeating import repeated
 from layerwise._tool.debugtools.matrix.rows import Receipt
 from layerwise._tool.debugtools.matrix.spec import CellSpec, Order
 from layerwise._tool.debugtools.matrix.store import CellStore, Record
@@ -110,6 +114,38 @@ def test_another_version_is_refused_with_both_named_before_the_rest_is_read() ->
     text = msgspec.json.encode({"key": "k", "versions": {"layerwise": "9.9.9"}, "new": 1}).decode()
     said = msgspec.json.decode(run_text(text), type=Receipt)
     assert said.verdict == "refused" and "9.9.9" in said.text and own_versions()["layerwise"] in said.text
+
+
+def compared(store: CellStore, needed: float) -> JobView:
+    """A comparison whose one tensor would need `needed` times its tolerance."""
+    folder, lock = store.workspace.create(JobSpec(action="compare"))
+    row = LayerRow(tensor="y", atol=1e-5, rtol=0.0, required=Required(abs=needed * 1e-5), passed=needed <= 1)
+    with journal(folder) as writer:
+        writer.write("row", table="layers", row=row)
+        writer.write("state", state="done", attempt=1)
+    os.close(lock)
+    return store.workspace.view(int(folder.name))
+
+
+def test_what_fails_near_its_bound_is_repeated_until_it_is_sure(store: CellStore) -> None:
+    job = JobSpec(action="compare", params=msgspec.to_builtins(CompareSpec(runners=[RunnerSpec(kind="onnxrt")])))
+
+    def told(*needed: float) -> tuple[str, int] | None:
+        steps: list[str] = []
+
+        def run(step: str, spec: JobSpec) -> JobView:
+            steps.append(step)
+            assert spec.params["runners"][0]["threads"], "the rounding is another"
+            return compared(store, needed[len(steps)])
+
+        found = repeated(job, compared(store, needed[0]), run)
+        return None if found is None else (found.finding, len(steps))
+
+    assert told(50.0) is None, "far beyond its bound there is nothing to ask"
+    assert told(1.5, 1.5, 1.5) == ("regression", 2)
+    assert told(1.1, 1.2, 1.3, 1.2, 1.1) == ("regression", 3)
+    assert told(1.1, 0.5, 0.4, 0.5, 0.6, 0.5, 0.4, 0.3) == ("chance", 6)
+    assert repeated(job, compared(store, 1.5), lambda step, spec: None) is None, "it was stopped"
 
 
 class Runs:

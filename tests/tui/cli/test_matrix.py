@@ -20,10 +20,13 @@ def test_cells_are_run_once_and_what_changed_is_told(tmp_path: Path) -> None:
     for name, model in {"net0": layers(0), "net1": layers(0, fault=True), "old": layers(0)}.items():
         onnx.save(model, tmp_path / f"{name}.onnx")
     (tmp_path / "m.toml").write_text(FILE)
-    first = layerwise("matrix", "m.toml", cwd=tmp_path)
+    first = layerwise("matrix", "m.toml", "--report", "m.xml", cwd=tmp_path)
     assert first.returncode == 1, first.stdout + first.stderr
     assert "passed   net0 × old × run" in first.stdout and "failed   net1 × old × run" in first.stdout
     assert "suspect #4 MatMul matmul2" in first.stdout and "1 of 2 cells passed; 1 failed: net1" in first.stdout
+
+    report = (tmp_path / "m.xml").read_text(encoding="utf-8")
+    assert 'name="net1 × old × run"' in report and "matmul2" in report, "the cell, and the jobs below it"
 
     onnx.save(layers(0), tmp_path / "net1.onnx")
     second = layerwise("matrix", "m.toml", "--against", "last", "--json", "-o", "result.json", cwd=tmp_path)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from layerwise._tool.backends.errors import MissingPackage, UsageError
+from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.log import WARNING, Log
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.matrix.spec import LOSSES, CellSpec, MatrixSpec
-from layerwise._tool.tui.cli.options.report import REPORT
+from layerwise._tool.tui.cli.options.option import add
+from layerwise._tool.tui.cli.options.report import REPORTS
 from layerwise._tool.tui.cli.parser import Parser, positive
 from layerwise._tool.tui.cli.progress import progress, run_as_asked
-from layerwise._tool.tui.cli.reports import reporter_of
 from layerwise._tool.tui.cli.submit import card_text, concluding, exit_code, job_spec
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def fill_matrix(parser: Parser) -> None:
     group.add_argument("-o", "--output", metavar="PATH", help="write the result file here too")
     group.add_argument("--detach", action="store_true", help="start it, print its number and leave")
     group.add_argument("--json", action="store_true", help="print one JSON document instead of the report")
-    REPORT.add(parser, parser)
+    add(parser, REPORTS)
 
 
 def run_matrix(args: Namespace, log: Log) -> int:
@@ -71,7 +71,27 @@ def run_matrix(args: Namespace, log: Log) -> int:
 
     job_of = job_spec("matrix", msgspec.to_builtins(spec), args.words, title=("matrix", file.path.name))
     whole = msgspec.structs.replace(job_of, cwd=str(file.path.parent), cpus=0)
-    return run_as_asked(whole, args, log, lambda: MatrixReport(log, spec).event, document)
+    told = Namespace(**{**vars(args), "reporter": None})
+    code = run_as_asked(whole, told, log, lambda: MatrixReport(log, spec).event, document)
+    return _reported(workspace, path, args, code)
+
+
+def _reported(workspace: "Workspace", path: Path, args: Namespace, code: int) -> int:
+    """Write the reports that were asked for: the cells, and the jobs of those that did not pass; the exit code."""
+    from layerwise._tool.tui.cli.reports import reporter_of
+
+    reporter = reporter_of(args)
+    if reporter is None:
+        return code
+    from layerwise._tool.debugtools.matrix.action import RESULT
+    from layerwise._tool.debugtools.matrix.against import read_result
+    from layerwise._tool.debugtools.matrix.reported import matrix_report
+    from layerwise._tool.tui.cli.matrix.last import newest
+
+    folder = workspace.folder(newest(workspace, path))
+    if not (folder / "artifacts" / RESULT).is_file():
+        return reporter.folder(int(folder.name), code)
+    return reporter.whole(matrix_report(read_result(folder / "artifacts" / RESULT), args.command, code), code)
 
 
 def _spec(file: "MatrixFile", args: Namespace, workspace: "Workspace", log: Log) -> MatrixSpec:
@@ -113,8 +133,10 @@ def _needs_dask() -> None:
     """MissingPackage without dask: before a job is made that would end with it."""
     from importlib.util import find_spec
 
+    from layerwise._tool.backends.installed import missing
+
     if find_spec("distributed") is None:
-        raise MissingPackage("--cluster needs dask: pip install 'layerwise[cluster]'")
+        raise missing("distributed", "--cluster", ModuleNotFoundError(name="distributed"))
 
 
 def _failed(cells: list[CellSpec], against: Path) -> list[CellSpec]:
@@ -163,8 +185,7 @@ def _follow(job: int, spec: MatrixSpec, args: Namespace, log: Log) -> int:
         print_json(document(collector, args.command, exit_code(view)))
     elif view.card:
         log.fatal(card_text(view.card, job))
-    reporter, code = reporter_of(args), exit_code(view)
-    return reporter.folder(job, code) if reporter else code
+    return exit_code(view)
 
 
 def _spec_of(workspace: "Workspace", job: int) -> MatrixSpec:

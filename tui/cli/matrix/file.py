@@ -15,7 +15,7 @@ from layerwise._tool.backends.text import shown
 
 _TOP = ("models", "sides", "feeds", "actions", "reference", "on-failure", "cells", "slurm")
 _CELLS: dict[str, type] = {"timeout": str, "cpus": int, "gpus": int, "losses": int, "workers": int}
-FOLLOWS = ("locate", "bundle")
+FOLLOWS = ("repeat", "locate", "bundle")
 
 
 class Action(Struct, frozen=True):
@@ -85,7 +85,7 @@ def _matrix(path: Path, data: Mapping[str, Any]) -> MatrixFile:
     follows = _names(data.get("on-failure", list(FOLLOWS)), "on-failure")
     for name in follows:
         if name not in FOLLOWS:
-            raise UsageError(f"on-failure: {shown(name, 60)} is neither locate nor bundle")
+            raise UsageError(f"on-failure: {shown(name, 60)} is neither of {', '.join(FOLLOWS)}")
     if "bundle" in follows and "locate" not in follows:
         raise UsageError("on-failure: a bundle is of the nodes that locate finds: name both")
     found = MatrixFile(

@@ -93,6 +93,7 @@ def _cell(file: MatrixFile, name: str, model: Entry, side: Entry, feed: Entry, n
         model=model.name, side=side.name, feed=feed.name, action=name, job=job,
         gpu=job.gpus > 0 or any(map(_on_gpu, runners)), locate=locate,
         bundle=locate is not None and "bundle" in file.follows,
+        repeat=name == "run" and "repeat" in file.follows and len(runners) > 1,
     )  # fmt: skip
 
 

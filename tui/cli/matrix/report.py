@@ -48,6 +48,7 @@ class MatrixReport:
         if receipt.verdict == "passed":
             return
         for text in (
+            receipt.repeated and receipt.repeated.text,
             receipt.text,
             receipt.suspect and f"suspect {receipt.suspect}",
             receipt.bundle and f"bundle {receipt.bundle}",
