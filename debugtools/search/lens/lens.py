@@ -68,14 +68,14 @@ class Lens:
         ranges: dict[tuple[str, int | None], Range] = {}
         acts = [(one, each) for one in self.candidates for each in one.activations]
         static = acts if self.form.kind in ("integer", "float8", "nv") else []
-        look = {each.name for _, each in static}
+        look, plain = {each.name for _, each in static}, self.rounding.calibration == "minmax"
         made = {each.name for one in self.candidates for each in one.weights} - self.model.cut.initializers.keys()
         for feed in self.feeds:
             given = {name: array for name, array in feed.items() if name in look}
             for tensors in chain([given], self.chain.full(feed, look | made)):
                 for key in {(each.name, self._along(each)) for _, each in static} if tensors else ():
                     if key[0] in tensors:
-                        ranges.setdefault(key, Range(key[1])).add(_single(tensors[key[0]]))
+                        ranges.setdefault(key, Range(key[1], ends=plain)).add(_single(tensors[key[0]]))
                 self._made.update({name: array for name, array in tensors.items() if name in made})
             self.reference.append(dict(self.chain.last))
         how = self.rounding
