@@ -166,8 +166,8 @@ def _needed(parts: Sequence[Segment], outputs: Sequence[str]) -> list[frozenset[
 
 
 def _quiet(spec: RunnerSpec) -> RunnerSpec:
-    """Threads of a session do not spin while those of another compute, and no node is moved to a layout of its own, from
-    which each switched node would have to move back.
+    """Threads of a session do not spin while those of another compute, and no node gets a layout of its own, from which
+    each switched node would have to move back.
     """
     if spec.kind != "onnxrt":
         return msgspec.structs.replace(spec, model=None, name="")
