@@ -24,7 +24,7 @@ from layerwise._tool.surgery.quantise.numeric import Scale, blocked, fake
 from layerwise._tool.surgery.types.node_types import tensor_types
 from layerwise._tool.surgery.types.shapes import inferred_tensors
 
-_KEPT_LOW = 512 << 20
+_KEPT_LOW = 512 << 20  # bytes at most, and half of what the weights take
 
 
 class Lens:
@@ -62,6 +62,7 @@ class Lens:
         self._made: dict[str, Array] = {}
         self._low: dict[tuple[int, int], Array] = {}
         self._low_bytes = 0
+        self._room = min(_KEPT_LOW, sum(ref.nbytes for ref in model.file.weights().values()) // 2)
 
     def begin(self) -> None:
         """Run all inputs in FP32: outputs, ranges of activations, weights that nodes make."""
@@ -116,7 +117,7 @@ class Lens:
         key = (one.i, operand.position)
         if key not in self._low:
             low = self.low_weight(operand)
-            if self._low_bytes + low.nbytes > _KEPT_LOW:
+            if self._low_bytes + low.nbytes > self._room:
                 return low
             self._low_bytes += low.nbytes
             self._low[key] = low
