@@ -86,10 +86,12 @@ def _least_error(
 
 
 class Range:
-    """What is known of an activation's values over all feeds. channel: a range of each along it; None: one of all."""
+    """What is known of an activation's values over all feeds. channel: a range of each along it; None: one of all.
+    ends: only the smallest and the largest value are asked for.
+    """
 
-    def __init__(self, channel: int | None = None) -> None:
-        self._channel = channel
+    def __init__(self, channel: int | None = None, *, ends: bool = False) -> None:
+        self._channel, self._ends = channel, ends
         self.low: NDArray[np.float32] | None = None
         self.high: NDArray[np.float32] | None = None
         self._counts = np.zeros(_BINS)
@@ -104,7 +106,8 @@ class Range:
         high = array.max(axis=axes, keepdims=self._channel is not None, initial=0)
         self.low = low if self.low is None else np.minimum(self.low, low)
         self.high = high if self.high is None else np.maximum(self.high, high)
-        self._count(array)
+        if not self._ends:
+            self._count(array)
 
     def _count(self, array: Floats) -> None:
         """Signed values in bins of equal width over [-most, most]; the range doubles until it holds all."""

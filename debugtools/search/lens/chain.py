@@ -166,9 +166,14 @@ def _needed(parts: Sequence[Segment], outputs: Sequence[str]) -> list[frozenset[
 
 
 def _quiet(spec: RunnerSpec) -> RunnerSpec:
-    """Threads of a session do not spin while those of another compute."""
+    """Threads of a session do not spin while those of another compute, and no node gets a layout of its own, from which
+    each switched node would have to move back.
+    """
     if spec.kind != "onnxrt":
         return msgspec.structs.replace(spec, model=None, name="")
     config = {**spec.options.get("session_config", {}), "session.intra_op.allow_spinning": "0"}
     options = {**spec.options, "session_config": config}
-    return msgspec.structs.replace(spec, model=None, name="", rename={}, options=options)
+    level = spec.graph_optimization_level or "extended"
+    return msgspec.structs.replace(
+        spec, model=None, name="", rename={}, options=options, graph_optimization_level=level
+    )

@@ -24,7 +24,7 @@ from layerwise._tool.surgery.quantise.numeric import Scale, blocked, fake
 from layerwise._tool.surgery.types.node_types import tensor_types
 from layerwise._tool.surgery.types.shapes import inferred_tensors
 
-_KEPT_LOW = 512 << 20
+_KEPT_LOW = 512 << 20  # bytes at most, and half of what the weights take
 
 
 class Lens:
@@ -62,20 +62,21 @@ class Lens:
         self._made: dict[str, Array] = {}
         self._low: dict[tuple[int, int], Array] = {}
         self._low_bytes = 0
+        self._room = min(_KEPT_LOW, sum(ref.nbytes for ref in model.file.weights().values()) // 2)
 
     def begin(self) -> None:
         """Run all inputs in FP32: outputs, ranges of activations, weights that nodes make."""
         ranges: dict[tuple[str, int | None], Range] = {}
         acts = [(one, each) for one in self.candidates for each in one.activations]
         static = acts if self.form.kind in ("integer", "float8", "nv") else []
-        look = {each.name for _, each in static}
+        look, plain = {each.name for _, each in static}, self.rounding.calibration == "minmax"
         made = {each.name for one in self.candidates for each in one.weights} - self.model.cut.initializers.keys()
         for feed in self.feeds:
             given = {name: array for name, array in feed.items() if name in look}
             for tensors in chain([given], self.chain.full(feed, look | made)):
                 for key in {(each.name, self._along(each)) for _, each in static} if tensors else ():
                     if key[0] in tensors:
-                        ranges.setdefault(key, Range(key[1])).add(_single(tensors[key[0]]))
+                        ranges.setdefault(key, Range(key[1], ends=plain)).add(_single(tensors[key[0]]))
                 self._made.update({name: array for name, array in tensors.items() if name in made})
             self.reference.append(dict(self.chain.last))
         how = self.rounding
@@ -116,7 +117,7 @@ class Lens:
         key = (one.i, operand.position)
         if key not in self._low:
             low = self.low_weight(operand)
-            if self._low_bytes + low.nbytes > _KEPT_LOW:
+            if self._low_bytes + low.nbytes > self._room:
                 return low
             self._low_bytes += low.nbytes
             self._low[key] = low

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _LOW: dict[str, LowType] = {"fp16": "float16", "bf16": "bfloat16", "int8": "int8", "fp8": "int8"}
 _NOT_HERE = (
-    "{flag} is not in this search: nodes are FP16 (--fp16), bfloat16 (--bf16), or INT8 (--int8, with --trt). "
+    "{flag} is not in this version: nodes are FP16 (--fp16), bfloat16 (--bf16), or INT8 (--int8, with --trt). "
     "--to measures nodes in INT8, FP8, INT4 and block formats on any model."
 )
 
