@@ -20,7 +20,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.quantised.grid import Grid
 from layerwise._tool.debugtools.compare.quantised.originals import Originals, shorter_names
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
-from layerwise._tool.debugtools.compare.quantised.sites import Site, Sites
+from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site, Sites
 from layerwise._tool.debugtools.compare.quantised.told import told
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult, QuantisedRow
 from layerwise._tool.surgery.model.structure import node_label
@@ -69,7 +69,7 @@ class FileReview:
         for run in tensors:
             for number, site in enumerate(self._sites.all):
                 if site.role == "activation" and (name := _seen(site, run)):
-                    row = self._reader.activation(site, name, run[name])[0]
+                    row = self._activation(site, name, run[name])
                     found[number] = max(found.get(number, row), row, key=_badness)
             for name, scale in scales.items():
                 if name in run and is_floating(dtype_name(run[name])):
@@ -77,11 +77,23 @@ class FileReview:
                     held[name] = max(held.get(name, row), row, key=_badness)
         for number, site in enumerate(self._sites.all):
             if site.role != "activation":
-                found[number] = self._reader.weight(site)[0]
+                found[number] = self._weight(site)
             elif number not in found:
                 found[number] = self._reader.plain(site)
         cached = [held.get(name) or self._cached(name, scale, None) for name, scale in scales.items()]
         return Review(worst_first(list(found.values())), worst_first(cached), self._sites.unread)
+
+    def _weight(self, site: Site) -> QuantisedRow:
+        try:
+            return self._reader.weight(site)[0]
+        except BROKEN as error:
+            return replace(self._reader.plain(site), text=f"it cannot be read: {error}")
+
+    def _activation(self, site: Site, name: str, values: Array) -> QuantisedRow:
+        try:
+            return self._reader.activation(site, name, values)[0]
+        except BROKEN as error:
+            return replace(self._reader.plain(site), text=f"it cannot be held against the original: {error}")
 
     def _cached(self, name: str, scale: float, values: Array | None) -> QuantisedRow:
         """The row of a tensor in a cache: TensorRT quantises it to 8 bits, symmetric."""

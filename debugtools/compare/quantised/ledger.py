@@ -11,14 +11,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounds_like, unit_roundoff
 from layerwise._tool.debugtools.compare.quantised.grid import reach
 from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, QUANTISING, SAME
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
-from layerwise._tool.debugtools.compare.quantised.sites import Site, Sites
+from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site, Sites
 from layerwise._tool.debugtools.compare.quantised.stages import (
     behind_rectifier,
     dequantised,
@@ -133,7 +132,7 @@ class Ledger:
                 continue
             try:
                 row, found = self._reader.activation(site, other, self._rectified(site, own, other, values))
-            except (LayerwiseError, ValueError) as error:
+            except BROKEN as error:
                 row = replace(self._reader.plain(site), text=f"it cannot be held against the original: {error}")
                 self._rows.setdefault(number, row)
                 continue
@@ -164,7 +163,7 @@ class Ledger:
             if site.role != "activation":
                 try:
                     row, known = self._reader.weight(site)
-                except (LayerwiseError, ValueError) as error:
+                except BROKEN as error:
                     row, known = replace(self._reader.plain(site), text=f"it cannot be read: {error}"), None
                 found[number] = row, 0.0 if known is None else known.noise
         return found

@@ -11,7 +11,7 @@ import onnx
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
-from layerwise._tool.debugtools.compare.quantised.sites import Site
+from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
@@ -75,7 +75,7 @@ class Originals:
             return None
         try:
             found = self.find(site, site.grid.values(site.codes()))
-        except (LayerwiseError, ValueError):
+        except BROKEN:
             return None
         if found is None or tuple(self._floating[found[0]]) != found[1].shape:
             return None

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 Weight = Callable[[str], Array]
+BROKEN = (LayerwiseError, ValueError, IndexError, KeyError, TypeError, ArithmeticError)
+"""What parts that do not fit each other raise."""
 _FEW = 4  # views that are looked through
 
 
@@ -82,7 +84,7 @@ class Sites:
         for i, node in enumerate(self._cut.nodes):
             try:
                 found += self._of(i, node)
-            except (LayerwiseError, ValueError, IndexError, KeyError, TypeError) as error:
+            except BROKEN as error:
                 self.unread.append(f"#{i} {node.op_type} {node.name or (node.output or ['?'])[0]}: {error}")
         return found
 
