@@ -22,6 +22,7 @@ from layerwise._tool.debugtools.compare.quantised.originals import Originals, sh
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
 from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site, Sites
 from layerwise._tool.debugtools.compare.quantised.told import told
+from layerwise._tool.debugtools.compare.quantised.weights import Weights
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult, QuantisedRow
 from layerwise._tool.surgery.model.structure import node_label
 
@@ -120,18 +121,6 @@ def _opened(file: ModelFile) -> "tuple[GraphCut, Weights]":
 
     cut = GraphCut(file.structure())
     return cut, Weights(cut, file.folder)
-
-
-class Weights:
-    """Called with a name, gives an initializer's value."""
-
-    def __init__(self, cut: "GraphCut", folder: Path) -> None:
-        self._cut, self._folder = cut, folder
-
-    def __call__(self, name: str) -> Array:
-        from layerwise._tool.backends.reference.evaluate import tensor_array
-
-        return tensor_array(self._cut.initializers[name], self._folder)
 
 
 def _seen(site: Site, run: Tensors) -> str:

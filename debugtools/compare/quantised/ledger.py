@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from layerwise._tool.debugtools.compare.quantised.stages import (
     see_values,
 )
 from layerwise._tool.debugtools.compare.quantised.told import told
+from layerwise._tool.debugtools.compare.quantised.weights import Weights
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult, QuantisedRow
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
@@ -44,19 +45,13 @@ def sites_of(side: Side) -> Sites | None:
         return None
     if side.model.operators().isdisjoint(QUANTISING):
         return None
-    sites = Sites(side.model.cut, weight_of(side))
+    sites = Sites(side.model.cut, weights_of(side))
     return sites if sites.all else None
 
 
-def weight_of(side: ModelSide) -> Callable[[str], Array]:
-    """Gives the value of an initializer of a side's model."""
-
-    def value(name: str) -> Array:
-        from layerwise._tool.backends.reference.evaluate import tensor_array  # it imports all reference operators
-
-        return tensor_array(side.model.cut.initializers[name], side.model.file.folder)
-
-    return value
+def weights_of(side: ModelSide) -> Weights:
+    """The values of a side's weights."""
+    return Weights(side.model.cut, side.model.file.folder)
 
 
 def ledger_of(first: Side, second: Side, model: Model | None) -> "Ledger | None":
@@ -82,7 +77,7 @@ class Ledger:
         self._cut: GraphCut = quantised.model.cut
         originals = self._originals = None
         if isinstance(other, ModelSide) and other.model.has_graph and other.spec.kind != "torch":
-            originals = self._originals = Originals(other.model.cut, weight_of(other))
+            originals = self._originals = Originals(other.model.cut, weights_of(other))
         self._reader = SiteReader(self._cut, originals)
         self._rows: dict[int, QuantisedRow] = {}
         self._noise: dict[int, float] = {}

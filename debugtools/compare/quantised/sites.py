@@ -25,12 +25,12 @@ from layerwise._tool.debugtools.compare.quantised.operators import (
     channel_axis,
     operator_of,
 )
+from layerwise._tool.debugtools.compare.quantised.weights import Weights
 from layerwise._tool.debugtools.compare.quantised_row import Form, Role
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-Weight = Callable[[str], Array]
 BROKEN = (LayerwiseError, ValueError, IndexError, KeyError, TypeError, ArithmeticError)
 """What parts that do not fit each other raise."""
 _FEW = 4  # views that are looked through
@@ -68,7 +68,7 @@ class Site(Struct, frozen=True, eq=False):
 class Sites:
     """weight: gives an initializer's value. What cannot be read is left out, with a sentence in `unread`."""
 
-    def __init__(self, cut: "GraphCut", weight: Weight) -> None:
+    def __init__(self, cut: "GraphCut", weight: Weights) -> None:
         self._cut, self._weight = cut, weight
         self.unread: list[str] = []
         self.readers: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -318,7 +318,7 @@ class Sites:
             return None
         for a in node.attribute:
             if a.name == "value":
-                return np.asarray(onnx.numpy_helper.to_array(a.t))
+                return self._weight.tensor(a.t)
             if a.name in ("value_float", "value_floats"):
                 return np.asarray(onnx.helper.get_attribute_value(a), np.float32)
             if a.name in ("value_int", "value_ints"):
