@@ -17,6 +17,7 @@ from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.debugtools.compare.quantised.grid import Grid
 from layerwise._tool.debugtools.compare.quantised.originals import Originals, shorter_names
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
@@ -139,8 +140,10 @@ def read_cache(path: Path) -> dict[str, float]:
         if path.stat().st_size > _MOST:
             raise BadFile(path, "it is too large for a calibration cache")
         lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFile(path, f"it cannot be read as text: {error}") from None
+    except OSError as error:
+        raise BadFile(path, f"it cannot be read: {in_words(error, 160)}") from None
+    except UnicodeDecodeError:
+        raise BadFile(path, "it is no TensorRT calibration cache: it is no text") from None
     if not lines or not lines[0].startswith("TRT-"):
         raise BadFile(path, "it is no TensorRT calibration cache: the first line does not begin with TRT-")
     found = {}
