@@ -23,21 +23,12 @@ from layerwise._tool.debugtools.compare.observing.store import in_sequence
 from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs
 from layerwise._tool.debugtools.compare.plots import Plots
 from layerwise._tool.debugtools.compare.result import CompareResult
-from layerwise._tool.debugtools.compare.rows import (
-    EngineFileRow,
-    InputsRow,
-    LayerRow,
-    NotCompared,
-    Pair,
-    RunRow,
-    TensorInfo,
-)
+from layerwise._tool.debugtools.compare.rows import EngineFileRow, InputsRow, LayerRow, NotCompared, RunRow, TensorInfo
 from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
 from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, shown_outputs
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.torch import TorchSide, example_feeds
-from layerwise._tool.debugtools.compare.spec import rules_of
 from layerwise._tool.debugtools.compare.table.comparison import Enough, Feed, RowContext, Validator
 from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows
 from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
@@ -50,7 +41,7 @@ from layerwise._tool.debugtools.compare.truth.pairs import PairTruths
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
     from layerwise._tool.debugtools.compare.observing.on_device import OnDevice
-    from layerwise._tool.debugtools.compare.quantised.ledger import Ledger
+    from layerwise._tool.debugtools.compare.quantised.pairs import QuantisedPairs
 
 
 def run_comparison(context: "JobContext", setup: Setup, only: Listener | None = None) -> CompareResult:
@@ -75,7 +66,7 @@ class ComparisonRun:
         self.sides, self.model_sides, self.pairs = setup.sides, setup.model_sides, setup.pairs
         metrics = ["script"] if spec.compare_script else list(spec.metrics)
         self._pictures = 0
-        self._ledgers: dict[Pair, Ledger] | None = None
+        self._quantised: QuantisedPairs | None = None
         self.outcome = Outcome([side.name for side in self.sides], self.pairs, metrics, spec.feeds.iterations == 0)
         self.accuracy = Accuracy(metrics, spec.check_average)
         self.plots = stack.enter_context(Plots(spec))
@@ -154,22 +145,17 @@ class ComparisonRun:
             if self.setup.observing or strange_files(self.setup):
                 align_sides(self.context, self.setup, feed)
             if self.setup.observing:
-                self._quantised_sides(feed)
+                self._begin_quantised(feed)
             yield feed
 
-    def _quantised_sides(self, feed: Feed) -> None:
-        """Where a side holds tensors in few bits and the other does not: have their stages paired."""
-        if self._ledgers is None:
-            from layerwise._tool.debugtools.compare.quantised.ledger import ledger_of  # it imports onnx
+    def _begin_quantised(self, feed: Feed) -> None:
+        """Where a side holds tensors in few bits: have them paired with what they hold."""
+        from layerwise._tool.debugtools.compare.quantised.pairs import QuantisedPairs  # it imports onnx
 
-            sides, model = self.sides, self.setup.model
-            made = ((pair, ledger_of(sides[pair[0]], sides[pair[1]], model)) for pair in self.pairs)
-            self._ledgers = {pair: found for pair, found in made if found is not None}
-            for pair, found in self._ledgers.items():
-                if len(self.pairs) == 1 and self.shared.layer_mode(pair) == "every":
-                    found.pair()
-        for found in self._ledgers.values():
-            found.fed(feed)
+        if self._quantised is None:
+            unfused = all(self.shared.layer_mode(pair) == "every" for pair in self.pairs)
+            self._quantised = QuantisedPairs(self.sides, self.pairs, self.setup.model, unfused=unfused)
+        self._quantised.fed(feed)
 
     def _uneven(self, done: int, text: str) -> None:
         self.shared.left_out.add(NotCompared("", "iterations", text, iteration=done))
@@ -236,31 +222,10 @@ class ComparisonRun:
         for text in (*self.comparer.tolerances.unknown_names(names), *idle):
             self.context.warn(text)
 
-    def _held(self, row: LayerRow, a: Array, b: Array) -> LayerRow:
-        """The row with how well codes hold its tensor, where one side does so in few bits."""
-        found = self._ledgers.get(row.pair) if self._ledgers else None
-        if found is None:
-            return row
-        mine, other = (self.sides[i] for i in row.pair)
-        values = b
-        if found.side is not mine:
-            mine, other, values = other, mine, a
-        own = mine.own(row.tensor)
-        (array,) = self.comparer.arrays(values)
-        found.saw(own, array, other.own(row.tensor))
-        held = found.of(own)
-        return row if held is None else msgspec.structs.replace(row, quantised=held)
-
-    def _tell_quantised(self, result: CompareResult) -> None:
-        for found in (self._ledgers or {}).values():
-            for each in found.rows():
-                self.context.row("quantised", each)
-            held = result.quantised = result.quantised or found.result()
-            if held.wrong and rules_of(self.spec.tolerance, layers=True).auto:
-                result.passed = False  # rounding decides, and does not explain this
-
     def _emit(self, row: LayerRow, result: Comparison, a: Array, b: Array) -> None:
-        row = self._held(self.truths.told(row), a, b)
+        row = self.truths.told(row)
+        if self._quantised is not None:
+            row = self._quantised.held(row, *self.comparer.arrays(a, b))
         self.context.row("layers", self._pictured(row, a, b))
         self._count(row)
         first, second = (self.sides[i].name for i in row.pair)
@@ -308,7 +273,8 @@ class ComparisonRun:
         result.skipped = plan.skipped if plan else []
         result.unmatched = plan.unmatched if plan else []
         result.nothing_compared, result.not_compared = self._nothing_compared(), list(self.shared.left_out)
-        self._tell_quantised(result)
+        if self._quantised is not None:
+            self._quantised.tell(self.context, result, self.spec.tolerance)
         for side in self.sides:
             if isinstance(side, TorchSide) and side.limit:
                 self.context.warn(f"{shown(side.name, 80)}: {side.limit}")

@@ -100,6 +100,7 @@ class Collector:
             "runs": self.tables.get("runs", []),
             "inputs": self.tables.get("inputs", []),
             **({"plan": self.tables["plan"]} if "plan" in self.tables else {}),
+            **({"quantised_tensors": self.tables["quantised"]} if "quantised" in self.tables else {}),
             "messages": self.messages,
             "error": self.card,
         }

@@ -17,11 +17,13 @@ from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.debugtools.compare.quantised.grid import Grid
 from layerwise._tool.debugtools.compare.quantised.originals import Originals, shorter_names
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
-from layerwise._tool.debugtools.compare.quantised.sites import Site, Sites
+from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site, Sites
 from layerwise._tool.debugtools.compare.quantised.told import told
+from layerwise._tool.debugtools.compare.quantised.weights import Weights
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult, QuantisedRow
 from layerwise._tool.surgery.model.structure import node_label
 
@@ -69,7 +71,7 @@ class FileReview:
         for run in tensors:
             for number, site in enumerate(self._sites.all):
                 if site.role == "activation" and (name := _seen(site, run)):
-                    row = self._reader.activation(site, name, run[name])[0]
+                    row = self._activation(site, name, run[name])
                     found[number] = max(found.get(number, row), row, key=_badness)
             for name, scale in scales.items():
                 if name in run and is_floating(dtype_name(run[name])):
@@ -77,11 +79,23 @@ class FileReview:
                     held[name] = max(held.get(name, row), row, key=_badness)
         for number, site in enumerate(self._sites.all):
             if site.role != "activation":
-                found[number] = self._reader.weight(site)[0]
+                found[number] = self._weight(site)
             elif number not in found:
                 found[number] = self._reader.plain(site)
         cached = [held.get(name) or self._cached(name, scale, None) for name, scale in scales.items()]
         return Review(worst_first(list(found.values())), worst_first(cached), self._sites.unread)
+
+    def _weight(self, site: Site) -> QuantisedRow:
+        try:
+            return self._reader.weight(site)[0]
+        except BROKEN as error:
+            return replace(self._reader.plain(site), text=f"it cannot be read: {error}")
+
+    def _activation(self, site: Site, name: str, values: Array) -> QuantisedRow:
+        try:
+            return self._reader.activation(site, name, values)[0]
+        except BROKEN as error:
+            return replace(self._reader.plain(site), text=f"it cannot be held against the original: {error}")
 
     def _cached(self, name: str, scale: float, values: Array | None) -> QuantisedRow:
         """The row of a tensor in a cache: TensorRT quantises it to 8 bits, symmetric."""
@@ -110,18 +124,6 @@ def _opened(file: ModelFile) -> "tuple[GraphCut, Weights]":
     return cut, Weights(cut, file.folder)
 
 
-class Weights:
-    """Called with a name, gives an initializer's value."""
-
-    def __init__(self, cut: "GraphCut", folder: Path) -> None:
-        self._cut, self._folder = cut, folder
-
-    def __call__(self, name: str) -> Array:
-        from layerwise._tool.backends.reference.evaluate import tensor_array
-
-        return tensor_array(self._cut.initializers[name], self._folder)
-
-
 def _seen(site: Site, run: Tensors) -> str:
     """The name by which saved tensors hold what a site quantises."""
     names: Iterator[str] = (name for each in (site.value, site.tensor) for name in shorter_names(each))
@@ -138,8 +140,10 @@ def read_cache(path: Path) -> dict[str, float]:
         if path.stat().st_size > _MOST:
             raise BadFile(path, "it is too large for a calibration cache")
         lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFile(path, f"it cannot be read as text: {error}") from None
+    except OSError as error:
+        raise BadFile(path, f"it cannot be read: {in_words(error, 160)}") from None
+    except UnicodeDecodeError:
+        raise BadFile(path, "it is no TensorRT calibration cache: it is no text") from None
     if not lines or not lines[0].startswith("TRT-"):
         raise BadFile(path, "it is no TensorRT calibration cache: the first line does not begin with TRT-")
     found = {}

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING
@@ -11,14 +11,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounds_like, unit_roundoff
 from layerwise._tool.debugtools.compare.quantised.grid import reach
 from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, QUANTISING, SAME
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
-from layerwise._tool.debugtools.compare.quantised.sites import Site, Sites
+from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site, Sites
 from layerwise._tool.debugtools.compare.quantised.stages import (
     behind_rectifier,
     dequantised,
@@ -27,6 +26,7 @@ from layerwise._tool.debugtools.compare.quantised.stages import (
     see_values,
 )
 from layerwise._tool.debugtools.compare.quantised.told import told
+from layerwise._tool.debugtools.compare.quantised.weights import Weights
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult, QuantisedRow
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
@@ -45,19 +45,13 @@ def sites_of(side: Side) -> Sites | None:
         return None
     if side.model.operators().isdisjoint(QUANTISING):
         return None
-    sites = Sites(side.model.cut, weight_of(side))
+    sites = Sites(side.model.cut, weights_of(side))
     return sites if sites.all else None
 
 
-def weight_of(side: ModelSide) -> Callable[[str], Array]:
-    """Gives the value of an initializer of a side's model."""
-
-    def value(name: str) -> Array:
-        from layerwise._tool.backends.reference.evaluate import tensor_array  # it imports all reference operators
-
-        return tensor_array(side.model.cut.initializers[name], side.model.file.folder)
-
-    return value
+def weights_of(side: ModelSide) -> Weights:
+    """The values of a side's weights."""
+    return Weights(side.model.cut, side.model.file.folder)
 
 
 def ledger_of(first: Side, second: Side, model: Model | None) -> "Ledger | None":
@@ -83,7 +77,7 @@ class Ledger:
         self._cut: GraphCut = quantised.model.cut
         originals = self._originals = None
         if isinstance(other, ModelSide) and other.model.has_graph and other.spec.kind != "torch":
-            originals = self._originals = Originals(other.model.cut, weight_of(other))
+            originals = self._originals = Originals(other.model.cut, weights_of(other))
         self._reader = SiteReader(self._cut, originals)
         self._rows: dict[int, QuantisedRow] = {}
         self._noise: dict[int, float] = {}
@@ -133,7 +127,7 @@ class Ledger:
                 continue
             try:
                 row, found = self._reader.activation(site, other, self._rectified(site, own, other, values))
-            except (LayerwiseError, ValueError) as error:
+            except BROKEN as error:
                 row = replace(self._reader.plain(site), text=f"it cannot be held against the original: {error}")
                 self._rows.setdefault(number, row)
                 continue
@@ -164,7 +158,7 @@ class Ledger:
             if site.role != "activation":
                 try:
                     row, known = self._reader.weight(site)
-                except (LayerwiseError, ValueError) as error:
+                except BROKEN as error:
                     row, known = replace(self._reader.plain(site), text=f"it cannot be read: {error}"), None
                 found[number] = row, 0.0 if known is None else known.noise
         return found

@@ -1,7 +1,7 @@
 """Finds the float original of a quantised weight: by name, else by what it correlates with."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,8 @@ import onnx
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
-from layerwise._tool.debugtools.compare.quantised.sites import Site
+from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site
+from layerwise._tool.debugtools.compare.quantised.weights import Weights
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
@@ -25,7 +26,7 @@ _FEW = 8  # elements that tell nothing
 class Originals:
     """The floating weights of another model. weight: gives an initializer's value."""
 
-    def __init__(self, cut: "GraphCut", weight: Callable[[str], Array]) -> None:
+    def __init__(self, cut: "GraphCut", weight: Weights) -> None:
         self._cut, self._weight = cut, weight
         self._samples: dict[tuple[str, bool], Array] = {}
 
@@ -75,7 +76,7 @@ class Originals:
             return None
         try:
             found = self.find(site, site.grid.values(site.codes()))
-        except (LayerwiseError, ValueError):
+        except BROKEN:
             return None
         if found is None or tuple(self._floating[found[0]]) != found[1].shape:
             return None
@@ -111,7 +112,7 @@ class Originals:
 
     def _value(self, name: str) -> Array:
         if name in self._constants:
-            return np.asarray(onnx.numpy_helper.to_array(self._constants[name])).astype(np.float32)
+            return self._weight.tensor(self._constants[name]).astype(np.float32)
         return self._weight(name).astype(np.float32)
 
     def _sampled(self, name: str, turned: bool) -> Array:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.debugtools.compare.arithmetic.sentinels import masking
 from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits, reach
 from layerwise._tool.debugtools.compare.quantised.judging import (
@@ -18,13 +17,14 @@ from layerwise._tool.debugtools.compare.quantised.judging import (
 )
 from layerwise._tool.debugtools.compare.quantised.measures import Measured, measured
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
-from layerwise._tool.debugtools.compare.quantised.sites import Site
+from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedRow
 from layerwise._tool.surgery.model.structure import node_label
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
+_MOST = 1 << 22  # elements of an activation that are looked at
 _DYNAMIC = Grid("uint8", np.ones(1, np.float32), np.ones(1, np.float32))
 
 
@@ -54,7 +54,7 @@ class SiteReader:
             return row, None
         try:
             codes = site.codes()
-        except (LayerwiseError, ValueError) as error:
+        except BROKEN as error:
             return replace(row, text=f"its codes cannot be read: {error}"), None
         if not site.grid.fits(codes.shape):
             text = f"its {site.grid.scale.size} scales do not fit its shape {list(codes.shape)}"
@@ -77,6 +77,7 @@ class SiteReader:
         """The row of an activation against the float original's values; name: the original's."""
         from msgspec.structs import replace
 
+        shape, values = values.shape, _sample(values)
         hidden = masking(values)
         masked = hidden is not None
         values = np.where(np.isfinite(values) if hidden is None else ~hidden, values, 0).astype(np.float32)
@@ -94,7 +95,7 @@ class SiteReader:
         if odd is not None:
             row, verdict = self._mismatch(row, site, odd.i, reads, values)
         dead, channels = _dead(codes, values)
-        row = replace(row, shape=tuple(values.shape), clipped=float(np.mean(grid.outside(values))), dead=dead,
+        row = replace(row, shape=shape, clipped=float(np.mean(grid.outside(values))), dead=dead,
                       channels=channels, used=used_share(values, grid), masked=masked, scale=_ends(grid.scale),
                       zero=None if grid.zero is None else _ends(grid.zero))  # fmt: skip
         return _filled(row, name, known, verdict), known
@@ -116,6 +117,14 @@ class SiteReader:
             text = f"{text} by {node.op_type} {node_label(node)}"
             row = replace(row, i=reader, node=node_label(node), op=node.op_type)
         return row, Verdict("mismatch", text)
+
+
+def _sample(values: Array) -> Array:
+    """A large activation's values at so many places, with its smallest and largest; any other as it is."""
+    if values.size <= _MOST:
+        return values
+    flat = values.reshape(-1)
+    return np.append(flat[:: -(-flat.size // _MOST)], [flat.min(), flat.max()]).astype(values.dtype)
 
 
 def _format_grid(grid: Grid, values: Array) -> Grid:

@@ -1,19 +1,17 @@
 """Finds what a graph holds in few bits: quantised weights and activations, with how their codes become values."""
 
-from collections import defaultdict
 from collections.abc import Callable, Container, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
 import onnx
 from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.quantised.blocks import block_weight
-from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits
+from layerwise._tool.debugtools.compare.quantised.constants import Constants, at
+from layerwise._tool.debugtools.compare.quantised.grid import Grid
 from layerwise._tool.debugtools.compare.quantised.operators import (
     BLOCKS,
     DEQUANTIZE,
@@ -25,12 +23,14 @@ from layerwise._tool.debugtools.compare.quantised.operators import (
     channel_axis,
     operator_of,
 )
+from layerwise._tool.debugtools.compare.quantised.weights import Weights
 from layerwise._tool.debugtools.compare.quantised_row import Form, Role
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-Weight = Callable[[str], Array]
+BROKEN = (LayerwiseError, ValueError, IndexError, KeyError, TypeError, ArithmeticError)
+"""What parts that do not fit each other raise."""
 _FEW = 4  # views that are looked through
 
 
@@ -66,14 +66,10 @@ class Site(Struct, frozen=True, eq=False):
 class Sites:
     """weight: gives an initializer's value. What cannot be read is left out, with a sentence in `unread`."""
 
-    def __init__(self, cut: "GraphCut", weight: Weight) -> None:
-        self._cut, self._weight = cut, weight
+    def __init__(self, cut: "GraphCut", weight: Weights) -> None:
+        self._cut, self._constants = cut, Constants(cut, weight)
+        self.const, self.readers = self._constants.const, self._constants.readers
         self.unread: list[str] = []
-        self.readers: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for i, node in enumerate(cut.nodes):
-            for slot, name in enumerate(node.input):
-                if name:
-                    self.readers[name].append((i, slot))
 
     @cached_property
     def all(self) -> list[Site]:
@@ -82,7 +78,7 @@ class Sites:
         for i, node in enumerate(self._cut.nodes):
             try:
                 found += self._of(i, node)
-            except (LayerwiseError, ValueError, IndexError, KeyError, TypeError) as error:
+            except BROKEN as error:
                 self.unread.append(f"#{i} {node.op_type} {node.name or (node.output or ['?'])[0]}: {error}")
         return found
 
@@ -96,7 +92,7 @@ class Sites:
         elif op in DEQUANTIZE:
             source = self.source(node.input[0])
             if source in self._cut.initializers:
-                grid = self._linear(node, source)
+                grid = self._constants.linear(node, source)
                 if source == node.input[0] or grid.fits(tuple(self._cut.initializers[source].dims)):
                     yield from self._weight_site(i, node, source, grid, "QDQ", node.output[0])
         elif op in INTEGER:
@@ -133,7 +129,7 @@ class Sites:
         return found
 
     def _quantize(self, i: int, node: onnx.NodeProto) -> Iterator[Site]:
-        grid, (source, codes) = self._linear(node), (node.input[0], node.output[0])
+        grid, (source, codes) = self._constants.linear(node), (node.input[0], node.output[0])
         if self.const(source) is None:
             yield Site(i, codes, "activation", "QDQ", grid, source, self._readings(codes),
                        readers=self._reader_nodes(codes))  # fmt: skip
@@ -141,24 +137,24 @@ class Sites:
         for reader, slot in self.readers[codes]:
             other = self._cut.nodes[reader]
             if slot == 0 and other.op_type in DEQUANTIZE:
-                made = self._linear(other)
+                made = self._constants.linear(other)
                 yield self._placed(reader, other, codes, made, "QDQ", other.output[0],
-                                   lambda: grid.codes(self._known(source)))  # fmt: skip
+                                   lambda: grid.codes(self._constants.known_value(source)))  # fmt: skip
 
     def _operator(self, i: int, node: onnx.NodeProto) -> Iterator[Site]:
         known = operator_of(node.op_type, len(node.input))
         if known is None:
             return
         for slots in known.reads:
-            name = _at(node, slots.codes)
+            name = at(node, slots.codes)
             if name and name not in self._cut.maker and self.const(name) is not None:
-                grid = self._grid(name, _at(node, slots.scale), _at(node, slots.zero), slots.axis)
+                grid = self._constants.grid(name, at(node, slots.scale), at(node, slots.zero), slots.axis)
                 if grid is not None:
                     form: Form = "QOperator" if known.makes else "dynamic"
                     yield from self._weight_site(i, node, name, grid, form, "", slots.codes)
         if known.makes is not None:
-            scale, zero = (_at(node, slot) for slot in known.makes)
-            grid = self._grid("", scale, zero, -1)
+            scale, zero = (at(node, slot) for slot in known.makes)
+            grid = self._constants.grid("", scale, zero, -1)
             if grid is not None:
                 codes = node.output[0]
                 yield Site(i, codes, "activation", "QOperator", grid, readings=self._readings(codes),
@@ -169,44 +165,20 @@ class Sites:
         name = node.input[1]
         if name in self._cut.maker:
             return
-        scale = self._scale_behind(node.output[0], name)
+        scale = self._constants.scale_behind(node.output[0], name)
         if scale is None:
             self.unread.append(f"#{i} {node.op_type} {node.name}: the scale of its weight was not found")
             return
         axis = 0 if node.op_type == "ConvInteger" else -1
-        grid = self._grid(name, "", _at(node, INTEGER[node.op_type][1]), axis, scale.reshape(-1))
+        grid = self._constants.grid(name, "", at(node, INTEGER[node.op_type][1]), axis, scale.reshape(-1))
         assert grid is not None
         yield from self._weight_site(i, node, name, grid, "dynamic", "", 1)
-
-    def _scale_behind(self, name: str, tensor: str) -> Array | None:
-        """The constant factor of a product of codes: of the Mul that takes it, or of the Mul that makes its factor."""
-        for _ in range(_FEW):
-            taken = [(self._cut.nodes[i], slot) for i, slot in self.readers[name]]
-            nodes = [(node, slot) for node, slot in taken if node.op_type in ("Cast", "Mul", "Reshape", "Identity")]
-            if not nodes:
-                return None
-            node, slot = nodes[0]
-            if node.op_type == "Mul":
-                return self._factor(node.input[1 - slot], tensor)
-            name = node.output[0]
-        return None
-
-    def _factor(self, name: str, tensor: str, deep: int = _FEW) -> Array | None:
-        known = self.const(name)
-        if known is not None or name not in self._cut.maker or not deep:
-            return None if known is None else known.astype(np.float32)
-        node = self._cut.nodes[self._cut.maker[name]]
-        if node.op_type not in ("Mul", "Reshape", "Unsqueeze", "Identity", "Cast"):
-            return None
-        inputs = list(node.input if node.op_type == "Mul" else node.input[:1])
-        inputs.sort(key=lambda each: -_alike(each, tensor))  # of two constants the weight's own
-        return next((found for each in inputs if (found := self._factor(each, tensor, deep - 1)) is not None), None)
 
     def _weight_site(
         self, i: int, node: onnx.NodeProto, name: str, grid: Grid, form: Form, value: str, slot: int = 0
     ) -> Iterator[Site]:
         if self.const(name) is not None:
-            yield self._placed(i, node, name, grid, form, value, lambda: self._known(name), slot)
+            yield self._placed(i, node, name, grid, form, value, lambda: self._constants.known_value(name), slot)
 
     def _placed(
         self, i: int, node: onnx.NodeProto, name: str, grid: Grid, form: Form, value: str,
@@ -265,78 +237,16 @@ class Sites:
                     waiting += [out for out in node.output[:1] if out not in seen]
                     seen.update(node.output[:1])
                 elif node.op_type in DEQUANTIZE and slot == 0:
-                    found.append(Reading(i, self._linear(node)))
+                    found.append(Reading(i, self._constants.linear(node)))
                 elif (known := operator_of(node.op_type, len(node.input))) is not None:
                     for slots in known.reads:
                         if slots.codes == slot:
-                            grid = self._grid("", _at(node, slots.scale), _at(node, slots.zero), slots.axis)
+                            grid = self._constants.grid("", at(node, slots.scale), at(node, slots.zero), slots.axis)
                             found += [Reading(i, grid)] if grid is not None else []
         return tuple(found)
 
     def _reader_nodes(self, name: str) -> tuple[int, ...]:
         return tuple(dict.fromkeys(i for i, _ in self.readers[name]))
-
-    def _linear(self, node: onnx.NodeProto, source: str = "") -> Grid:
-        """The grid of QuantizeLinear or DequantizeLinear. ValueError if its scale is made while running."""
-        named = {a.name: a.i for a in node.attribute if a.type == onnx.AttributeProto.INT}
-        codes = source or (node.input[0] if node.op_type in DEQUANTIZE else "")
-        default = "float8_e4m3fn" if "FP8" in node.op_type else "int4" if "INT4" in node.op_type else ""
-        grid = self._grid(codes, _at(node, 1), _at(node, 2), named.get("axis", 1), default=default,
-                          block=named.get("block_size", 0), output=named.get("output_dtype", 0))  # fmt: skip
-        if grid is None:
-            raise ValueError("its scale is made while running")
-        return grid
-
-    def _grid(
-        self, codes: str, scale: str, zero: str, axis: int, known: Array | None = None, *, default: str = "",
-        block: int = 0, output: int = 0,
-    ) -> Grid | None:  # fmt: skip
-        """The grid that these constants say; None if one of them is no constant. known: the scale itself."""
-        scales = self.const(scale) if known is None else known
-        zeros = self.const(zero) if zero else None
-        if scales is None or (zero and zeros is None):
-            return None
-        held = self.const(codes) if codes else None
-        kind = default or ("" if held is None else dtype_name(held))
-        kind = kind or ("" if zeros is None else dtype_name(zeros)) or (dtype_name(output) if output else "uint8")
-        limits(kind)
-        flat = None if zeros is None else zeros.astype(np.float32)
-        return Grid(kind, scales.astype(np.float32), flat, axis, block)
-
-    def const(self, name: str) -> Array | None:
-        """The value of a weight or constant, None for any other tensor."""
-        if name in self._cut.initializers:
-            return self._weight(name)
-        if name not in self._cut.maker:
-            return None
-        node = self._cut.nodes[self._cut.maker[name]]
-        if node.op_type == "Identity":
-            return self.const(node.input[0])
-        if node.op_type != "Constant":
-            return None
-        for a in node.attribute:
-            if a.name == "value":
-                return np.asarray(onnx.numpy_helper.to_array(a.t))
-            if a.name in ("value_float", "value_floats"):
-                return np.asarray(onnx.helper.get_attribute_value(a), np.float32)
-            if a.name in ("value_int", "value_ints"):
-                return np.asarray(onnx.helper.get_attribute_value(a), np.int64)
-        return None
-
-    def _known(self, name: str) -> Array:
-        found = self.const(name)
-        if found is None:
-            raise ValueError(f"{name} is no constant")
-        return found
-
-
-def _alike(one: str, other: str) -> int:
-    """How many characters two names have in common at their beginning."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def _at(node: onnx.NodeProto, slot: int) -> str:
-    return str(node.input[slot]) if 0 <= slot < len(node.input) else ""
 
 
 def _perm(node: onnx.NodeProto, rank: int) -> list[int]:

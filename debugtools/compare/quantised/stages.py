@@ -65,7 +65,7 @@ def pair_stages(quantised: ModelSide, other: ModelSide, sites: Sites, originals:
                 other.naming.add(own, own)
             other.naming.add_like(stage, own, like)
         else:
-            quantised.naming.add(other.common(own), stage)
+            quantised.naming.add_like(other.common(own), stage, "")
 
 
 def _part_products(quantised: ModelSide, other: ModelSide, sites: Sites) -> None:

@@ -61,10 +61,12 @@ class Naming:
         self._back.setdefault(own, []).append(name)
 
     def add_like(self, name: str, own: str, like: str) -> None:
-        """The same, in the layout that another of the comparison's names for it has."""
+        """The same, in the layout that another of the comparison's names for it has; "": as it is."""
         self.add(name, own)
-        if like in self._layouts:
-            self._layouts[name] = self._layouts[like]
+        layout = self._layouts.get(like)
+        self._layouts.pop(name, None)
+        if layout is not None:
+            self._layouts[name] = layout
 
     def align(self, pairs: Iterable[AlignedPair], mine: Collection[str], theirs: Collection[str]) -> None:
         """Take up which tensors belong together. What has no counterpart is nothing's counterpart by its name either.

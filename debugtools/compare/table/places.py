@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounds_like, unit_roundoff
+from layerwise._tool.debugtools.compare.quantised.operators import DYNAMIC, OPERATORS, QUANTIZE
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.table.between import Between, Step, span
 from layerwise._tool.surgery.cut.randomness import RANDOM_OPS, Randomness
@@ -40,7 +41,7 @@ def random_origins(cut: "GraphCut") -> dict[str, int]:
 
 
 _QUANTIZED = rounds_like("int8")
-_QUANTIZERS = frozenset({"QuantizeLinear", "DynamicQuantizeLinear"})
+_QUANTIZERS = frozenset({*OPERATORS, *QUANTIZE, DYNAMIC})
 
 
 def rounded_to(node: "onnx.NodeProto") -> list[str]:

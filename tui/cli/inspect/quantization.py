@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.log import INFO, Log
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.tui.cli.json_output import print_json
 from layerwise._tool.tui.cli.options.common import ONNX
 from layerwise._tool.tui.cli.options.model import MODEL_FILE
@@ -46,11 +47,15 @@ def run_quantization(args: Namespace, log: Log) -> int:
     from layerwise._tool.backends.model.file import ModelFile
     from layerwise._tool.debugtools.compare.quantised.files import FileReview
 
-    with ExitStack() as stack:
-        model = stack.enter_context(ModelFile(args.model_file, args.external_data_dir))
-        other = None if args.reference_model is None else stack.enter_context(ModelFile(args.reference_model))
-        cache = None if args.calibration_cache is None else Path(args.calibration_cache)
-        review = FileReview(model, other).review(_tensors(args.load_outputs), cache)
+    try:
+        with ExitStack() as stack:
+            model = stack.enter_context(ModelFile(args.model_file, args.external_data_dir))
+            other = None if args.reference_model is None else stack.enter_context(ModelFile(args.reference_model))
+            cache = None if args.calibration_cache is None else Path(args.calibration_cache)
+            review = FileReview(model, other).review(_tensors(args.load_outputs), cache)
+    except LayerwiseError as error:
+        log.fatal(shown_lines(error))
+        return 2
     found = review.result
     if args.json:
         rows = {"tensors": review.rows, "cache": review.cache, "unread": review.unread, "text": found.text}
