@@ -37,7 +37,7 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
 
     DEFAULT_CSS = """
     NodeView #graph-left { width: 1fr; }
-    NodeView #detail { width: 40%; height: 1fr; }
+    NodeView #detail { width: 46%; height: 1fr; }
     NodeView .third { display: none; }
     NodeView.wide .third { display: block; }
     NodeView.wide #detail { width: 30%; }

@@ -17,6 +17,7 @@ STARTS = {
     "debug.retry", "debug.cancel", "debug.start", "debug.answer", "jobs.answer",
     "errors.locate", "errors.reduce", "errors.bisect", "errors.bundle", "debug.locate", "debug.reduce", "debug.bisect",
     "debug.by_hand", "debug.precision", "debug.triage", "debug.builds", "debug.bundle",
+    "app.tour", "app.demo", "home.demo",
 }  # fmt: skip
 """What starts or ends jobs: how far these are when the next key is handled is another matter."""
 NAMES = {
