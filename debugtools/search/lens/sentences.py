@@ -22,7 +22,10 @@ def _summary(result: LensResult) -> str:
         written = f"{shown(result.path, 300)} is written. " if result.path else ""
         return f"{written}{text} {off}{how}."
     if result.kept is None and not result.passed:
-        return f"No set of nodes was found that keeps the bound, not even with all {result.candidates} nodes in FP32."
+        return (
+            f"No set of nodes was found whose mixed model keeps the bound, in {result.runs} tries: it may be less than "
+            "what two runs in FP32 differ by."
+        )
     if result.kept is None:
         worst = ", ".join(shown(name, 60) for name in result.worst[:3])
         return f"With {every} the outputs are off by {_error(result.all_low)}; the worst nodes are {worst}."

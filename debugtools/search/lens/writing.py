@@ -1,6 +1,7 @@
 """What a choice comes to: the mixed model, and what other tools are told to leave alone."""
 
 import json
+import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 from layerwise._tool.backends.errors import writing
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.specs import ModelOptions
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.lens.lens import Lens
@@ -87,9 +89,7 @@ def _for_onnxruntime(names: Sequence[str]) -> str:
 
 def _for_modelopt(names: Sequence[str], low: str) -> str:
     """Model Optimizer matches regular expressions."""
-    import re
-
-    words = " ".join(f"'{re.escape(name)}'" for name in names)
+    words = shell_line([re.escape(name) for name in names])
     mode = "int8" if low == "int8" else "fp8"
     return (
         f"# python -m modelopt.onnx.quantization --onnx_path MODEL.onnx --quantize_mode {mode} \\\n"
