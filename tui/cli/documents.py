@@ -16,6 +16,7 @@ from layerwise._tool.debugtools.checks.lint.report import LintResult
 from layerwise._tool.debugtools.compare.result import CompareResult, TruthResult
 from layerwise._tool.debugtools.compare.rows import InputsRow, LayerRow, RunRow
 from layerwise._tool.debugtools.locate.rows import SuspectRow
+from layerwise._tool.debugtools.matrix.rows import CellRow, Change
 from layerwise._tool.debugtools.search import rows as search
 from layerwise._tool.debugtools.triage.rows import StepRow, TriageResult
 from layerwise._tool.tui.cli.doctor.finding import Finding
@@ -132,6 +133,39 @@ class Repeated(Searched, kw_only=True):
     skipped: int = 0
     interval: list[float] = []
     below: float | None = None
+
+
+class PlannedCell(Struct):
+    """A cell as `--list` tells it; command: its words."""
+
+    model: str
+    side: str
+    feed: str
+    action: str
+    command: list[str]
+
+
+class Matrix(OfJob, kw_only=True):
+    """cells: those that have ended; counts: by verdict; run, reused: cells run now, and finished before. planned: of
+    `--list`, which has no cells. The rest is as in the result file; it is missing where the matrix did not end.
+    """
+
+    cells: list[CellRow] = []
+    planned: list[PlannedCell] = []
+    version: int = 1
+    name: str = ""
+    file: str = ""
+    started: float = 0.0
+    seconds: float = 0.0
+    counts: dict[str, int] = {}
+    run: int = 0
+    reused: int = 0
+    versions: dict[str, str] = {}
+    against: str = ""
+    changes: list[Change] = []
+    subset: bool = False
+    conclusion: str = ""
+    path: str = ""
 
 
 class Triage(Tables, kw_only=True):
@@ -324,7 +358,7 @@ class Detached(Document, kw_only=True):
 
 
 DOCUMENTS: dict[str, Any] = {
-    "run": Run, "convert": JobTables, "attach": JobTables, "bench": Bench, "triage": Triage,
+    "run": Run, "convert": JobTables, "attach": JobTables, "bench": Bench, "triage": Triage, "matrix": Matrix,
     "check lint": Lint, "check compatibility": Compatibility, "check invariants": Invariants,
     "check accuracy": Accuracy, "check install": Install,
     "debug locate": Locate, "debug reduce": Reduced, "debug bisect": Reduced, "debug precision": Precise,

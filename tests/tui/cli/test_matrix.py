@@ -46,7 +46,7 @@ def test_cells_are_run_once_and_what_changed_is_told(tmp_path: Path) -> None:
 def test_a_search_that_finds_a_fault_is_a_failed_cell_and_reports_say_so(tmp_path: Path) -> None:
     for name, model in {"net0": layers(0), "net1": layers(0, fault=True), "old": layers(0)}.items():
         onnx.save(model, tmp_path / f"{name}.onnx")
-    (tmp_path / "m.toml").write_text(f'{FILE}[actions]\nlocate = []\n')
+    (tmp_path / "m.toml").write_text(f"{FILE}[actions]\nlocate = []\n")
     done = layerwise("matrix", "m.toml", "--report", "r.xml", cwd=tmp_path)
     assert "passed   net0 × old × locate" in done.stdout and "failed   net1 × old × locate" in done.stdout
     suites = ElementTree.parse(tmp_path / "r.xml").getroot()

@@ -156,8 +156,9 @@ def _list(spec: MatrixSpec, args: Namespace) -> int:
     from layerwise._tool.tui.cli.json_output import print_json
 
     if args.json:
-        print_json({"cells": [{"model": cell.model, "side": cell.side, "feed": cell.feed, "action": cell.action,
-                               "command": cell.job.command} for cell in spec.cells]})  # fmt: skip
+        planned = [{"model": cell.model, "side": cell.side, "feed": cell.feed, "action": cell.action,
+                    "command": cell.job.command} for cell in spec.cells]  # fmt: skip
+        print_json({"passed": True, "messages": [], "error": None, "planned": planned})
         return 0
     for cell in spec.cells:
         put(shell_line(cell.job.command))
