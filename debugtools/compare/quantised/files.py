@@ -17,7 +17,6 @@ from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.wording import in_words
 from layerwise._tool.debugtools.compare.quantised.grid import Grid
 from layerwise._tool.debugtools.compare.quantised.originals import Originals, shorter_names
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
@@ -141,7 +140,7 @@ def read_cache(path: Path) -> dict[str, float]:
             raise BadFile(path, "it is too large for a calibration cache")
         lines = path.read_text("utf-8").splitlines()
     except OSError as error:
-        raise BadFile(path, f"it cannot be read: {in_words(error, 160)}") from None
+        raise BadFile(path, f"it cannot be read: {error.strerror or type(error).__name__}") from None
     except UnicodeDecodeError:
         raise BadFile(path, "it is no TensorRT calibration cache: it is no text") from None
     if not lines or not lines[0].startswith("TRT-"):

@@ -59,6 +59,8 @@ class SiteReader:
         if not site.grid.fits(codes.shape):
             text = f"its {site.grid.scale.size} scales do not fit its shape {list(codes.shape)}"
             return replace(row, word="axis", text=text, excess=1.0), None
+        if not np.isfinite(site.grid.scale).all():
+            return replace(row, word="scale", text="its scale is not finite", excess=1.0), None
         held = site.grid.values(codes)
         row = replace(row, shape=tuple(codes.shape), **_of_codes(site, codes))
         found = None if self._originals is None else self._originals.find(site, held)
