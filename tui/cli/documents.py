@@ -9,15 +9,18 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 
 from layerwise._tool.debugtools.autotune.rows import AutotuneResult, CombinationRow
+from layerwise._tool.debugtools.baseline.rows import BaselineResult, ChangeRow
 from layerwise._tool.debugtools.bench import rows as bench
 from layerwise._tool.debugtools.checks.compatibility.spec import BackendRow, OperatorEntry
 from layerwise._tool.debugtools.checks.invariants.spec import AxisRow, InvariantsResult, RelationRow
 from layerwise._tool.debugtools.checks.lint.report import LintResult
+from layerwise._tool.debugtools.compare.quantised_row import QuantisedRow
 from layerwise._tool.debugtools.compare.result import CompareResult, TruthResult
 from layerwise._tool.debugtools.compare.rows import InputsRow, LayerRow, RunRow
 from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.debugtools.matrix.rows import CellRow, Change
 from layerwise._tool.debugtools.search import rows as search
+from layerwise._tool.debugtools.search.lens.rows import EffectRow, KeptRow, SetRow
 from layerwise._tool.debugtools.triage.rows import StepRow, TriageResult
 from layerwise._tool.tui.cli.doctor.finding import Finding
 
@@ -118,12 +121,20 @@ class Reduced(Searched, kw_only=True):
 
 
 class Precise(Searched, kw_only=True):
-    """Of `precision` with `--check` and without `-o`, kept is a number of layers."""
+    """Of `precision` with `--check` and without `-o`, kept is a number of layers; with `--to`, the nodes that stay.
 
+    effects, sets: with `--to`, which has no verdicts. Points of the frontier have cost then, else max_abs.
+    """
+
+    verdicts: list[search.VerdictRow] = []
     found: list[search.KeptNodes] = []
     low: str = ""
-    frontier: list[search.Point] = []
-    kept: int | UnsetType | None = UNSET
+    frontier: list[dict[str, Any]] = []
+    kept: int | list[KeptRow] | UnsetType | None = UNSET
+    effects: list[EffectRow] | UnsetType = UNSET
+    sets: list[SetRow] | UnsetType = UNSET
+    adds: bool | UnsetType | None = UNSET
+    proved: float | UnsetType | None = UNSET
 
 
 class Repeated(Searched, kw_only=True):
@@ -329,6 +340,23 @@ class Diff(Document, kw_only=True):
     differences: dict[str, list[dict[str, Any]]]
 
 
+class Baseline(Tables, kw_only=True):
+    """rows: the layer table; changes: layers that are not as the baseline has them."""
+
+    result: BaselineResult | None
+    rows: list[LayerRow]
+    changes: list[ChangeRow]
+
+
+class Quantization(Document, kw_only=True):
+    """cache: of a calibration cache; unread: what was not looked at; text: what was found, in a sentence."""
+
+    tensors: list[QuantisedRow]
+    cache: list[QuantisedRow]
+    unread: list[str]
+    text: str
+
+
 class Sparsity(Document, kw_only=True):
     weights: list[dict[str, Any]]
     skipped: list[dict[str, str]]
@@ -365,6 +393,7 @@ DOCUMENTS: dict[str, Any] = {
     "debug repeat": Repeated, "debug build": Repeated, "debug bundle": JobTables,
     "inspect model": Inspected, "inspect data": Inspected, "inspect diff": Diff, "inspect capability": Inspected,
     "inspect sparsity": Sparsity, "doctor": Doctor, "where": Where, "jobs show": Job, "jobs list": list[Job],
+    "baseline accept": Baseline, "baseline check": Baseline, "inspect quantization": Quantization,
     "plugin autotune": Autotune, "plugin list": JobTables, "plugin match": JobTables, "plugin replace": JobTables,
 }  # fmt: skip
 """By command; any other that has --json has a Text."""
