@@ -7,6 +7,8 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 Result = TypeVar("Result")
+SOONER = 0.02
+"""Seconds by which a frame must be due earlier, as after a key, to be sent earlier."""
 
 
 class Paced(Protocol):
@@ -23,6 +25,7 @@ class PacedScreen(Screen[Result], inherit_bindings=False):
     """Base of the screens. What changes while a frame has to wait is in the next one."""
 
     _owed: Timer | None = None
+    _due = 0.0
 
     def _compositor_refresh(self) -> None:
         line: Paced | None = getattr(self.app, "slow_line", None)
@@ -31,8 +34,10 @@ class PacedScreen(Screen[Result], inherit_bindings=False):
             super()._compositor_refresh()
             if line is not None:
                 line.frame_sent(monotonic())
-        elif self._owed is None:
-            self._owed = self.set_timer(wait, self._pay)
+        elif self._owed is None or monotonic() + wait < self._due - SOONER:
+            if self._owed is not None:
+                self._owed.stop()
+            self._due, self._owed = monotonic() + wait, self.set_timer(wait, self._pay)
 
     def _pay(self) -> None:
         self._owed = None
