@@ -60,7 +60,7 @@ class Walk:
     async def _step(self) -> None:
         kind = self.chance.random()
         if kind < 0.35:
-            await self._press(*self.chance.choice(MOVES))
+            await self._press(self.chance.choice(MOVES))
             self.plain.node = self._node()  # a move of the user
         elif kind < 0.5:
             await self._press(self.chance.choice(FOLDS))
