@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support import forkserver
-from support.attack import formats, journals, oracles
+from support.attack import formats, journals, oracles, processes
 from support.attack.case import Case
 from support.attack.lines import BY_NAME
 from support.attack.place import tree
@@ -102,7 +102,8 @@ DONE: dict[str, Callable[[Case], None]] = {
 
 
 @pytest.mark.parametrize("what", DONE)
-def test_wrong_behaviour_is_detected(case: Case, what: str) -> None:
+def test_wrong_behaviour_is_detected(case: Case, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "GONE_WITHIN", 1.0)
     for path in [case.place.home, *case.place.home.rglob("*")]:
         path.chmod(0o700 if path.is_dir() else 0o600)
     line = BY_NAME["extract"]

@@ -16,11 +16,11 @@ PRESETS: dict[str, dict[str, str]] = {
     },
     "counts": {
         "app.graph": "f1", "app.errors": "f2", "app.jobs": "f3", "app.debug": "f4",
-        "app.surgery": "f5", "app.perf": "f6",
+        "app.surgery": "f5", "app.perf": "f6", "app.matrix": "f7",
     },
 }  # fmt: skip
 """By name, keys by command id. vim: as declared. arrows: no letters to move. counts: digits begin a count, as in vim,
-and the screens are on the keys F1 to F6."""
+and the screens are on the keys F1 to F7."""
 
 DECLARED: dict[str, str] = {}
 """The keys of commands that `put_in_force` changed, as they were."""

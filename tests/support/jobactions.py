@@ -50,14 +50,14 @@ EXTRA_ACTIONS = ",".join(f"test_{name}=support.jobactions:{name}" for name in NA
 
 
 def rows(context: JobContext) -> dict[str, Any]:
-    """Writes the rows that earlier attempts have not, `pause` seconds apart."""
+    """Writes the rows that earlier attempts have not, `pause` seconds apart; the first attempt stays after `stay`."""
     seen = {row["i"] for row in context.previous_rows("layers")}
     total = context.params.get("n", 10)
     for i in range(total):
         if i not in seen:
             context.row("layers", {"i": i, "value": i * i})
             context.progress(i + 1, total, "tensors")
-            time.sleep(context.params.get("pause", 0.0))
+            time.sleep(3600 if not seen and i + 1 == context.params.get("stay") else context.params.get("pause", 0.0))
     return {"n_rows": total, "resumed": len(seen)}
 
 

@@ -60,7 +60,7 @@ def test_a_job_survives_the_app(jobs_home: Workspace) -> None:
 
 @pytest.mark.parametrize("victim", ["worker", "supervisor"])
 def test_a_killed_job_is_resumed_by_retry(jobs_home: Workspace, victim: str) -> None:
-    job = submit(jobs_home, "rows", {"n": 30, "pause": 0.02})
+    job = submit(jobs_home, "rows", {"n": 30, "stay": 5})
     row_of(jobs_home, job, "layers")
     worker, supervisor = pids_of(jobs_home, job)
     kill(worker if victim == "worker" else supervisor)

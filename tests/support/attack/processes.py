@@ -59,9 +59,9 @@ def _command(name: str) -> str:
     return Path("/proc", name, "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")[:200]
 
 
-def gone(place: Place, *sessions: int, seconds: float = GONE_WITHIN) -> list[Left]:
-    """Those that are left after some seconds."""
-    within(seconds, lambda: not of(place, *sessions))
+def gone(place: Place, *sessions: int, seconds: float | None = None) -> list[Left]:
+    """Those that are left after some seconds, GONE_WITHIN unless told."""
+    within(GONE_WITHIN if seconds is None else seconds, lambda: not of(place, *sessions))
     return of(place, *sessions)
 
 
