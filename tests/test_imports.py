@@ -200,3 +200,21 @@ def test_comparing_imports_onnx_only_where_a_graph_is_read() -> None:
     """It takes longer than opening a session of a small model."""
     code = "import sys, layerwise._tool.debugtools.compare.run; print('onnx' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_a_plain_run_of_one_model_needs_no_parser_of_onnx(tmp_path: Path) -> None:
+    """It takes longer than opening a session."""
+    from support.models import mlp, save
+
+    model = save(mlp(), tmp_path / "m.onnx")
+    code = f"""
+import os
+from layerwise._tool.backends.jobs.context import JobContext
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools.compare.action import compare
+params = {{"model": {str(model)!r}, "runners": [{{"kind": "onnxrt"}}, {{"kind": "onnxrt"}}]}}
+folder, lock = Workspace().create(JobSpec(action="compare", params=params))
+compare(JobContext(folder, 1))
+"""
+    assert not imported(code) & {"onnx"}
