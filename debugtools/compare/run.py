@@ -22,6 +22,7 @@ from layerwise._tool.debugtools.compare.observing.iteration import Observer
 from layerwise._tool.debugtools.compare.observing.store import in_sequence
 from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs
 from layerwise._tool.debugtools.compare.plots import Plots
+from layerwise._tool.debugtools.compare.quantised.when import quantised_pairs
 from layerwise._tool.debugtools.compare.result import CompareResult
 from layerwise._tool.debugtools.compare.rows import EngineFileRow, InputsRow, LayerRow, NotCompared, RunRow, TensorInfo
 from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
@@ -150,12 +151,11 @@ class ComparisonRun:
 
     def _begin_quantised(self, feed: Feed) -> None:
         """Where a side holds tensors in few bits: have them paired with what they hold."""
-        from layerwise._tool.debugtools.compare.quantised.pairs import QuantisedPairs  # it imports onnx
-
         if self._quantised is None:
             unfused = all(self.shared.layer_mode(pair) == "every" for pair in self.pairs)
-            self._quantised = QuantisedPairs(self.sides, self.pairs, self.setup.model, unfused=unfused)
-        self._quantised.fed(feed)
+            self._quantised = quantised_pairs(self.sides, self.pairs, self.setup.model, unfused=unfused)
+        if self._quantised is not None:
+            self._quantised.fed(feed)
 
     def _uneven(self, done: int, text: str) -> None:
         self.shared.left_out.add(NotCompared("", "iterations", text, iteration=done))

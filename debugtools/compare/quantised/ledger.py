@@ -14,7 +14,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounds_like, unit_roundoff
 from layerwise._tool.debugtools.compare.quantised.grid import reach
-from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, QUANTISING, SAME
+from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, SAME
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
 from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site, Sites
@@ -27,6 +27,7 @@ from layerwise._tool.debugtools.compare.quantised.stages import (
 )
 from layerwise._tool.debugtools.compare.quantised.told import told
 from layerwise._tool.debugtools.compare.quantised.weights import Weights
+from layerwise._tool.debugtools.compare.quantised.when import holds_codes
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult, QuantisedRow
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
@@ -41,9 +42,7 @@ _WORST = 5
 
 def sites_of(side: Side) -> Sites | None:
     """What a side holds in few bits, None if that is nothing."""
-    if not isinstance(side, ModelSide) or not side.model.has_graph or side.spec.kind == "torch":
-        return None
-    if side.model.operators().isdisjoint(QUANTISING):
+    if not holds_codes(side):
         return None
     sites = Sites(side.model.cut, weights_of(side))
     return sites if sites.all else None

@@ -58,6 +58,8 @@ class Model:
 
     def operators(self) -> frozenset[str]:
         """The types of the main graph's nodes."""
+        if self._cut is not None:
+            return frozenset(node.op_type for node in self.cut.nodes)
         self.prepare(whole_graph=False)
         assert self._makers is not None
         found = self._makers.result()
