@@ -77,7 +77,8 @@ class Walk:
         keys = self.chance.choice(LOOKS)
         idle = keys == ("e", "escape") or (keys == ("full_stop",) and self.surgery.last is None)
         await self._press(*keys)
-        if self.surgery.overlay is not None and not idle:  # what was on view is left first
+        refused = before is not None and self.surgery.preview is before
+        if self.surgery.overlay is not None and not idle and not refused:  # what was on view is left first
             self.plain.take([int(node) for node in self.surgery.overlay.order])
         preview = self.surgery.preview
         if before is None and preview is not None and preview.edits[0].__class__.__name__ == "DeleteNodes":

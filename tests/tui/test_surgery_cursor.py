@@ -59,3 +59,19 @@ def test_writing_what_the_checkers_refuse_asks(tmp_path: Path) -> None:
         assert onnx.load(out).graph.node[1].op_type == "MatMul"
 
     with_bench(chain_pair(tmp_path)[0], story)
+
+
+def test_a_node_of_the_change_on_view_is_not_edited(tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        surgery = bench.app.state.surgery
+        await bench.press("x", "j", "e", "i", *"Relu", "enter")
+        preview = surgery.preview
+        assert preview is not None
+        added = next(node for node in preview.nodes() if preview.signs[node] == "+")
+        await bench.press("j")
+        assert surgery.session.node == added
+        await bench.press("e", "n", "ctrl+u", *"rename n7", "enter")
+        await bench.see("in the change on view only")
+        assert surgery.preview is preview and surgery.session.node == added
+
+    with_bench(chain_pair(tmp_path)[0], story)

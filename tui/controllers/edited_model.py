@@ -64,8 +64,9 @@ class EditedModel:
         return list(VERBS[verb](target(graph, nodes), text))
 
     def complete(self, verb: str, text: str, nodes: Sequence[int]) -> list[str]:
-        """What may follow on a line."""
-        return Completions(self.overlay(), nodes).of(verb, text)
+        """What may follow on a line. nodes: those under the cursor, which a change on view may have brought."""
+        graph = self.overlay()
+        return Completions(graph, [node for node in nodes if graph.proto(node) is not None]).of(verb, text)
 
     def families(self) -> list[tuple[str, str, list[str]]]:
         """Every kind of edit: its name, what it does, its fields."""

@@ -68,7 +68,9 @@ class Editing:
         if not self.is_free():
             return
         named = verb in WHOLE or (verb == "delete" and bool(text))
-        if not named and self.surgery.session.marks and not self.surgery.marks_act:
+        if not named and self._on_unmade():
+            self.state.say("this node is in the change on view only: enter makes that, esc leaves it", "bad")
+        elif not named and self.surgery.session.marks and not self.surgery.marks_act:
             self._ask_whom(verb, text)
         else:
             await self._edit(verb, text)
@@ -88,6 +90,11 @@ class Editing:
         else:
             told = f"{edits[0].describe()}: the worker computes it …"
             self.do_beside(told, lambda: self.surgeon.attempt(edits), self._show_made)
+
+    def _on_unmade(self) -> bool:
+        """Whether only the change on view has a chosen node: leaving it would move the cursor to another one."""
+        preview = self.surgery.preview
+        return preview is not None and any(preview.before.proto(node) is None for node in self.chosen())
 
     # ── which nodes ──
 

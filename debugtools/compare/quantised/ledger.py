@@ -14,7 +14,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounds_like, unit_roundoff
 from layerwise._tool.debugtools.compare.quantised.grid import reach
-from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, SAME
+from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, SAME, holds_codes
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
 from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site, Sites
@@ -27,7 +27,6 @@ from layerwise._tool.debugtools.compare.quantised.stages import (
 )
 from layerwise._tool.debugtools.compare.quantised.told import told
 from layerwise._tool.debugtools.compare.quantised.weights import Weights
-from layerwise._tool.debugtools.compare.quantised.when import holds_codes
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult, QuantisedRow
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side

@@ -1,6 +1,10 @@
 """Which operators read and make codes, and where they have scales and zero points."""
 
+from typing import TypeGuard
+
 from msgspec import Struct
+
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 
 
 class Slots(Struct, frozen=True):
@@ -88,3 +92,10 @@ SUMMING = frozenset({
     "MatMulIntegerToFloat", "DynamicQuantizeMatMul", "QAttention", "FusedMatMul",
 })  # fmt: skip
 """Those that sum over all axes of a weight but that of their output channels (and a batch)."""
+
+
+def holds_codes(side: Side) -> TypeGuard[ModelSide]:
+    """Whether a side's graph has an operator that makes, takes or reads codes."""
+    if not isinstance(side, ModelSide) or not side.model.has_graph or side.spec.kind == "torch":
+        return False
+    return not side.model.operators().isdisjoint(QUANTISING)

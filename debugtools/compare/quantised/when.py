@@ -1,22 +1,15 @@
-"""Whether a side holds anything in few bits: most hold nothing, and what reads codes is not even imported then."""
+"""Sides in few bits: most hold none, and what reads codes is not even imported then."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
-from layerwise._tool.debugtools.compare.quantised.operators import QUANTISING
-from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.quantised.operators import holds_codes
+from layerwise._tool.debugtools.compare.sides.side import Side
 
 if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.quantised.pairs import QuantisedPairs
     from layerwise._tool.debugtools.compare.rows import Pair
     from layerwise._tool.debugtools.compare.sides.models import Model
-
-
-def holds_codes(side: Side) -> TypeGuard[ModelSide]:
-    """Whether a side's graph has an operator that makes, takes or reads codes."""
-    if not isinstance(side, ModelSide) or not side.model.has_graph or side.spec.kind == "torch":
-        return False
-    return not side.model.operators().isdisjoint(QUANTISING)
 
 
 def quantised_pairs(
