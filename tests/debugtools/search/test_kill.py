@@ -108,4 +108,5 @@ def test_a_candidate_that_brings_the_worker_down_is_skipped(jobs_home: Workspace
     view = wait_for(jobs_home, number, "done", seconds=90)
     (skipped,) = [row for row in verdicts(jobs_home, number) if row["key"] == key]
     assert skipped["verdict"] == "skip" and "SIGSEGV" in skipped["note"]
-    assert [node["node"] for node in view.result["found"][0]["nodes"]] == ["conv1"]
+    found = [node["node"] for node in view.result["found"][0]["nodes"]]
+    assert "conv1" in found and len(found) <= 2  # the skipped one may be what would have shown that one more can go
