@@ -8,7 +8,6 @@ import msgspec
 from numpy.typing import NDArray
 
 from layerwise._tool.backends.dumps.dump import Dump
-from layerwise._tool.backends.dumps.opening import another_programs, open_results
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
 from layerwise._tool.backends.runner import Loadable, RunnerBase, check_names
@@ -64,6 +63,8 @@ def open_saved(spec: RunnerSpec, model: Loadable | None = None, *, name: str = "
     """
     if not spec.results:
         raise UsageError("a saved side needs the path of its results (--load-outputs)")
+    from layerwise._tool.backends.dumps.opening import open_results  # what reads files: most sides run
+
     dump = open_results(spec.results, spec.dump)
     results = dump.results
     names = results.keys()
@@ -80,6 +81,8 @@ def every_saved(spec: RunnerSpec) -> list[RunnerSpec]:
     """Return one spec per runner in the file if `results_index` is -1; any other spec unchanged."""
     if spec.kind != "saved" or spec.results_index != -1 or not spec.results:
         return [spec]
+    from layerwise._tool.backends.dumps.opening import another_programs, open_results
+
     if another_programs(Path(spec.results)):
         return [msgspec.structs.replace(spec, results_index=0)]
     count = len(open_results(spec.results, spec.dump).results)

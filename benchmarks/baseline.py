@@ -29,7 +29,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support import models  # noqa: E402
 from support.baselines import accept, check, chosen, drift, pair, products, rules  # noqa: E402
 
-from layerwise._tool.backends.feeds.sources import load_feeds, save_feeds  # noqa: E402
+from layerwise._tool.backends.feeds.files import load_feeds  # noqa: E402
+from layerwise._tool.backends.feeds.writer import save_feeds  # noqa: E402
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec  # noqa: E402
 from layerwise._tool.debugtools.baseline.repeating import varied  # noqa: E402
 from layerwise._tool.debugtools.compare.arithmetic.nudge import nudged  # noqa: E402

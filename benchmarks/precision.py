@@ -32,7 +32,7 @@ from support.faults.ours import run_action
 from support.faults.running import OFF, all_tensors, run
 from support.faults.zoo import Sample, sample
 
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.reference.evaluate import Evaluation
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, ToleranceSpec

@@ -208,7 +208,7 @@ def _feeds(feeds: Feeds, folder: Path) -> FeedSpec:
         return feeds
     if isinstance(feeds, str | os.PathLike):
         return FeedSpec(files=[str(Path(feeds).absolute())])
-    from layerwise._tool.backends.feeds.sources import save_feeds
+    from layerwise._tool.backends.feeds.writer import save_feeds
 
     path = folder / "feeds.safetensors"
     save_feeds(path, [feeds] if isinstance(feeds, Mapping) else feeds)

@@ -8,7 +8,6 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.formats.json_arrays import as_array
 from layerwise._tool.backends.names import similar_name
 from layerwise._tool.backends.results.inference import Stored
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, TensorInfo, dtype_name, dtype_row, is_floating, is_integral
@@ -81,7 +80,14 @@ def _itemsize(dtype: str) -> int:
 
 def _array(value: Any, label: str) -> Array:
     try:
-        array = value.array() if isinstance(value, Stored) else as_array(value)
+        if isinstance(value, np.ndarray):
+            array = value
+        elif isinstance(value, Stored):
+            array = value.array()
+        else:
+            from layerwise._tool.backends.formats.json_arrays import as_array  # what reads files
+
+            array = as_array(value)
     except ValueError as error:
         raise UsageError(f"{label} is not an array: {in_words(error, 200)}") from None
     if array.dtype.kind in "USTO":

@@ -10,7 +10,7 @@ from layerwise._tool.backends.dumps.opening import another_programs
 from layerwise._tool.backends.dumps.read import read_dump
 from layerwise._tool.backends.dumps.rule import parse_rule
 from layerwise._tool.backends.errors import BadFile, UsageError
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.results.accuracy import AccuracyResults
 from layerwise._tool.backends.results.inference import RunResults, describe
 from layerwise._tool.backends.results.io import load_any

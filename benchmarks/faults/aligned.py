@@ -18,7 +18,7 @@ from support.faults.corpus import Clean, Corpus, Planted
 from support.faults.ours import run_action
 
 from benchmarks.faults.tables import Options, by, corpora, share, table, work_folder
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec

@@ -21,7 +21,7 @@ from support.faults.ours import run_action, two_levels
 from support.faults.vanishing import vanishing
 
 from benchmarks.faults.tables import Options, Table, by, corpora, share, table, work_folder
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.debugtools.compare.spec import MarkSpec, ToleranceSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.spec import DebugSpec

@@ -12,7 +12,7 @@ from support.faults.ours import run_action, two_models
 from support.faults.zoo import Sample
 
 from benchmarks.faults.tables import Options, Table, corpora, share, table, work_folder
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.spec import DebugSpec
 

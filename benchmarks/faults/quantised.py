@@ -19,7 +19,7 @@ from support.faults.quantised import KINDS, Damage, Planter
 from support.quantised import FORMS
 
 from benchmarks.faults.tables import Options, by, corpora, share, table, work_folder
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec

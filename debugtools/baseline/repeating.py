@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.debugtools.baseline.measure import Key, by_layer, errors_of, times_of
 from layerwise._tool.debugtools.baseline.repetition import Repeated, beyond, enough
 from layerwise._tool.debugtools.baseline.rows import Layer

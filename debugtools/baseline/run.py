@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.feeds.sources import load_feeds
+from layerwise._tool.backends.feeds.files import load_feeds
 from layerwise._tool.backends.older_python import file_digest
 from layerwise._tool.backends.results.inference import Stored
 from layerwise._tool.backends.specs import FeedSpec

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from layerwise._tool.backends.feeds.sources import load_feeds, make_feeds
+from layerwise._tool.backends.feeds.files import load_feeds
+from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.formats.json_arrays import as_array
 from layerwise._tool.backends.results.inference import Stored
 from layerwise._tool.backends.specs import FeedSpec

@@ -14,7 +14,8 @@ from support.arrays import sample
 from support.cpu_time import cpu_seconds
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.feeds.sources import make_feeds, save_feeds
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.results.accuracy import (
     METRICS,
     AccuracyResult,

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.comparing import ORT, REFERENCE, run_compare
 from support.versions import since
 
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.model.weight_arrays import pack
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
 from layerwise._tool.backends.results.io import load_results

@@ -14,7 +14,7 @@ from support.faults.ours import run_action, two_levels, two_models
 from support.faults.vanishing import vanishing
 from support.faults.zoo import Sample
 
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.debugtools.compare.spec import MarkSpec, ToleranceSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.spec import DebugSpec

@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.debugging import as_read
 
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.jobs import identity
 from layerwise._tool.backends.jobs.actions import find_action
 from layerwise._tool.backends.jobs.context import JobContext

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import onnx
 
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import read_events
 from layerwise._tool.backends.jobs.spec import JobSpec

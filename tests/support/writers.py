@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 from support.cli import Done, fork_of
 
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.filesystem import temporary
 from layerwise._tool.backends.filesystem import unnamed_files as unnamed
 from layerwise._tool.backends.filesystem.files import atomic_write, atomic_writer

@@ -17,7 +17,7 @@ from onnx import numpy_helper
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.filesystem.temporary import temporary_folder
 from layerwise._tool.backends.model.protos import parse_model, set_shape
 from layerwise._tool.backends.reference.evaluate import tensor_infos

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.feeds.sources import FeedsWriter
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.results.accuracy import (
     METRICS,
@@ -23,7 +22,6 @@ from layerwise._tool.backends.results.accuracy import (
     SimpleThreshold,
 )
 from layerwise._tool.backends.results.accuracy import passed as accuracy_passed
-from layerwise._tool.backends.results.writer import open_results_writer
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
 from layerwise._tool.debugtools.compare.pairing.left_out import compared
@@ -119,8 +117,15 @@ class Savers(ExitStack):
         super().__init__()
         self._runners = {side.index: n for n, side in enumerate(s for s in sides if isinstance(s, ModelSide))}
         names = [side.name for side in sides if side.index in self._runners]
-        self._inputs = self.enter_context(FeedsWriter(spec.save_inputs)) if spec.save_inputs else None
-        self._outputs = self.enter_context(open_results_writer(spec.save_outputs, names)) if spec.save_outputs else None
+        self._inputs = self._outputs = None
+        if spec.save_inputs:
+            from layerwise._tool.backends.feeds.writer import FeedsWriter  # what writes: most comparisons save nothing
+
+            self._inputs = self.enter_context(FeedsWriter(spec.save_inputs))
+        if spec.save_outputs:
+            from layerwise._tool.backends.results.writer import open_results_writer
+
+            self._outputs = self.enter_context(open_results_writer(spec.save_outputs, names))
         self._open: dict[int, int] = {}
         self._blob = self.enter_context(merged_folder(Path(spec.save_input_blob))) if spec.save_input_blob else None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.filesystem.permissions import user_umask
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers

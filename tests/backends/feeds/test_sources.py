@@ -17,7 +17,9 @@ from polygraphy.comparator import DataLoader
 from support.arrays import same, sample
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
-from layerwise._tool.backends.feeds.sources import load_feeds, make_feeds, save_feeds
+from layerwise._tool.backends.feeds.files import load_feeds
+from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.tensors import TensorInfo, to_numpy

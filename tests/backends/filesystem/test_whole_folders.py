@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from support.killpoints import every_failure, every_kill
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.feeds.sources import FeedsWriter
+from layerwise._tool.backends.feeds.writer import FeedsWriter
 from layerwise._tool.backends.filesystem import folders
 from layerwise._tool.backends.filesystem.folders import note_folders_in, whole_folder
 from layerwise._tool.backends.results.writer import open_results_writer

@@ -14,7 +14,8 @@ from polygraphy.logger import G_LOGGER
 from support.arrays import sample
 
 from layerwise._tool.backends.errors import BadFile, UsageError
-from layerwise._tool.backends.feeds.sources import load_feeds, save_feeds
+from layerwise._tool.backends.feeds.files import load_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.results.accuracy import (
     METRICS,
     AccuracyResult,

@@ -13,7 +13,8 @@ from support import models
 from support.baselines import Drift, accept, check, drift, drifted, pair, rules
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
-from layerwise._tool.backends.feeds.sources import load_feeds, save_feeds
+from layerwise._tool.backends.feeds.files import load_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.debugtools.baseline.file import load_baseline, save_baseline
 from layerwise._tool.debugtools.baseline.repeating import varied

@@ -11,7 +11,7 @@ from support.models import from_text
 from support.two_exports import FEED, first, second
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.results.io import load_any
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment

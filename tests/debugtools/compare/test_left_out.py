@@ -10,7 +10,7 @@ from support.comparing import OFF, ORT, REFERENCE, Compared, run_compare
 from support.output_kinds import ABSENT, Expected, drawn_pair, elements, expected, write_model
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec

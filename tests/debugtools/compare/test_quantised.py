@@ -15,7 +15,7 @@ from support.comparing import run_compare
 from support.quantised import static
 
 from layerwise._tool.backends.errors import BadFile
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.quantised.files import FileReview, read_cache

@@ -14,7 +14,7 @@ from support import models
 from support.cli import layerwise
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.jobs.actions import find_action
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import read_events

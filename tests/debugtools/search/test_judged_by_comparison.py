@@ -143,7 +143,7 @@ def test_what_magnifies_rounding_is_no_culprit(tmp_path: Path) -> None:
     )
     with_weights(model, k=np.array(1000, np.float32))
     onnx.save(model, tmp_path / "m.onnx")
-    from layerwise._tool.backends.feeds.sources import save_feeds
+    from layerwise._tool.backends.feeds.writer import save_feeds
 
     x = np.random.default_rng(1).random((1, 5001)).astype(np.float32)
     save_feeds(tmp_path / "in.json", [{"x": x - x.mean() + np.float32(0.50002)}])
@@ -162,7 +162,7 @@ def test_the_iteration_that_fails_is_searched(tmp_path: Path) -> None:
     bad = from_text("m (float[4] x) => (float[4] y) { [abs] a = Relu(x) [out] y = Sigmoid(a) }")
     onnx.save(good, tmp_path / "good.onnx")
     onnx.save(bad, tmp_path / "bad.onnx")
-    from layerwise._tool.backends.feeds.sources import save_feeds
+    from layerwise._tool.backends.feeds.writer import save_feeds
 
     save_feeds(tmp_path / "in.json", [{"x": np.full(4, 2, np.float32)}, {"x": np.full(4, -2, np.float32)}])
     feeds = FeedSpec(files=[str(tmp_path / "in.json")])

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.debugging import Searched, as_read, job_folder
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import read_events
 from layerwise._tool.backends.runner import Loadable, open_runner

@@ -19,7 +19,7 @@ from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
 from support.models import from_text, if_model, mlp, string_model
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import read_events

@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 from support.faults.corpus import Clean, Planted
 
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from support.cli import layerwise
 from support.lookalikes import LOOKALIKES
 from support.onnx_text import model
 
-from layerwise._tool.backends.feeds.sources import load_feeds
+from layerwise._tool.backends.feeds.files import load_feeds
 from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.journal.earlier_attempts import rows_of
 from layerwise._tool.backends.jobs.spec import JobSpec

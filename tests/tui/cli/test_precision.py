@@ -11,7 +11,7 @@ from support.cli import layerwise
 from support.models import from_text
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.feeds.sources import save_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.debugtools.search.lens.spec import LensSpec
 from layerwise._tool.debugtools.search.spec import PrecisionSpec
 from layerwise._tool.tui.cli.debug.lens import to_lens

@@ -32,7 +32,7 @@ def fed_profiles(feeds: FeedSpec) -> list[ProfileSpec]:
 
 def _fed_shapes(feeds: FeedSpec) -> dict[str, list[list[int]]]:
     """The shapes that are fed, as far as options or saved inputs tell."""
-    from layerwise._tool.backends.feeds.sources import load_feeds
+    from layerwise._tool.backends.feeds.files import load_feeds
 
     found: dict[str, list[list[int]]] = {name: list(many) for name, many in feeds.shapes.items()}
     if not found:
