@@ -27,6 +27,7 @@ def read_spec(params: object, kind: type[Read], what: str) -> Read:
 
 RunnerKind = Literal["onnxrt", "reference", "saved", "pluginref", "trt", "torch", "extension"]
 OptimizationLevel = Literal["disable", "basic", "extended", "layout", "all"]
+ENGINE_SUFFIXES = (".engine", ".plan", ".trt")  # of files that hold an engine of TensorRT
 
 
 class DumpRule(Spec, frozen=True):

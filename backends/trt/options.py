@@ -7,11 +7,10 @@ from typing import Any, Literal
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.specs import FeedSpec, RunnerSpec, Spec
+from layerwise._tool.backends.specs import ENGINE_SUFFIXES, FeedSpec, RunnerSpec, Spec
 from layerwise._tool.backends.wording import in_words
 
 Shapes = dict[str, list[int]]
-ENGINE_SUFFIXES = (".engine", ".plan", ".trt")
 
 
 class ProfileSpec(Spec, frozen=True):

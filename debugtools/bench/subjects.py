@@ -15,10 +15,9 @@ from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.runner import Loadable
-from layerwise._tool.backends.specs import FeedSpec, InputPlan, RunnerSpec
+from layerwise._tool.backends.specs import ENGINE_SUFFIXES, FeedSpec, InputPlan, RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from layerwise._tool.backends.jobs.journal.earlier_attempts import rows_of
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
+from layerwise._tool.backends.specs import ENGINE_SUFFIXES
 from layerwise._tool.backends.text import one_line, shown
-from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.cache import has_index, index_folder
 from layerwise._tool.tui.state.shared import AppState

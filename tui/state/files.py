@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
+from layerwise._tool.backends.specs import ENGINE_SUFFIXES
 
 SUFFIXES = (".onnx", *ENGINE_SUFFIXES)
 _DEPTH = 6

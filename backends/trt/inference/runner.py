@@ -13,14 +13,14 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.files import open_regular
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, RunnerBase, check_feed_types, check_names
-from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.specs import ENGINE_SUFFIXES, RunnerSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.builder import build_engine
 from layerwise._tool.backends.trt.inference.engine import Engine, load_engine, set_budget
 from layerwise._tool.backends.trt.inference.execution import Execution
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
-from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES, TrtOptions
+from layerwise._tool.backends.trt.options import TrtOptions
 
 
 class TrtRunner(RunnerBase):

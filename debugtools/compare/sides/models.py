@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.runner import Loadable
-from layerwise._tool.backends.specs import ModelOptions
+from layerwise._tool.backends.specs import ENGINE_SUFFIXES, ModelOptions
 from layerwise._tool.backends.tensors import TensorInfo, dtype_name
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut

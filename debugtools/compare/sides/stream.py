@@ -15,7 +15,6 @@ from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, to_onnx
-from layerwise._tool.backends.trt.options import of_part
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,14 +73,20 @@ def on_host(spec: RunnerSpec, model: Loadable, name: str) -> SegmentSession:
 def observing(spec: RunnerSpec) -> RunnerSpec:
     """The runner as it runs segments: nothing fused, memory given back at once."""
     if spec.kind == "trt":
-        return of_part(spec)
+        return _engine_of_part(spec)
     level = "disable" if spec.kind == "onnxrt" else spec.graph_optimization_level
     return msgspec.structs.replace(short_lived(spec), graph_optimization_level=level)
 
 
+def _engine_of_part(spec: RunnerSpec) -> RunnerSpec:
+    from layerwise._tool.backends.trt.options import of_part  # options that only engines have
+
+    return of_part(spec)
+
+
 def of_cut(spec: RunnerSpec) -> RunnerSpec:
     """The runner as it runs a part of its model once, as optimised as it is configured."""
-    cut = of_part(spec) if spec.kind == "trt" else short_lived(spec)
+    cut = _engine_of_part(spec) if spec.kind == "trt" else short_lived(spec)
     return msgspec.structs.replace(cut, model=None)
 
 

@@ -10,8 +10,8 @@ import msgspec
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.sizes import parse_size
+from layerwise._tool.backends.specs import ENGINE_SUFFIXES
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES
 from layerwise._tool.debugtools.convert.spec import ConvertSpec
 from layerwise._tool.tui.cli.convert.engine import POOLED, engine_job
 from layerwise._tool.tui.cli.convert.options import add_conversions, quantize_spec

@@ -4,7 +4,8 @@ from functools import cached_property
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES, NetworkOptions, TrtOptions
+from layerwise._tool.backends.specs import ENGINE_SUFFIXES
+from layerwise._tool.backends.trt.options import NetworkOptions, TrtOptions
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.extensions.groups import BaseRunnerArgs
 from layerwise._tool.tui.cli.extensions.of_onnx import OnnxLoadArgs, output_flags

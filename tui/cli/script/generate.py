@@ -7,9 +7,9 @@ import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.shell import shell_line
-from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.specs import ENGINE_SUFFIXES, FeedSpec, RunnerSpec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.options import ENGINE_SUFFIXES, trt_options
+from layerwise._tool.backends.trt.options import trt_options
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MetricName
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.options.option import arguments, left_out
