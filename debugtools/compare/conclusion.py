@@ -37,7 +37,8 @@ def _sentence(result: CompareResult, spec: CompareSpec) -> str:
         return f"{_averaged(result)}{_left_out(result)}."
     layers = compares_layers(spec)
     rounding = bool(rules_of(spec.tolerance, layers=layers).auto)
-    said = f"{_found(result, layers, rounding)}{_nonfinite(result)}{_left_out(result)}{_doubt(result)}."
+    more = (_ill_conditioned, _nonfinite, _left_out, _doubt)
+    said = f"{_found(result, layers, rounding)}{''.join(told(result) for told in more)}."
     agree = result.first_bad is None and not layers
     return f"{said} Layers were not looked at: `--mark-all` does." if agree else said
 
@@ -67,6 +68,15 @@ def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
         why = "" if rounding else "; `--tolerance auto` asks whether rounding explains it"
         return f"{head}{why}; `--mark-all` shows where it begins"
     return f"{head}: {_HERE.get(result.first_bad.finding, f'the error grew up to there; {_LOCATE}')}"
+
+
+def _ill_conditioned(result: CompareResult) -> str:
+    """What explains more than one step's rounding."""
+    first, count = result.first_ill_conditioned, result.n_ill_conditioned
+    if first is None:
+        return ""
+    more = "" if count == 1 else f" and {counted(count - 1, 'more tensor')}"
+    return f". Small differences become large at {_label(first)}{more}"
 
 
 def _nonfinite(result: CompareResult) -> str:

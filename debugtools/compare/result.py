@@ -55,6 +55,7 @@ class CompareResult(Struct, kw_only=True):
     valid: whether all values were finite, where that was asked. peak_memory: bytes. skipped: marked values that are no
     tensors; unmatched: marked tensors without a counterpart; nothing_compared: a sentence a pair without a verdict;
     n_nonfinite, first_nonfinite: rows with nothing but infinities and NaN on both sides.
+    n_ill_conditioned, first_ill_conditioned: rows that pass because their node is seen to make small differences large.
     conclusion: what was found, in a sentence. quantised: of a side whose other is its float original.
     """
 
@@ -66,6 +67,8 @@ class CompareResult(Struct, kw_only=True):
     worst: RowSummary | None = None
     n_nonfinite: int = 0
     first_nonfinite: RowSummary | None = None
+    n_ill_conditioned: int = 0
+    first_ill_conditioned: RowSummary | None = None
     runners: list[str] = []
     iterations: int = 0
     summary: list[MetricSummary] = []

@@ -73,7 +73,8 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     argmin_*, argmax_*: an index per dimension. rel_l2: ||a - b|| / ||b||. psnr, snr: in dB.
     stats: of each side's values. figures: values and histograms, as text, of |a - b|, of |a - b| / |b| and of each
     side, where it failed. ampl: rel_l2 over the largest one among the node's inputs. finding: overflow, nan,
-    leap, propagated, random, skip or "". metrics: the verdict of each; passed: all, None without one.
+    leap, propagated, ill-conditioned (it passes), random, skip or "". metrics: the verdict of each; passed: all, None
+    without one.
     local, local_abs, diagnosis: of a locate job: rel_l2 and largest error of the node on the reference's inputs.
     module, source: where the node comes from, as its exporter noted it: the path of its module, and a Python line.
     quantised: of a tensor in few bits or what its codes become, how well they hold it, as far as is known by then.

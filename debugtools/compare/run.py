@@ -190,7 +190,7 @@ class ComparisonRun:
             tell_dumps(shared)
         results = settled(shared, number, feed, results)
         self.outcome.iteration(number)
-        self.comparer.begin(row for row in shared.done.values() if row.iteration == number)
+        self.comparer.begin((row for row in shared.done.values() if row.iteration == number), feed)
         shared.savers.feed(number, feed)
         self.context.row("inputs", InputsRow(number, _described(feed)))
         for side, result in zip(self.sides, results, strict=True):

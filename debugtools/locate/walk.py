@@ -232,9 +232,11 @@ class Walk:
         feed = self._feeds([met.tensor])
         if size:
             feed = self._plain_feeds(met.tensor)
-            moved_feed = {name: self._held(name, scattered(array, size)) for name, array in feed.items()}
+            moved_feed = {
+                name: self._held(name, scattered(array, size, seed)) for seed, (name, array) in enumerate(feed.items())
+            }
         else:
-            moved_feed = {name: nudged(array) for name, array in feed.items()}
+            moved_feed = {name: nudged(array, seed) for seed, (name, array) in enumerate(feed.items())}
         moved = self._alone(met.tensor, moved_feed)
         still = self._alone(met.tensor, feed) if self._local.varies else met.local
         if moved is None or still is None or moved.shape != still.shape:

@@ -12,7 +12,7 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundof
 def nudged(array: Array, seed: int = 0) -> Array:
     """Return a floating tensor with every element moved by about one rounding, up or down; any other as it is.
 
-    seed: other ones move other elements up.
+    seed: other ones move other elements up; two inputs of one node that move alike would hide that it subtracts them.
     """
     unit = unit_roundoff([dtype_name(array)])
     if not unit:
@@ -24,7 +24,7 @@ def nudged(array: Array, seed: int = 0) -> Array:
     return np.where(np.isfinite(moved), moved, array)  # the largest value of a type stays one
 
 
-def scattered(array: Array, size: float) -> Array:
+def scattered(array: Array, size: float, seed: int = 0) -> Array:
     """Return a floating tensor with an error of relative L2 length `size` spread evenly over all elements, as that of
     quantising it is, and each channel (axis 1 of images, else the last) off by a factor of that size, as what
     quantising the weights that it is multiplied with does; any other as it is.
@@ -34,7 +34,7 @@ def scattered(array: Array, size: float) -> Array:
     work = array.astype(np.float64)
     finite = np.where(np.isfinite(work), work, 0.0)
     step = size * math.sqrt(3 * float(np.square(finite).mean()))
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     moved = work + random.uniform(-step, step, array.shape)
     if array.ndim:
         axis = 1 if array.ndim == 4 else array.ndim - 1

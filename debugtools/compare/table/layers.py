@@ -11,6 +11,7 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bou
 from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, SideStatistics
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required, SideStats
 from layerwise._tool.debugtools.compare.table.between import Between, Step
+from layerwise._tool.debugtools.compare.table.condition import Conditions
 from layerwise._tool.debugtools.compare.table.places import Place, Places
 from layerwise._tool.debugtools.compare.table.step import (
     Scale,
@@ -28,6 +29,7 @@ class Known(Struct, frozen=True):
     """What a later row needs of a tensor: relative L2 error, whether each side is finite, whether it is bad.
 
     drawn: other random numbers than the other side's may be in it. mode: how it was observed; depth: its place's.
+    enlarged: a node before it, or its own, makes small differences large, which explains its error.
     """
 
     rel_l2: float
@@ -39,6 +41,7 @@ class Known(Struct, frozen=True):
     scale: Scale = Scale(math.nan, math.nan)
     shape: tuple[int, ...] = ()
     types: tuple[str, ...] = ()
+    enlarged: bool = False
 
 
 _EXACT = Known(0.0, (True, True), False)
@@ -48,11 +51,11 @@ _DRAWN = Known(0.0, (True, True), False, drawn=True)
 class PairErrors:
     """The errors of one pair of runners in one iteration so far: from them, amplification and findings.
 
-    one_backend: both sides run on the same one.
+    one_backend: both sides run on the same one. conditions: of the model's nodes, where they can be told.
     """
 
-    def __init__(self, places: Places, *, one_backend: bool) -> None:
-        self._places, self._one_backend = places, one_backend
+    def __init__(self, places: Places, *, one_backend: bool, conditions: Conditions | None = None) -> None:
+        self._places, self._one_backend, self._conditions = places, one_backend, conditions
         self._known: dict[str, Known] = {}
 
     def judge(self, name: str, result: Comparison, mode: str) -> tuple[float | None, str]:
@@ -67,15 +70,20 @@ class PairErrors:
         error = max((known.rel_l2 for known in inputs), default=0.0)
         rel_l2 = result.rel_l2 if result.rel_l2 is not None else math.nan
         drawn = self._is_drawn(name, inputs, rel_l2)
-        judged = not drawn and bool(result.verdicts.get("simple"))
-        unexplained = judged and self._is_unexplained(name, result, mode, place, inputs)
+        limit = (
+            None if drawn or result.verdicts.get("simple") is None else self._limit(name, result, mode, place, inputs)
+        )
+        unexplained, enlarged, own = self._settle(name, result, mode, inputs, limit)
         finding = self._finding(result, inputs, error, rel_l2, complete)
         finding = "leap" if unexplained and finding in ("", "propagated") else finding
+        finding = "ill-conditioned" if own and not finding else finding
         finding = self._explained(name, result, drawn, finding)
         bound = rounding_bound((*result.dtypes, *place.types), place.depth)
         bad = _is_bad(finding, result.passed, rel_l2, bound)
         scale, shape = scale_of(result), result.shapes[1]
-        known = Known(rel_l2, finite_sides(result), bad, drawn, mode, place.depth, scale, shape, result.dtypes)
+        known = Known(
+            rel_l2, finite_sides(result), bad, drawn, mode, place.depth, scale, shape, result.dtypes, enlarged
+        )
         self._known[name] = known
         amplification = rel_l2 / error if complete and error > 0 and math.isfinite(rel_l2) else None
         return amplification, finding
@@ -88,13 +96,51 @@ class PairErrors:
         bad = _is_bad(row.finding, row.passed, rel_l2, rounding_bound((*row.dtype, *place.types), place.depth))
         drawn = self._is_drawn(row.tensor, self._inputs(place)[0], rel_l2)
         scale, shape = scale_of_row(row), row.shape if row.shape2 is UNSET else row.shape2
-        self._known[row.tensor] = Known(rel_l2, finite, bad, drawn, row.mode, place.depth, scale, shape, row.dtype)
+        enlarged = bool(row.passed) and rel_l2 > rounding_bound((*row.dtype, *place.types), place.depth)
+        self._known[row.tensor] = Known(
+            rel_l2, finite, bad, drawn, row.mode, place.depth, scale, shape, row.dtype, enlarged
+        )
 
-    def _is_unexplained(self, name: str, result: Comparison, mode: str, place: Place, inputs: Sequence[Known]) -> bool:
-        """Whether a tensor's error is more than its inputs' errors and one step explain; its verdict is taken back."""
+    def _settle(
+        self, name: str, result: Comparison, mode: str, inputs: Sequence[Known], limit: float | None
+    ) -> tuple[bool, bool, bool]:
+        """Correct the verdict by what the step from its inputs explains.
+
+        Returns whether that fails it, whether something enlarged differences on the way, and whether its own node does.
+        """
+        if limit is None or result.rel_l2 is None or not math.isfinite(result.rel_l2):
+            return False, False, False
         modes = {mode, *(known.mode for known in inputs if known.mode)}
-        if not inputs or not result.rel_l2 or modes >= {"plain", "every"}:
-            return False
+        mixed = modes >= {"plain", "every"}
+        unexplained = result.rel_l2 > limit and not mixed
+        if result.verdicts["simple"] and not unexplained:
+            return False, any(known.enlarged for known in inputs), False
+        if any(known.bad for known in inputs):
+            return self._fail(result, limit, unexplained), False, False
+        if any(known.enlarged for known in inputs) and result.rel_l2 <= limit:
+            result.verdicts["simple"] = True
+            return False, True, False
+        error = max((known.rel_l2 for known in inputs), default=0.0)
+        moved = self._conditions.explained(name, error) if self._conditions else 0.0
+        if result.rel_l2 <= moved:
+            result.verdicts["simple"] = True
+            note = f"its node makes small differences large: rounding its inputs moves it by up to {moved:.3g}"
+            result.note = f"{result.note}; {note}" if result.note else note
+            return False, True, True
+        return self._fail(result, limit, unexplained), False, False
+
+    def _fail(self, result: Comparison, limit: float, unexplained: bool) -> bool:
+        if unexplained and result.verdicts["simple"]:
+            result.verdicts["simple"] = False
+            note = f"rel L2 {result.rel_l2:.3g}, of which rounding explains {limit:.3g}"
+            result.note = f"{result.note}; {note}" if result.note else note
+            return True
+        return False
+
+    def _limit(self, name: str, result: Comparison, mode: str, place: Place, inputs: Sequence[Known]) -> float | None:
+        """The relative L2 error that a tensor's inputs' errors and one step explain; None where that is not asked."""
+        if not inputs or not result.rel_l2:
+            return None
         between = self._places.between(name, self._known)
         if between is not None:
             inputs = [*inputs, *(self._known[read] for read in between.reads if read in self._known)]
@@ -109,13 +155,7 @@ class PairErrors:
         terms = self._longest(name, between, result)
         rounding = step_bound((*result.dtypes, *types), terms, steps, one_backend=self._one_backend and between is None)
         ops = (place.op,) if between is None else between.ops
-        limit = explained_error(result, ops, rounding, error, scales, floor, terms)
-        if limit is None or result.rel_l2 <= limit:
-            return False
-        result.verdicts["simple"] = False
-        note = f"rel L2 {result.rel_l2:.3g}, of which rounding explains {limit:.3g}"
-        result.note = f"{result.note}; {note}" if result.note else note
-        return True
+        return explained_error(result, ops, rounding, error, scales, floor, terms)
 
     def _longest(self, name: str, between: Between | None, result: Comparison) -> int:
         """The length of the longest sum that makes a tensor."""
@@ -186,7 +226,7 @@ class PairErrors:
 
 
 def _is_bad(finding: str, passed: bool | None, rel_l2: float, bound: float) -> bool:
-    return bool(finding) or (passed is False and not rel_l2 <= bound)
+    return finding not in ("", "ill-conditioned") or (passed is False and not rel_l2 <= bound)
 
 
 def finite_sides(result: Comparison) -> tuple[bool, bool]:

@@ -15,6 +15,7 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.pairing.counterparts import Uneven
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 from layerwise._tool.debugtools.compare.spec import CompareSpec, rules_of
+from layerwise._tool.debugtools.compare.table.condition import KEPT, Conditions
 from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
 from layerwise._tool.debugtools.compare.table.places import Places
 
@@ -122,17 +123,19 @@ class Comparer:
         self._emit = emit
         self._errors: dict[Pair, PairErrors] = {}
         self.device = device
+        self._conditions = Conditions(places, KEPT if spec.memory_budget is None else spec.memory_budget // 16)
 
-    def begin(self, earlier: Iterable[LayerRow]) -> None:
-        """Start an iteration: nothing is known but the rows that an earlier attempt made."""
+    def begin(self, earlier: Iterable[LayerRow], feed: Mapping[str, Array]) -> None:
+        """Start an iteration of which nothing is known but the rows that an earlier attempt made, and the inputs."""
         self._errors.clear()
+        self._conditions.begin(feed)
         for row in earlier:
             self._pair_errors(row.pair).recall(row)
 
     def _pair_errors(self, pair: Pair) -> PairErrors:
         if pair not in self._errors:
             backends = {self.sides[i].backend for i in pair}
-            self._errors[pair] = PairErrors(self.places, one_backend=len(backends) == 1)
+            self._errors[pair] = PairErrors(self.places, one_backend=len(backends) == 1, conditions=self._conditions)
         return self._errors[pair]
 
     def begin_pair(self, pair: Pair, first: Mapping[str, Array], second: Mapping[str, Array]) -> None:
@@ -173,6 +176,7 @@ class Comparer:
         if self._script:
             self._script.judge(result, pair, name, (a, b), (first.name, second.name))
         judged = self._pair_errors(pair).judge(name, result, mode)
+        self._conditions.keep(name, b)
         row = layer_row(iteration, pair, name, second.own(name), mode, self.places.place(name), result, judged)
         self._emit(row, result, a, b)
         return result

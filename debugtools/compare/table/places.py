@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Container, Mapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -79,6 +80,13 @@ class Place(Struct, frozen=True):
     origin: Origin | None = None
 
 
+class Remade(NamedTuple):
+    """A graph whose parts can be run again; its external weights lie in `folder`."""
+
+    cut: "GraphCut"
+    folder: Path
+
+
 class Places:
     """Finds the nodes of a comparison's model; without a model, tensors are numbered as they come.
 
@@ -126,6 +134,12 @@ class Places:
         if self._cut is None or name not in self._cut.maker:
             return None, {}
         return self._cut.nodes[self._cut.maker[name]], self._cut.initializers
+
+    def remade(self) -> Remade | None:
+        """The graph whose nodes make what is compared; None where nobody looked at it, or the sides' graphs differ."""
+        if self._cut is None or self._model is None or self._aligned is not None:
+            return None
+        return Remade(self._cut, self._model.file.folder)
 
     def any_random(self) -> bool:
         """Whether anything in the model draws random numbers."""

@@ -47,6 +47,7 @@ class Outcome:
         self._first: LayerRow | None = None
         self._worst: LayerRow | None = None
         self._nonfinite: list[LayerRow] = []
+        self._ill_conditioned: list[LayerRow] = []
         self._failures: set[tuple[str, Pair, int]] = set()
         self._iterations: set[int] = set()
         self._compared = dict.fromkeys(pairs, 0)
@@ -63,6 +64,8 @@ class Outcome:
         self._compared[row.pair] += compared(row)
         if row.size and all(nan + inf == row.size for nan, inf in zip(row.nan, row.inf, strict=True)):
             self._nonfinite.append(row)
+        if row.finding == "ill-conditioned":
+            self._ill_conditioned.append(row)
         if row.passed is not False:
             return
         self.failed += 1
@@ -82,8 +85,11 @@ class Outcome:
             passed=self.failed == 0 and not self.bare(), n_rows=self.rows,
             n_compared=sum(self._compared.values()), n_failed=self.failed,
             first_bad=_summary(self._first), worst=_summary(self._worst), n_nonfinite=len(self._nonfinite),
-            first_nonfinite=_summary(min(self._nonfinite, key=_order, default=None)), runners=list(self._runners),
-            iterations=len(self._iterations), summary=list(self._metric_summaries()), seconds=seconds,
+            first_nonfinite=_summary(min(self._nonfinite, key=_order, default=None)),
+            n_ill_conditioned=len(self._ill_conditioned),
+            first_ill_conditioned=_summary(min(self._ill_conditioned, key=_order, default=None)),
+            runners=list(self._runners), iterations=len(self._iterations),
+            summary=list(self._metric_summaries()), seconds=seconds,
         )  # fmt: skip
 
     def _metric_summaries(self) -> Iterable[MetricSummary]:
