@@ -4,7 +4,7 @@ from layerwise._tool.debugtools.report.collected import Collected
 from layerwise._tool.debugtools.report.figures import known
 from layerwise._tool.debugtools.report.of_search import suspect_cases
 from layerwise._tool.debugtools.report.structure import Case, Section
-from layerwise._tool.debugtools.triage.conclusion import nothing_differs
+from layerwise._tool.debugtools.triage.conclusion import nothing_wrong
 from layerwise._tool.debugtools.triage.rows import StepRow, TriageResult
 
 
@@ -14,7 +14,7 @@ def triage_sections(collected: Collected) -> list[Section]:
     result = collected.result_as(TriageResult)
     found = []
     if result is not None and steps:
-        good = nothing_differs(steps)
+        good = nothing_wrong(steps)
         case = Case(name="the sides agree", outcome="passed" if good else "failed", rule="triage/differs",
                     message="" if good else result.conclusion)  # fmt: skip
         found.append(Section("verdict", [case]))

@@ -17,7 +17,7 @@ from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.triage import measure
-from layerwise._tool.debugtools.triage.conclusion import conclusion, nothing_differs
+from layerwise._tool.debugtools.triage.conclusion import conclusion, nothing_wrong
 from layerwise._tool.debugtools.triage.finding import Case, Finding, JobFolders, SubJobs
 from layerwise._tool.debugtools.triage.flow import END, FIRST, STEPS, check_answers, follow
 from layerwise._tool.debugtools.triage.rows import StepRow, TriageReport, TriageResult
@@ -93,7 +93,7 @@ class Triage:
         paths = write_reports(self.case, self.rows, self.context.raw)
         last, bundle = self.rows[-1], paths.get("bundle")
         return TriageResult(
-            passed=bool(bundle) or nothing_differs(self.rows), way=[(row.step, row.answer) for row in self.rows],
+            passed=bool(bundle) or nothing_wrong(self.rows), way=[(row.step, row.answer) for row in self.rows],
             end=last.step, advice=last.advice, files=paths, seconds=time.monotonic() - started,
             suspects=self.case.suspects, conclusion=conclusion(self.rows, self.case.suspects, bundle),
         )  # fmt: skip

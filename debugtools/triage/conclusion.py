@@ -14,7 +14,7 @@ def conclusion(rows: Sequence[StepRow], suspects: Sequence[SuspectRow], bundle: 
     if bundle:
         named = _suspect(suspects) if suspects else _reduced(rows) or "no single node was named."
         parts = [f"It fails: {named}", _answered(rows), f"{shown(bundle, 400)} shows it on its own."]
-    elif nothing_differs(rows):
+    elif nothing_wrong(rows):
         parts = [last.advice, _answered(rows)]
     else:
         named = f" ({_suspect(suspects).rstrip('.')})" if suspects else ""
@@ -23,9 +23,9 @@ def conclusion(rows: Sequence[StepRow], suspects: Sequence[SuspectRow], bundle: 
     return " ".join(filter(None, parts))
 
 
-def nothing_differs(rows: Sequence[StepRow]) -> bool:
-    """Whether there is no fault to find a way to: the outputs do not differ."""
-    return (rows[-1].step, rows[-1].answer) == (FIRST, "no")
+def nothing_wrong(rows: Sequence[StepRow]) -> bool:
+    """Whether there is no fault to find a way to: the outputs do not differ, or rounding explains it."""
+    return (rows[-1].step, rows[-1].answer) in ((FIRST, "no"), ("layerwise", "explained"))
 
 
 def _suspect(suspects: Sequence[SuspectRow]) -> str:

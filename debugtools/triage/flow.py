@@ -62,8 +62,12 @@ _STEPS = (
         "layerwise",
         "Layer by layer",
         "Does it still fail when every tensor is an output?",
-        {"yes": "extract", "no": "reduce"},
-        {"no": "Marking makes the fault vanish: it sits in what the backend fuses. Reducing goes without marking."},
+        {"yes": "extract", "no": "reduce", "explained": END},
+        {
+            "explained": "Nothing is wrong: rounding explains every layer and every output. The tolerance asks "
+            "for less: `--tolerance auto` judges by rounding.",
+            "no": "Marking makes the fault vanish: it sits in what the backend fuses. Reducing goes without marking.",
+        },
     ),
     Step(
         "extract",

@@ -10,7 +10,7 @@ from layerwise._tool.backends.trt.options import built_anew, loads_engine
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.compare.result import CompareResult
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
-from layerwise._tool.debugtools.compare.spec import NO_FILES, CompareSpec, MarkSpec
+from layerwise._tool.debugtools.compare.spec import NO_FILES, CompareSpec, MarkSpec, rules_of
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.precision.ways import full
@@ -132,9 +132,18 @@ def layerwise(case: Case) -> Finding:
     told = [*outputs_told(done), *([canary.text] if canary else [])]
     if first:
         told.append(f"first bad: #{first.i} {first.op} {first.node}: {first.finding or 'over tolerance'}")
+    by_rounding = rules_of(spec.tolerance, layers=True).auto
+    if by_rounding and case.answer("intermittent") == "no" and _rounding_explains(done):
+        return Finding("explained", [*told, done.result.conclusion], [done.job], {"compare_job": done.job})
     visible = failed(done) and not done.problem and (canary is None or canary.ok)
     advice = _UNMARKED if done.problem else ""
     return Finding("yes" if visible else "no", told, [done.job], {"compare_job": done.job}, advice)
+
+
+def _rounding_explains(done: Done[CompareResult]) -> bool:
+    """Whether all tensors agree, judged by rounding."""
+    canary = done.result.canary
+    return not done.problem and done.result.passed and done.result.n_compared > 0 and (canary is None or canary.ok)
 
 
 def extract(case: Case) -> Finding:

@@ -29,18 +29,21 @@ class Canary:
         self._flips: list[str] = []
 
     def check(
-        self, name: str, runner: str, plain: Array, observed: Array, depth: int, types: Sequence[str] = ()
-    ) -> bool:
+        self, name: str, runner: str, plain: Array, observed: Array, depth: int, types: Sequence[str] = (),
+        explained: float = 0.0,
+    ) -> bool:  # fmt: skip
         """Take in one output of one runner. Returns whether it is bit-equal to the plain run's.
 
-        depth, types: rounded steps behind it, and what they rounded to.
+        depth, types: rounded steps behind it, and what they rounded to. explained: relative L2 error besides, from
+        layers that make small differences large.
         """
         self.checked += 1
         if same_bits(plain, observed):
             return True
         result = compare_arrays(observed, plain, Rule(), metrics=())
         by = math.inf if result.totals is None else float(result.totals.abs.high)
-        within = result.rel_l2 is not None and result.rel_l2 <= rounding_bound((*result.dtypes, *types), depth)
+        bound = max(rounding_bound((*result.dtypes, *types), depth), explained)
+        within = result.rel_l2 is not None and result.rel_l2 <= bound
         self._within = self._within and within
         if not by <= self.moved:
             self.moved, self._worst = by, f"{name} of {runner}"

@@ -76,18 +76,19 @@ class ObservedRows:
     ) -> None:
         """A graph output: its row is the plain run's, what was observed is for the canary; or the other way round."""
         shared = self._shared
-        moved = self._moved(pair, name, plain, observed)
         assert self.plan is not None
         if name not in self.plan.shown:
+            self._moved(pair, name, plain, observed)
             note_unwanted(shared, number, pair, name)
             return
         if (number, pair, name) in shared.done:
+            self._moved(pair, name, plain, observed)
             return
         marked = shared.marked(pair)
         chosen, other = (observed, plain) if marked else (plain, observed)
         mode = shared.layer_mode(pair) if marked else shared.plain_mode(pair)
         result = self._comparer.row(number, pair, name, mode, *chosen)
-        if moved and not self._comparer.postprocess:
+        if self._moved(pair, name, plain, observed) and not self._comparer.postprocess:
             self.canary.verdicts(name, chosen, other, result.rule)
 
     def _moved(self, pair: Pair, name: str, plain: tuple[Array, Array], observed: tuple[Array, Array]) -> bool:
@@ -95,11 +96,11 @@ class ObservedRows:
         moved = False
         if self._comparer.places.random(name):
             return False
-        place = self._comparer.places.place(name)
+        place, explained = self._comparer.places.place(name), self._comparer.enlarged(pair, name)
         for index, before, now in zip(pair, plain, observed, strict=True):
             side = self._shared.sides[index]
             if isinstance(side, ModelSide):
-                moved |= not self.canary.check(name, side.name, before, now, place.depth, place.types)
+                moved |= not self.canary.check(name, side.name, before, now, place.depth, place.types, explained)
         return moved
 
     def _rest(self, number: int, outputs: Sequence[Mapping[str, Array]], told: set[tuple[Pair, str]]) -> None:

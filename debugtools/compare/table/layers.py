@@ -14,6 +14,7 @@ from layerwise._tool.debugtools.compare.table.between import Between, Step
 from layerwise._tool.debugtools.compare.table.condition import Conditions
 from layerwise._tool.debugtools.compare.table.places import Place, Places
 from layerwise._tool.debugtools.compare.table.step import (
+    MOVED,
     Scale,
     explained_error,
     scale_of,
@@ -87,6 +88,11 @@ class PairErrors:
         self._known[name] = known
         amplification = rel_l2 / error if complete and error > 0 and math.isfinite(rel_l2) else None
         return amplification, finding
+
+    def enlarged(self, name: str) -> float:
+        """The relative L2 error that is explained by nodes that make small differences large; 0 where none do."""
+        known = self._known.get(name)
+        return MOVED * known.rel_l2 if known is not None and known.enlarged else 0.0
 
     def recall(self, row: LayerRow) -> None:
         """Take in a row that an earlier attempt of the job made."""

@@ -181,6 +181,10 @@ class Comparer:
         self._emit(row, result, a, b)
         return result
 
+    def enlarged(self, pair: Pair, name: str) -> float:
+        """The relative L2 error of a tensor that layers explain which make small differences large; 0 where none do."""
+        return self._pair_errors(pair).enlarged(name)
+
     def uneven(self, iteration: int, pair: Pair, found: Uneven, mode: str) -> None:
         """Emit the row of an output that the sides do not give alike: it fails whatever the rules."""
         metrics = ["script"] if self._script else self.spec.metrics

@@ -14,6 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.cli import layerwise
 from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
+from support.models import from_text, with_weights
 
 from layerwise._tool.backends.jobs.client import JobClient, send
 from layerwise._tool.backends.jobs.spec import JobSpec
@@ -92,6 +93,18 @@ def test_nothing_wrong_ends_at_once(pair: Path) -> None:
     assert done.returncode == 0
     assert "found        Nothing differs beyond the tolerance" in done.stdout.splitlines()[-1]
     assert not (pair / "out" / "bundle").exists()
+
+
+def test_what_rounding_explains_is_no_fault_to_look_for(tmp_path: Path) -> None:
+    """A mean is taken off a large offset: the outputs are further apart than 1e-5, and no layer is wrong."""
+    weight = (np.random.default_rng(0).standard_normal((64, 64)) / 8).astype(np.float32)
+    text = "g (float[16,64] x) => (float[16,64] y) <float[1] c = {300}> {"
+    text += "a = MatMul (x, w) b = Add (a, c) m = ReduceMean <axes: ints = [-1]> (b) y = Sub (b, m) }"
+    onnx.save(with_weights(from_text(text, opset=17, ir=9), w=weight), tmp_path / "steep.onnx")
+    ended = layerwise("triage", "steep.onnx", "--onnxrt", "--onnx", "--tries", "2", "--json", cwd=tmp_path)
+    document = json.loads(ended.stdout)
+    assert ended.returncode == 0 and document["steps"][-1]["answer"] == "explained", ended.stderr
+    assert "Nothing is wrong: rounding explains every layer" in document["result"]["conclusion"]
 
 
 def test_the_users_answers_count(pair: Path) -> None:
