@@ -3,6 +3,7 @@
 from msgspec import UNSET
 
 from layerwise._tool.backends.text import counted, shown
+from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult
 from layerwise._tool.debugtools.compare.result import CompareResult
 from layerwise._tool.debugtools.compare.rows import RowSummary
 from layerwise._tool.debugtools.compare.spec import CompareSpec, compares_layers, rules_of
@@ -55,6 +56,10 @@ def _averaged(result: CompareResult) -> str:
 
 
 def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
+    held = result.quantised
+    if result.first_bad is None and held is not None and held.explained and held.cost:
+        cost = f"{held.cost:.2g} (relative L2) at the worst output"
+        return f"The sides differ by what few bits cost: {cost}; {_alike(held)}"
     if result.first_bad is None:
         what = "no further apart than rounding explains" if rounding else "within the tolerances"
         return f"The sides agree: {counted(result.n_compared, 'tensor')}, {what}"
@@ -67,6 +72,12 @@ def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
         why = "" if rounding else "; `--tolerance auto` asks whether rounding explains it"
         return f"{head}{why}; `--mark-all` shows where it begins"
     return f"{head}: {_HERE.get(result.first_bad.finding, f'the error grew up to there; {_LOCATE}')}"
+
+
+def _alike(held: QuantisedResult) -> str:
+    if held.left is None:
+        return f"rounding the same tensors moves the float model by {held.moved or 0.0:.2g}"
+    return f"with its weights rounded alike, the float model is {held.left:.2g} off"
 
 
 def _nonfinite(result: CompareResult) -> str:
