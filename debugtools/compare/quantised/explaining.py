@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 INTEGER_KERNELS = frozenset({*OPERATORS, *INTEGER, DYNAMIC})
 _ALIKE, _APART = 2.0, 1.5
+_NEXT_TO_NOTHING = 1e-3  # of a tensor's error, where it cancels so that rounding is more than its own
 _ROUND_TOO = {2: "float16", 3: "bfloat16", 4: "int8"}
 """accuracy_level of MatMulNBits -> what its kernels round activations to."""
 _AS = {"int8": "bfloat16"}
@@ -127,7 +128,8 @@ class Explaining:
         bound = exact.rule.bound or 0.0
         left = math.inf if exact.rel_l2 is None else exact.rel_l2
         if self._exact(own):
-            found = Left(whole.rel_l2, bound, moved, left, bool(exact.passed), settled=bool(exact.passed))
+            explained = bool(exact.passed) or left <= _NEXT_TO_NOTHING * whole.rel_l2
+            found = Left(whole.rel_l2, bound, moved, left, explained, settled=explained)
         else:
             explained = whole.rel_l2 <= bound + _ALIKE * moved
             settled = explained and left <= bound + _APART * moved

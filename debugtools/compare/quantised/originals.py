@@ -145,7 +145,7 @@ class Originals:
 
 def _names(site: Site) -> Iterator[str]:
     """Names that the original may have, the likeliest first."""
-    for name in (site.tensor, site.value):
+    for name in (site.source, site.tensor, site.value):
         yield from shorter_names(name)
 
 
