@@ -47,7 +47,7 @@ class Site(Struct, frozen=True, eq=False):
 
     tensor: what holds the codes. value: the floating tensor of this graph that they stand for ("": it has none):
     what was quantised, or what a weight becomes. grid: None where it is made while running. readings: of activations.
-    codes: of a weight; source: the constant that the graph itself quantises. channel: axis of a weight's output channels;
+    codes: of a weight; source: the constant that the graph itself quantises. channel: axis of its output channels;
     summed: axes that its reader sums over.
     """
 
