@@ -83,7 +83,8 @@ def row_largest(parts: Floats) -> Floats:
     while found.shape[-1] > 1 and found.shape[-1] % 2 == 0:
         half = found.shape[-1] // 2
         found = np.maximum(found[..., :half], found[..., half:])
-    return found.max(axis=-1, keepdims=True, initial=0)
+    largest: Floats = found.max(axis=-1, keepdims=True, initial=0)
+    return largest
 
 
 def fake(array: Floats, form: Format, scale: Scale | None = None, axis: int = -1, block: int = 0) -> Floats:
