@@ -65,18 +65,25 @@ def _knapsack(given: Sequence[tuple[int, float, float]], needed: float) -> set[i
 
 
 class Choice(Struct):
-    """kept: positions; minimal: no single one can be left out. tries: sets that were measured."""
+    """kept: positions; minimal: no single one can be left out, of `clear` of them without measuring. tries: sets that
+    were measured.
+    """
 
     kept: frozenset[int] | None
     minimal: bool
     tries: int
+    clear: int = 0
 
 
 class Choosing:
-    """holds: whether the bound is kept with a set in FP32, by measuring. limit: how often it may ask."""
+    """holds: whether the bound is kept with a set in FP32, by measuring. limit: how often it may ask. beyond: times the
+    bound's square from which on a prediction is believed to fail, when a node is left out that is kept.
+    """
 
-    def __init__(self, items: Sequence[Item], holds: Callable[[frozenset[int]], bool], limit: int) -> None:
-        self._items, self._limit = items, limit
+    def __init__(
+        self, items: Sequence[Item], holds: Callable[[frozenset[int]], bool], limit: int, beyond: float = math.inf
+    ) -> None:
+        self._items, self._limit, self._beyond = items, limit, beyond
         self._ask = holds
         self._known: dict[frozenset[int], bool] = {}
 
@@ -91,7 +98,8 @@ class Choosing:
             tried = cheapest(self._items, slack)
             if tried != kept and self._cost(tried) < self._cost(kept) and tried < everything and self._holds(tried):
                 kept, minimal = self._needed(tried)
-        return Choice(kept, minimal, len(self._known))
+        clear = sum(1 for k in kept if minimal and kept - {k} not in self._known)
+        return Choice(kept, minimal, len(self._known), clear)
 
     def _enough(self, kept: frozenset[int]) -> frozenset[int] | None:
         """A set that holds: with more of what is worst for its cost, twice as much each time."""
@@ -115,6 +123,8 @@ class Choosing:
             before = kept
             for k in sorted(kept, key=lambda k: (-self._items[k].cost, self._worst(k))):
                 less = kept - {k}
+                if less not in self._known and self._square(less) > self._beyond:
+                    continue
                 if less not in self._known and not self._may():
                     return kept, False
                 if self._holds(less):
@@ -129,6 +139,11 @@ class Choosing:
         if kept not in self._known:
             self._known[kept] = self._ask(kept)
         return self._known[kept]
+
+    def _square(self, kept: frozenset[int]) -> float:
+        """What is predicted of the worst output, over the bound's square."""
+        left = [item.squares for k, item in enumerate(self._items) if k not in kept]
+        return max(map(sum, zip(*left, strict=True)), default=0.0)
 
     def _cost(self, kept: Iterable[int]) -> float:
         return sum(self._items[k].cost for k in kept)
