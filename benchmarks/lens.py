@@ -128,14 +128,16 @@ def choose(path: str, to: str, sets: int) -> None:
     """One choice; prints a line."""
     model = Model(path, ModelOptions())
     feed = feed_of(model)
-    lens = Lens(model, ORT, Rounding(to=to), [feed])  # type: ignore[arg-type]
+    few = to in ("int4", "uint4")  # as the command line has it
+    rounding = Rounding(to=to, activations=not few, weight_scales="block" if few else "channel")  # type: ignore[arg-type]
+    lens = Lens(model, ORT, rounding, [feed])
     lens.begin()
     order = [one.i for one in lens.candidates]
     bound = lens.measured(order).worst / 2
     with tempfile.TemporaryDirectory() as folder:
         save_feeds(Path(folder, "inputs.json"), [feed])
         compare = CompareSpec(model=path, runners=[ORT], feeds=FeedSpec(files=[f"{folder}/inputs.json"]))
-        spec = LensSpec(compare=compare, rounding=Rounding(to=to), bound=Bound(value=bound))  # type: ignore[arg-type]
+        spec = LensSpec(compare=compare, rounding=rounding, bound=Bound(value=bound))
         done = run_action("debug_lens", spec, "effects")
     result, rows = done.result, {row["i"]: row for row in done.rows}
     kept = frozenset(order.index(node["i"]) for node in result["kept"])

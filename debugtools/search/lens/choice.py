@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _ROUNDS = 5
 _CLOSER = 0.99
 _BEYOND = 1.2
+_WITHIN, _NOISE = 0.15, 1e-6
 
 
 class Proof:
@@ -62,7 +63,7 @@ class Chooser:
         """
         runs = 0
         for _ in range(_ROUNDS):
-            choice = Choosing(self._items(), self._holds, self._spec.limit, self._beyond).run()
+            choice = Choosing(self._items(), self._holds, self._spec.limit, self._beyond, self._doubt).run()
             runs += choice.tries
             if choice.kept is None:
                 return replace(result, passed=False, kept=None, runs=result.runs + runs)
@@ -97,6 +98,9 @@ class Chooser:
             result, passed=held, verified=held, kept=kept, error=row.error, proved=finite(proof.errors.worst),
             real=not proof.not_real, not_real=proof.not_real, path=self._spec.output or "", all_low=row.error,
         )  # fmt: skip
+
+    def _doubt(self) -> bool:
+        return not all(map(alike, self._tried.values()))
 
     def _items(self) -> list[Item]:
         limit = self._judging.allowed() * self._margin
@@ -162,6 +166,13 @@ class Chooser:
         model = Loadable(data=structure.proto().SerializeToString(), folder=self._lens.model.file.folder)
         with open_runner(replace(spec, model=None), model, name="mixed") as runner:
             return [dict(runner.infer(feed).outputs) for feed in self._lens.feeds]
+
+
+def alike(row: SetRow) -> bool:
+    """Whether a set was predicted; below what FP32 itself is off by nothing can be."""
+    if row.error is None or row.predicted is None:
+        return row.error is row.predicted
+    return abs(row.error - row.predicted) <= max(_WITHIN * row.predicted, _NOISE)
 
 
 def set_row(

@@ -18,7 +18,7 @@ from layerwise._tool.debugtools.search.lens.survey import Group, Squares, Survey
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-LEAST = 12
+LEAST = 17
 """Candidates from which on groups save runs."""
 
 

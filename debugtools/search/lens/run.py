@@ -17,7 +17,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.spec import NO_FILES, MarkSpec
-from layerwise._tool.debugtools.search.lens.choice import Chooser, set_key, set_row
+from layerwise._tool.debugtools.search.lens.choice import Chooser, alike, set_key, set_row
 from layerwise._tool.debugtools.search.lens.costs import UNITS, set_costs
 from layerwise._tool.debugtools.search.lens.effects import Effects, some_sets
 from layerwise._tool.debugtools.search.lens.errors import finite
@@ -39,8 +39,7 @@ from layerwise._tool.surgery.quantise.candidates import QUANTISED_OPS
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-_WITHIN, _MOST = 0.15, 0.9
-_NOISE = 1e-6
+_MOST = 0.9
 _POINTS = 40
 
 
@@ -208,16 +207,9 @@ def _check(cut: GraphCut) -> None:
 def _adding(sets: Sequence[SetRow], candidates: int) -> dict[str, Any]:
     """Whether squares add, by the sets that were measured: fields of the result."""
     told = sorted(row.error / row.predicted for row in sets if row.error is not None and row.predicted)
-    within = sum(map(_alike, sets))
+    within = sum(map(alike, sets))
     adds = within >= _MOST * len(sets) if sets and candidates > 1 else None
     return {"adds": adds, "within": within, "sets": len(sets), "factor": told[len(told) // 2] if told else None}
-
-
-def _alike(row: SetRow) -> bool:
-    """Whether a set was predicted; below what FP32 itself is off by nothing can be."""
-    if row.error is None or row.predicted is None:
-        return row.error is row.predicted
-    return abs(row.error - row.predicted) <= max(_WITHIN * row.predicted, _NOISE)
 
 
 def frontier(rows: Sequence[EffectRow]) -> list[FrontierPoint]:

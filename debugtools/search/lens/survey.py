@@ -14,7 +14,7 @@ from msgspec import Struct
 from layerwise._tool.debugtools.search.lens.choose import Item, cheapest
 
 Squares = tuple[float, ...]
-_CLEAR = 0.02  # of its group's square, below which a difference of two measurements tells nothing
+_CLEAR = 0.25  # of its group's square, below which a difference of two measurements tells nothing
 
 
 class Group(Struct, frozen=True):
