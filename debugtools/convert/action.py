@@ -82,9 +82,8 @@ def _cost(before: Structure, spec: ConvertSpec, path: Path, context: "JobContext
         context.warn(f"what this costs in accuracy was not measured: {shown(str(error), 300)}")
         return {}
     for name, error_of in list(found.outputs.items())[:_NAMED]:
-        context.log(
-            f"Output {shown(name, 80)} is off by {error_of:.3g} (relative L2) on {counted(found.inputs, 'input')}"
-        )
+        on = counted(found.inputs, "input")
+        context.log(f"Output {shown(name, 80)} is off by {error_of:.3g} (relative L2) on {on}")
     finite = {name: value if math.isfinite(value) else None for name, value in found.outputs.items()}
     return {"cost": finite, "worst": found.worst, "inputs": found.inputs}
 

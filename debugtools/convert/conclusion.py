@@ -32,7 +32,7 @@ def _cost(result: Mapping[str, Any]) -> str:
     error = result["cost"][result["worst"]]
     told = "no longer finite" if error is None else f"off by {error:.2g} (relative L2)"
     on = counted(result["inputs"], "input")
-    return f"It costs accuracy: output {shown(result['worst'], 80)} is {told} on {on}"
+    return f"What it costs: output {shown(result['worst'], 80)} is {told} on {on}"
 
 
 def _lowered(spec: ConvertSpec, result: Mapping[str, Any]) -> list[str]:
