@@ -16,6 +16,7 @@ that of a process that opens and runs the float model. Inputs: MODEL.onnx.npz wh
 import argparse
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -23,18 +24,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from support.faults.ours import run_action
 from support.quantising import disagreements
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.feeds.sources import make_feeds
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from layerwise._tool.debugtools.compare.sides.models import Model
-from layerwise._tool.debugtools.search.lens.choose import Choosing, Item
-from layerwise._tool.debugtools.search.lens.costs import set_costs
-from layerwise._tool.debugtools.search.lens.effects import Effects
+from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.lens.lens import Lens
-from layerwise._tool.debugtools.search.lens.spec import Rounding
+from layerwise._tool.debugtools.search.lens.spec import Bound, LensSpec, Rounding
 from layerwise._tool.debugtools.search.lens.writing import mixed_model
 from layerwise._tool.surgery.feeds.planned import planned
 from layerwise._tool.surgery.quantise.formats import FORMATS
@@ -127,34 +128,39 @@ def _alone(model: Loadable, feed: Feed) -> Any:
 def choose(path: str, to: str, sets: int) -> None:
     """One choice; prints a line."""
     model = Model(path, ModelOptions())
-    lens = Lens(model, ORT, Rounding(to=to), [feed_of(model)])  # type: ignore[arg-type]
+    feed = feed_of(model)
+    few = to in ("int4", "uint4")  # as the command line has it
+    rounding = Rounding(to=to, activations=not few, weight_scales="block" if few else "channel")  # type: ignore[arg-type]
+    lens = Lens(model, ORT, rounding, [feed])
     lens.begin()
     order = [one.i for one in lens.candidates]
-    effects = Effects(lens, split=False)
-    rows = {one.i: effects.row(one) for one in lens.candidates}
-    set_costs(list(rows.values()), "flops", None, lens.form.bits, print)
     bound = lens.measured(order).worst / 2
+    with tempfile.TemporaryDirectory() as folder:
+        save_feeds(Path(folder, "inputs.json"), [feed])
+        compare = CompareSpec(model=path, runners=[ORT], feeds=FeedSpec(files=[f"{folder}/inputs.json"]))
+        spec = LensSpec(compare=compare, rounding=rounding, bound=Bound(value=bound))
+        done = run_action("debug_lens", spec, "effects")
+    result, rows = done.result, {row["i"]: row for row in done.rows}
+    kept = frozenset(order.index(node["i"]) for node in result["kept"])
 
-    def holds(kept: frozenset[int]) -> bool:
-        return lens.measured([i for k, i in enumerate(order) if k not in kept]).worst <= bound
+    def holds(tried: frozenset[int]) -> bool:
+        return lens.measured([i for k, i in enumerate(order) if k not in tried]).worst <= bound
 
-    items = [Item(((rows[i].effect or 0.0) ** 2 / bound**2,), rows[i].cost) for i in order]
-    choice = Choosing(items, holds, 400).run()
-    kept = choice.kept or frozenset()
-    cost = sum(items[k].cost for k in kept)
+    costs = [rows[i]["cost"] for i in order]
+    cost = sum(costs[k] for k in kept)
     rng, cheaper, tried = np.random.default_rng(0), 0, 0
+    worth = np.array([(rows[i]["effect"] or 0.0) ** 2 for i in order])
     while tried < sets and kept:
         size = max(1, len(kept) + int(rng.integers(-2, 3)))
-        worth = np.array([item.squares[0] for item in items])
-        picked = frozenset(map(int, rng.choice(len(items), min(size, len(items)), False, worth / worth.sum())))
+        picked = frozenset(map(int, rng.choice(len(order), min(size, len(order)), False, worth / worth.sum())))
         tried += 1
-        cheaper += sum(items[k].cost for k in picked) < cost * (1 - 1e-9) and holds(picked)
+        cheaper += sum(costs[k] for k in picked) < cost * (1 - 1e-9) and holds(picked)
     single = sum(len(order) - k for k in range(len(kept)))
-    share = cost / sum(item.cost for item in items)
     print(
-        f"{Path(path).stem:12} {to:8} keeps {len(kept)} of {len(order)} ({share:.1%} of the cost), minimal "
-        f"{choice.minimal}; {cheaper} of {tried} random sets are cheaper and hold; {choice.tries} sets tried and "
-        f"{len(order)} effects, one at a time {single}", flush=True,
+        f"{Path(path).stem:12} {to:8} keeps {len(kept)} of {len(order)} ({cost / sum(costs):.1%} of the cost), minimal "
+        f"{result['minimal']} ({result['by_prediction']} by prediction), proved {result['proved'] / bound:.3f} of the "
+        f"bound; {cheaper} of {tried} random sets are cheaper and hold; {result['runs']} runs, one at a time {single}: "
+        f"{result['runs'] / max(1, single):.0%}", flush=True,
     )  # fmt: skip
     lens.close()
 

@@ -3,13 +3,15 @@
 Each model is quantised in several forms (tests/support/quantised.py): onnxruntime's Q/DQ and QOperator, dynamic,
 MatMulNBits, Q/DQ as NVIDIA Model Optimizer writes it, FP8. Of each form the clean model must accuse nobody, and a plant
 that moves the outputs further than quantising did must be named first: its scale's or its codes' node, or the product
-that reads them. `--count`: plants a form.
+that reads them. `layerwise run --mark-all` is asked as well: it must pass the clean model and fail the plant.
+`--count`: plants a form.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
 from support.faults import running
@@ -21,7 +23,7 @@ from support.quantised import FORMS
 from benchmarks.faults.tables import Options, by, corpora, share, table, work_folder
 from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
-from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 
 _COUNTS = 1.1  # times the error of the clean quantised model
@@ -34,7 +36,7 @@ def main(options: Options) -> bool:
             save_feeds(folder / "inputs.json", [corpus.clean.feed])
             onnx.save(corpus.clean.model, folder / "float.onnx")
             for row in measured(corpus, folder, options.count):
-                mark = "" if row["first"] else "MISSED "
+                mark = ("" if row["first"] else "MISSED ") + ("" if row["run"] else "RUN WRONG ")
                 rows.add(row, f"{mark}{row['model']:14} {row['form']:10} {row['kind']:16} {row['told']}")
         plants = [row for row in rows.rows if row["kind"] != "clean"]
         clean = [row for row in rows.rows if row["kind"] == "clean"]
@@ -43,7 +45,9 @@ def main(options: Options) -> bool:
             print(f"by {key}: {parts}")
         accused = sum(not row["first"] for row in clean)
         print(f"clean models accused: {accused} of {len(clean)}; damage located first: {share(plants, 'first')}")
-        return not accused and sum(row["first"] for row in plants) >= 0.95 * len(plants)
+        print(f"run: clean models passed {share(clean, 'run')}, damage failed {share(plants, 'run')}")
+        good = sum(row["first"] for row in plants) >= 0.95 * len(plants)
+        return good and not accused and all(row["run"] for row in rows.rows)
 
 
 def measured(corpus: Corpus, folder: Path, count: int) -> Iterator[dict[str, Any]]:
@@ -61,14 +65,17 @@ def measured(corpus: Corpus, folder: Path, count: int) -> Iterator[dict[str, Any
             continue
         onnx.save(model, folder / "suspect.onnx")
         found = located(folder)["suspects"]
-        told = f"off by {error:.2g}; " + (_told(found[0]) if found else "nobody accused")
-        yield {"model": clean.name, "form": form, "kind": "clean", "first": not found, "told": told}
+        passed, said = ran(folder)
+        told = f"off by {error:.2g}; " + (_told(found[0]) if found else "nobody accused") + said
+        yield {"model": clean.name, "form": form, "kind": "clean", "first": not found, "run": passed, "told": told}
         for damage in counting(clean, model, error, corpus.seed, count):
             onnx.save(damage.model, folder / "suspect.onnx")
             found = located(folder)["suspects"]
             first = bool(found) and names(found[0], damage)
-            told = f"{damage.detail}; named {_told(found[0]) if found else 'nobody'}"
-            yield {"model": clean.name, "form": form, "kind": damage.kind, "first": first, "told": told}
+            passed, said = ran(folder)
+            told = f"{damage.detail}; named {_told(found[0]) if found else 'nobody'}" + said
+            yield {"model": clean.name, "form": form, "kind": damage.kind, "first": first, "run": not passed,
+                   "told": told}  # fmt: skip
 
 
 def counting(clean: Clean, model: onnx.ModelProto, error: float, seed: int, count: int) -> Iterator[Damage]:
@@ -104,12 +111,24 @@ def error_of(clean: Clean, model: onnx.ModelProto) -> float:
 
 def located(folder: Path) -> dict[str, Any]:
     """The result of locating the suspect against the float model."""
+    return run_action("locate", LocateSpec(compare=_spec(folder)), "suspects").result
+
+
+def ran(folder: Path) -> tuple[bool, str]:
+    """Whether `run --mark-all` passes the suspect against the float model, and what it says."""
+    spec = msgspec.structs.replace(_spec(folder), marks=MarkSpec(everything=True))
+    result = run_action("compare", spec, "layers").result
+    held = result["quantised"] or {}
+    rest = f", cost {held['cost']:.2g}, moved {held['moved']:.2g}" if held.get("cost") else ""
+    return result["passed"], f"; run {'passes' if result['passed'] else 'fails'}{rest}, {result['n_failed']} rows"
+
+
+def _spec(folder: Path) -> CompareSpec:
     paths = [str(folder / name) for name in ("suspect.onnx", "float.onnx")]
-    spec = CompareSpec(
+    return CompareSpec(
         model=paths[0], runners=[RunnerSpec(kind="onnxrt", model=path) for path in paths],
         feeds=FeedSpec(files=[str(folder / "inputs.json")]),
     )  # fmt: skip
-    return run_action("locate", LocateSpec(compare=spec), "suspects").result
 
 
 def names(suspect: dict[str, Any], damage: Damage) -> bool:

@@ -3,6 +3,7 @@
 from msgspec import UNSET
 
 from layerwise._tool.backends.text import counted, shown
+from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult
 from layerwise._tool.debugtools.compare.result import CompareResult
 from layerwise._tool.debugtools.compare.rows import RowSummary
 from layerwise._tool.debugtools.compare.spec import CompareSpec, compares_layers, rules_of
@@ -56,6 +57,10 @@ def _averaged(result: CompareResult) -> str:
 
 
 def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
+    held = result.quantised
+    if result.first_bad is None and held is not None and held.explained and held.cost:
+        cost = f"{held.cost:.2g} (relative L2) at the worst output"
+        return f"The sides differ by what few bits cost: {cost}; {_alike(held)}"
     if result.first_bad is None:
         what = "no further apart than rounding explains" if rounding else "within the tolerances"
         return f"The sides agree: {counted(result.n_compared, 'tensor')}, {what}"
@@ -77,6 +82,12 @@ def _ill_conditioned(result: CompareResult) -> str:
         return ""
     more = "" if count == 1 else f" and {counted(count - 1, 'more tensor')}"
     return f". Small differences become large at {_label(first)}{more}"
+
+
+def _alike(held: QuantisedResult) -> str:
+    if held.left is None:
+        return f"rounding the same tensors moves the float model by {held.moved or 0.0:.2g}"
+    return f"with its weights rounded alike, the float model is {held.left:.2g} off"
 
 
 def _nonfinite(result: CompareResult) -> str:

@@ -52,9 +52,17 @@ class QuantisedRow(Struct, frozen=True, kw_only=True):
 class QuantisedResult(Struct, frozen=True):
     """What the tensors in few bits of one side come to. tensors: how many; wrong: of how many the format does not
     explain what is lost; text: in a sentence; worst: what is wrong first, then what loses most.
+
+    cost: relative L2 error of the worst output; moved: how far rounding the same tensors moves the float model's; left:
+    where weights alone are in few bits, what of the error is left once the float model's are rounded alike. explained:
+    that is all that the tensors that were compared are off by.
     """
 
     tensors: int = 0
     wrong: int = 0
     text: str = ""
     worst: list[QuantisedRow] = []
+    explained: bool = False
+    cost: float | None = None
+    moved: float | None = None
+    left: float | None = None

@@ -145,17 +145,19 @@ class ComparisonRun:
         for feed in common_feeds(self.sides, feeds, self._uneven):
             if self.setup.observing or strange_files(self.setup):
                 align_sides(self.context, self.setup, feed)
-            if self.setup.observing:
-                self._begin_quantised(feed)
+            self._begin_quantised(feed)
             yield feed
 
     def _begin_quantised(self, feed: Feed) -> None:
         """Where a side holds tensors in few bits: have them paired with what they hold."""
         if self._quantised is None:
-            unfused = all(self.shared.layer_mode(pair) == "every" for pair in self.pairs)
-            self._quantised = quantised_pairs(self.sides, self.pairs, self.setup.model, unfused=unfused)
+            unfused = self.setup.observing and all(self.shared.layer_mode(pair) == "every" for pair in self.pairs)
+            self._quantised = quantised_pairs(self.setup, self.context.artifacts / "rounded", unfused=unfused)
+            if self._quantised is not None:
+                self._stack.callback(self._quantised.close)
+                self.comparer.settles = self._quantised.settles
         if self._quantised is not None:
-            self._quantised.fed(feed)
+            self._quantised.begin(feed)
 
     def _uneven(self, done: int, text: str) -> None:
         self.shared.left_out.add(NotCompared("", "iterations", text, iteration=done))
@@ -274,7 +276,7 @@ class ComparisonRun:
         result.unmatched = plan.unmatched if plan else []
         result.nothing_compared, result.not_compared = self._nothing_compared(), list(self.shared.left_out)
         if self._quantised is not None:
-            self._quantised.tell(self.context, result, self.spec.tolerance)
+            self._quantised.tell(self.context, result)
         for side in self.sides:
             if isinstance(side, TorchSide) and side.limit:
                 self.context.warn(f"{shown(side.name, 80)}: {side.limit}")

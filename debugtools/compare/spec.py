@@ -58,6 +58,11 @@ def rules_of(tolerance: ToleranceSpec, *, layers: bool) -> ToleranceSpec:
     return msgspec.structs.replace(tolerance, auto=layers and not given)
 
 
+def is_given(tolerance: ToleranceSpec, name: str) -> bool:
+    """Whether the user said how far a tensor may be off."""
+    return any(values.keys() & {name, ""} for values in (tolerance.atol, tolerance.rtol, tolerance.stat))
+
+
 class CompareSpec(Spec, frozen=True):
     """One comparison of two or more runners over one or more iterations.
 

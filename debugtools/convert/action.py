@@ -1,17 +1,22 @@
 """The job action `convert`: converts one ONNX model to another."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layerwise._tool.backends.errors import UsageError, writing
+from layerwise._tool.backends.errors import LayerwiseError, UsageError, writing
+from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.reference.evaluate import tensor_infos
 from layerwise._tool.backends.specs import read_spec
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
 from layerwise._tool.debugtools.convert.conclusion import conclusion
+from layerwise._tool.debugtools.convert.cost import measured
 from layerwise._tool.debugtools.convert.engine_precision import quantised
 from layerwise._tool.debugtools.convert.spec import ConvertSpec
 from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.feeds.planned import planned
 from layerwise._tool.surgery.history.soundness import edit_problems
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.precision.conversion import every_node, labels, to_low_precision
@@ -38,8 +43,9 @@ def convert(context: "JobContext") -> dict[str, Any]:
 
     Warns about problems that the conversion introduced, and writes the result anyway. Result: passed (no new
     problems); path; bytes (of that file); nodes; low, kept, other (counts, as `surgery.precision.conversion.Converted`)
-    and clipped (names) if nodes were converted; quantised (nodes with quantised inputs) if any; conclusion (a
-    sentence).
+    and clipped (names) if nodes were converted; quantised (nodes with quantised inputs) if any, cost (relative L2
+    error by output, None: not finite), worst (the output that is off most) and inputs (how many it was measured on);
+    conclusion (a sentence).
     """
     spec = read_spec(context.params, ConvertSpec, "what to convert")
     context.log(f"Loading model: {shown(spec.model)}")
@@ -57,9 +63,29 @@ def convert(context: "JobContext") -> dict[str, Any]:
         _save_weights(structure, spec, path, context)
     else:
         _save_model(structure, spec, path, context)
+    if spec.int8 is not None:
+        result |= _cost(before, spec, path, context)
     facts = {"path": str(path), "bytes": path.stat().st_size, "nodes": len(structure.nodes)}
     found = {**facts, **result}
     return {"passed": not problems, **found, "conclusion": conclusion(spec, found, problems)}
+
+
+def _cost(before: Structure, spec: ConvertSpec, path: Path, context: "JobContext") -> dict[str, Any]:
+    """What the outputs lose, on the inputs that were given or planned; nothing where a model does not run here."""
+    assert spec.int8 is not None
+    fed = [value for value in before.inputs if value.name not in before.initializers]
+    quiet: Any = lambda *words: None  # noqa: E731 - what is to be said was said for the calibration
+    try:
+        wanted = planned(spec.int8.feeds, before.proto, quiet, quiet, quiet)
+        found = measured(context.artifacts / "float.onnx", path, make_feeds(wanted, tensor_infos(fed), quiet))
+    except LayerwiseError as error:
+        context.warn(f"what this costs in accuracy was not measured: {shown(str(error), 300)}")
+        return {}
+    for name, error_of in list(found.outputs.items())[:_NAMED]:
+        on = counted(found.inputs, "input")
+        context.log(f"Output {shown(name, 80)} is off by {error_of:.3g} (relative L2) on {on}")
+    finite = {name: value if math.isfinite(value) else None for name, value in found.outputs.items()}
+    return {"cost": finite, "worst": found.worst, "inputs": found.inputs}
 
 
 def _refuse(path: Path, spec: ConvertSpec) -> None:

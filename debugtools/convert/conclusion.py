@@ -23,7 +23,16 @@ def conclusion(spec: ConvertSpec, result: Mapping[str, Any], problems: Sequence[
     sides = f"--onnxrt --reference-model {model}"
     if spec.low == "bfloat16":  # onnxruntime's CPU provider does not take it
         sides = f"--runner reference --runner onnxrt,model={model}"
-    return f"{path} is written: {text}. Nothing was run: `run {path} {sides} --mark-all` compares the two."
+    return f"{path} is written: {text}. {_cost(result)}: `run {path} {sides} --mark-all` compares the two."
+
+
+def _cost(result: Mapping[str, Any]) -> str:
+    if not result.get("worst"):
+        return "Nothing was run"
+    error = result["cost"][result["worst"]]
+    told = "no longer finite" if error is None else f"off by {error:.2g} (relative L2)"
+    on = counted(result["inputs"], "input")
+    return f"What it costs: output {shown(result['worst'], 80)} is {told} on {on}"
 
 
 def _lowered(spec: ConvertSpec, result: Mapping[str, Any]) -> list[str]:

@@ -11,12 +11,13 @@ from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.sums import terms
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import QUANTISED
+from layerwise._tool.debugtools.compare.quantised.coarsest import rounded_to
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.table.between import Between
 from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
-from layerwise._tool.debugtools.compare.table.places import Place, rounded_to
+from layerwise._tool.debugtools.compare.table.places import Place
 from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, step_bound
 from layerwise._tool.debugtools.locate.inside import enter
 from layerwise._tool.debugtools.locate.plan import LocatePlan

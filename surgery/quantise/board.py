@@ -12,7 +12,7 @@ from msgspec import Struct
 from onnx import TensorProto, helper
 
 from layerwise._tool.surgery.cut.segments import GraphCut, Segment
-from layerwise._tool.surgery.quantise.arithmetic import fake_nodes
+from layerwise._tool.surgery.quantise.arithmetic import Dims, fake_nodes
 from layerwise._tool.surgery.quantise.candidates import Candidate, Operand
 from layerwise._tool.surgery.quantise.emitter import Emitter
 from layerwise._tool.surgery.quantise.formats import Format
@@ -45,10 +45,10 @@ def switch(candidate: Candidate) -> Switch:
 
 def board(
     cut: GraphCut, segment: Segment, types: Mapping[str, int], chosen: Mapping[int, Candidate], form: Format,
-    ranks: Mapping[str, int],
+    dims: Mapping[str, Dims],
 ) -> bytes:  # fmt: skip
     """The segment as a serialised model, its candidates switched. types: ONNX element types of what it is fed. chosen:
-    position of a node -> its candidate; ranks: of activations, for formats of blocks.
+    position of a node -> its candidate; dims: of activations, for formats of blocks.
     """
     part = onnx.ModelProto.FromString(cut.build(segment, types))
     opset = next(entry.version for entry in part.opset_import if entry.domain in ("", "ai.onnx"))
@@ -58,7 +58,7 @@ def board(
             part.graph.node.append(cut.nodes[i])
             continue
         own = switch(chosen[i])
-        part.graph.node.append(_switched(cut.nodes[i], chosen[i], own, form, ranks, opset))
+        part.graph.node.append(_switched(cut.nodes[i], chosen[i], own, form, dims, opset))
         for name in filter(None, (own.on, own.rounded, own.ends)):
             part.graph.input.append(helper.make_tensor_value_info(name, TensorProto.BOOL, []))
         for name in (*own.scales.values(), *own.zeros.values(), *own.weights.values()):
@@ -68,7 +68,7 @@ def board(
 
 
 def _switched(
-    node: onnx.NodeProto, candidate: Candidate, own: Switch, form: Format, ranks: Mapping[str, int], opset: int
+    node: onnx.NodeProto, candidate: Candidate, own: Switch, form: Format, dims: Mapping[str, Dims], opset: int
 ) -> onnx.NodeProto:
     made = [name for name in node.output if name]
     low = Emitter(f"switch:{candidate.i}:", opset)
@@ -77,7 +77,7 @@ def _switched(
         if operand.weight:
             inputs[operand.position] = own.weights[operand.position]
         else:
-            inputs[operand.position] = _rounded(low, operand, own, form, ranks.get(operand.name, 0))
+            inputs[operand.position] = _rounded(low, operand, own, form, dims.get(operand.name, ()))
     ends = _append(low, node, inputs, f"switch:{candidate.i}:low:")
     for position in candidate.outputs:
         name = ends[node.output[position]]
@@ -90,9 +90,9 @@ def _switched(
     return helper.make_node("If", [own.on], made, node.name, **branches)
 
 
-def _rounded(low: Emitter, operand: Operand, own: Switch, form: Format, rank: int) -> str:
+def _rounded(low: Emitter, operand: Operand, own: Switch, form: Format, dims: Dims) -> str:
     scale, zero = own.scales[operand.position], own.zeros[operand.position]
-    held = fake_nodes(low, operand.name, form, scale, zero, axis=operand.axis, rank=rank)
+    held = fake_nodes(low, operand.name, form, scale, zero, axis=operand.axis, dims=dims)
     return low.op("Where", own.rounded, held, operand.name)
 
 

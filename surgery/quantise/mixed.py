@@ -118,8 +118,8 @@ class _Mixed:
         given, new = self._given, self._new
         if scale is None or scale.scale.ndim or not given.stored:
             names = ("", "") if scale is None else (new.array(scale.scale), new.array(scale.zero))
-            rank = given.ranks.get(operand.name, 0)
-            return fake_nodes(new, operand.name, given.form, *names, axis=operand.axis, rank=rank)
+            dims = [None] * given.ranks.get(operand.name, 0)
+            return fake_nodes(new, operand.name, given.form, *names, axis=operand.axis, dims=dims)
         size, zero = new.array(scale.scale), self._zero(np.asarray(scale.zero))
         return new.op("DequantizeLinear", new.op("QuantizeLinear", operand.name, size, zero), size, zero)
 

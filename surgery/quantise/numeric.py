@@ -12,9 +12,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from layerwise._tool.surgery.quantise.formats import MINI, NV_SCALE, Format
+from layerwise._tool.surgery.quantise.formats import MINI, NV_SCALE, Format, MiniFloat
 
 Floats = NDArray[np.float32]
+_PIECE = 1 << 15
 _LEAST_SCALE = np.float32(2.0**-126)
 
 
@@ -35,9 +36,55 @@ def dtype_of(element: str) -> np.dtype[Any]:
 def cast(array: Floats, element: str) -> Floats:
     """Rounded to a floating type and back; too large values become infinite in FP16 and bfloat16, else the largest."""
     if element in MINI:
-        array = np.clip(array, -MINI[element].largest, MINI[element].largest)
+        return _mini(np.asarray(array, np.float32), MINI[element])
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(dtype_of(element)).astype(np.float32)
+
+
+def _mini(array: Floats, mini: MiniFloat) -> Floats:
+    """Rounded to a float of few bits, a piece that fits a cache after the other: ml_dtypes' casts take thirty times as
+    long.
+    """
+    found = np.empty(array.shape, np.float32)
+    flat, made = np.ascontiguousarray(array).reshape(-1), found.reshape(-1)
+    for start in range(0, flat.size, _PIECE):
+        _mini_piece(flat[start : start + _PIECE], made[start : start + _PIECE], mini)
+    return found
+
+
+def _mini_piece(values: Floats, made: Floats, mini: MiniFloat) -> None:
+    """Normal numbers by their bits: half of the last bit that is kept, and that bit itself for ties, are added before
+    the rest is cut off. Others by adding what leaves no bits for less than the smallest one.
+    """
+    within = np.clip(values, np.float32(-mini.largest), np.float32(mini.largest))
+    bits, cut = within.view(np.uint32), np.uint32(23 - mini.mantissa)
+    last = bits >> cut
+    last &= np.uint32(1)
+    last += bits
+    last += np.uint32((1 << (22 - mini.mantissa)) - 1)
+    last &= np.uint32(0xFFFFFFFF ^ ((1 << (23 - mini.mantissa)) - 1))
+    made[:] = last.view(np.float32)
+    small = np.abs(within) < np.float32(2.0**mini.lowest)
+    if small.any():
+        base = np.float32(1.5 * 2.0 ** (23 + mini.lowest - mini.mantissa))
+        few = within + base
+        few -= base
+        np.copyto(made, np.copysign(few, within, out=few), where=small)
+    strange = np.isnan(within)
+    if strange.any():
+        made[strange] = np.nan
+
+
+def row_largest(parts: Floats) -> Floats:
+    """The largest magnitude of each row, one column wide. Halves are compared with each other, which numpy does faster
+    than to go along short rows.
+    """
+    found: Floats = np.abs(parts)
+    while found.shape[-1] > 1 and found.shape[-1] % 2 == 0:
+        half = found.shape[-1] // 2
+        found = np.maximum(found[..., :half], found[..., half:])
+    largest: Floats = found.max(axis=-1, keepdims=True, initial=0)
+    return largest
 
 
 def fake(array: Floats, form: Format, scale: Scale | None = None, axis: int = -1, block: int = 0) -> Floats:
@@ -99,7 +146,7 @@ def mx_scale(parts: Floats, form: Format) -> Floats:
     """The scale of each row: the power of two below its largest magnitude, over that of the format's largest value
     (OCP Microscaling Formats 1.0); no smaller than the smallest normal FP32.
     """
-    most = np.abs(parts).max(axis=-1, keepdims=True, initial=0)
+    most = row_largest(parts)
     known = np.where(np.isnan(most) | (most <= 0), np.float32(_LEAST_SCALE), np.minimum(most, np.float32(2.0**127)))
     exponent = np.frexp(known)[1] - 1
     scale = np.ldexp(np.float32(1), exponent - MINI[form.element].highest).astype(np.float32)
@@ -108,7 +155,7 @@ def mx_scale(parts: Floats, form: Format) -> Floats:
 
 def nv_scale(parts: Floats, form: Format, scale: Scale | None) -> Floats:
     """The scale of each row: its largest magnitude over the format's largest value, in FP8 over the tensor's scale."""
-    most = np.abs(parts).max(axis=-1, keepdims=True, initial=0)
+    most = row_largest(parts)
     own = nv_tensor_scale(float(most.max(initial=0))) if scale is None else scale.scale
     largest = np.float32(MINI[form.element].largest)
     found: Floats = cast(most / largest / own, NV_SCALE) * own

@@ -77,11 +77,11 @@ def by_onnx(values: Floats, form: Format, scale: Floats, zero: Floats, block: in
     return np.asarray(ReferenceEvaluator(_model(nodes, weights)).run(None, {"x": values})[0])
 
 
-def by_nodes(values: Floats, form: Format, scale: Scale | None, axis: int = -1) -> Floats:
-    """What the nodes of the switchboard make of it, in onnxruntime."""
+def by_nodes(values: Floats, form: Format, scale: Scale | None, axis: int = -1, *, known: bool = False) -> Floats:
+    """What the nodes of the switchboard make of it, in onnxruntime. known: lengths are known before."""
     made = Emitter("f", 17)
     names = ("", "") if scale is None else (made.array(scale.scale), made.array(scale.zero))
-    result = fake_nodes(made, "x", form, *names, axis=axis, rank=values.ndim)
+    result = fake_nodes(made, "x", form, *names, axis=axis, dims=values.shape if known else [None] * values.ndim)
     model = _model([*made.nodes, helper.make_node("Identity", [result], ["y"])], made.constants, opset=17)
     with open_runner(RunnerSpec(kind="onnxrt"), Loadable(data=model.SerializeToString())) as runner:
         return runner.infer({"x": values}).outputs["y"]
@@ -141,4 +141,5 @@ def _of_blocks(form: Format, count: int) -> dict[str, int]:
     return {
         "onnx": differing(mine, unblocked(theirs.astype(np.float32), values, 1)),
         "nodes": differing(mine, by_nodes(values, form, own, axis=1)),
+        "nodes of known lengths": differing(mine, by_nodes(values, form, own, axis=1, known=True)),
     }

@@ -26,6 +26,13 @@ def effect_line(row: EffectRow, cells: int, names: Names, *, kept: bool = False)
                   (names.text(row.node, max(0, cells - len(head) - 14 - len(numbers))), "")])  # fmt: skip
 
 
+def _shared(row: EffectRow) -> list[str]:
+    """Where the effect was not measured of the node alone."""
+    if row.grouped > 1:
+        return [f"an equal share of what {row.grouped} nodes do together"]
+    return ["the difference of two sets"] if row.grouped else []
+
+
 def effect_fields(row: EffectRow) -> list[tuple[str, str]]:
     """Names and texts of what is known of a node."""
     effect = "not finite" if row.effect is None else f"{row.effect:.3g}"
@@ -41,7 +48,7 @@ def effect_fields(row: EffectRow) -> list[tuple[str, str]]:
     )
     return [
         ("node", f"#{row.i} {row.op} {row.node}"),
-        ("effect", ", ".join([f"{effect} on the worst output (relative L2)", *alone])),
+        ("effect", ", ".join([f"{effect} on the worst output (relative L2)", *_shared(row), *alone])),
         ("outputs", outputs if len(row.effects) > 1 else ""),
         ("own", f"{sig(row.own)} of its own output" + (f"; channels {channels}" if channels else "")),
         ("SQNR", ", ".join(ratios)),

@@ -71,11 +71,11 @@ class Ledger:
     """
 
     def __init__(self, quantised: ModelSide, other: Side, sites: Sites, *, base: bool) -> None:
-        self.side, self._other, self.sites, self._base = quantised, other, sites, base
+        self.side, self.other, self.sites, self._base = quantised, other, sites, base
         self._cut: GraphCut = quantised.model.cut
-        originals = self._originals = None
+        originals = self.originals = None
         if isinstance(other, ModelSide) and other.model.has_graph and other.spec.kind != "torch":
-            originals = self._originals = Originals(other.model.cut, weights_of(other))
+            originals = self.originals = Originals(other.model.cut, weights_of(other))
         self._reader = SiteReader(self._cut, originals)
         self._rows: dict[int, QuantisedRow] = {}
         self._noise: dict[int, float] = {}
@@ -105,8 +105,8 @@ class Ledger:
     def pair(self) -> None:
         """Have both sides know the stages of quantised tensors. To be called when the sides are aligned."""
         see_values(self.side, self.sites)
-        if isinstance(self._other, ModelSide) and self._originals is not None:
-            pair_stages(self.side, self._other, self.sites, self._originals, base=self._base)
+        if isinstance(self.other, ModelSide) and self.originals is not None:
+            pair_stages(self.side, self.other, self.sites, self.originals, base=self._base)
 
     def fed(self, feed: Mapping[str, Array]) -> None:
         """Take in the inputs, by the quantised side's names."""
@@ -136,7 +136,7 @@ class Ledger:
 
     def _rectified(self, site: Site, own: str, other: str, values: Array) -> Array:
         """The values behind a Relu that the quantiser left out, since the codes reach no value below 0."""
-        side = self._other
+        side = self.other
         if site.grid is None or not rectified(site.grid) or not isinstance(side, ModelSide) or not side.model.has_graph:
             return values
         if behind_rectifier(side.model.cut, other) == other:
@@ -146,8 +146,8 @@ class Ledger:
 
     def _clips(self, other: str) -> bool:
         """Whether the original goes to a Clip alone, whose upper end the codes have."""
-        assert isinstance(self._other, ModelSide)
-        return any(node.op_type == "Clip" and other in node.input for node in self._other.model.cut.nodes)
+        assert isinstance(self.other, ModelSide)
+        return any(node.op_type == "Clip" and other in node.input for node in self.other.model.cut.nodes)
 
     @cached_property
     def _weights(self) -> dict[int, tuple[QuantisedRow, float]]:
@@ -160,6 +160,10 @@ class Ledger:
                     row, known = replace(self._reader.plain(site), text=f"it cannot be read: {error}"), None
                 found[number] = row, 0.0 if known is None else known.noise
         return found
+
+    def weights(self) -> list[tuple[Site, QuantisedRow]]:
+        """What is no activation, each with its row."""
+        return [(self.sites.all[number], row) for number, (row, _) in self._weights.items()]
 
     def rows(self) -> list[QuantisedRow]:
         """A row for each tensor in few bits: what is wrong first, then what loses most."""

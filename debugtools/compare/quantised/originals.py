@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import onnx
@@ -17,6 +17,7 @@ from layerwise._tool.debugtools.compare.quantised.weights import Weights
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
+Way = Literal["plain", "turned", "folded"]
 _ENDS = re.compile(r"(_quantized|_q\d+(g\d+)?|_quant|_(De)?QuantizeLinear(_Output)?|_dq|_packed)$", re.IGNORECASE)
 _SAMPLE = 4096
 _ALIKE, _CLEAR = 0.3, 0.05
@@ -103,6 +104,21 @@ class Originals:
         folded = plain * factor.reshape(-1, *[1] * (value.ndim - 1))
         return min((plain, folded), key=lambda array: float(np.square(array - value).sum()))
 
+    def way(self, name: str, laid: Array) -> Way:
+        """How what `find` gave came from the original: as it is, turned, or with a normalisation folded into it."""
+        plain = self._value(name)
+        if plain.shape == laid.shape and np.array_equal(plain, laid):
+            return "plain"
+        return "turned" if plain.T.shape == laid.shape and np.array_equal(plain.T, laid) else "folded"
+
+    def back(self, name: str, way: Way, value: Array) -> Array:
+        """A value that was found so, in the original's own layout and type."""
+        plain = self._array(name)
+        if way == "folded":
+            factor = self._folded[name].reshape(-1, *[1] * (value.ndim - 1))
+            value = np.divide(value, factor, out=plain.astype(np.float32), where=factor != 0)
+        return np.ascontiguousarray(value.T if way == "turned" else value).astype(plain.dtype)
+
     def _laid(self, name: str, shape: tuple[int, ...], turned: bool) -> Array | None:
         dims = self._floating[name]
         if (dims[::-1] if turned else dims) != shape or (turned and len(dims) < 2):
@@ -111,9 +127,10 @@ class Originals:
         return array.T if turned else array
 
     def _value(self, name: str) -> Array:
-        if name in self._constants:
-            return self._weight.tensor(self._constants[name]).astype(np.float32)
-        return self._weight(name).astype(np.float32)
+        return self._array(name).astype(np.float32)
+
+    def _array(self, name: str) -> Array:
+        return self._weight.tensor(self._constants[name]) if name in self._constants else self._weight(name)
 
     def _sampled(self, name: str, turned: bool) -> Array:
         key = name, turned
@@ -128,7 +145,7 @@ class Originals:
 
 def _names(site: Site) -> Iterator[str]:
     """Names that the original may have, the likeliest first."""
-    for name in (site.tensor, site.value):
+    for name in (site.source, site.tensor, site.value):
         yield from shorter_names(name)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import onnx
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
@@ -46,7 +47,8 @@ class Site(Struct, frozen=True, eq=False):
 
     tensor: what holds the codes. value: the floating tensor of this graph that they stand for ("": it has none):
     what was quantised, or what a weight becomes. grid: None where it is made while running. readings: of activations.
-    codes: of a weight. channel: axis of a weight's output channels; summed: axes that its reader sums over.
+    codes: of a weight; source: the constant that the graph itself quantises. channel: axis of its output channels;
+    summed: axes that its reader sums over.
     """
 
     i: int
@@ -61,6 +63,7 @@ class Site(Struct, frozen=True, eq=False):
     channel: int | None = None
     summed: tuple[int, ...] = ()
     readers: tuple[int, ...] = ()
+    source: str = ""
 
 
 class Sites:
@@ -138,8 +141,9 @@ class Sites:
             other = self._cut.nodes[reader]
             if slot == 0 and other.op_type in DEQUANTIZE:
                 made = self._constants.linear(other)
-                yield self._placed(reader, other, codes, made, "QDQ", other.output[0],
-                                   lambda: grid.codes(self._constants.known_value(source)))  # fmt: skip
+                found = self._placed(reader, other, codes, made, "QDQ", other.output[0],
+                                     lambda: grid.codes(self._constants.known_value(source)))  # fmt: skip
+                yield replace(found, source=source)
 
     def _operator(self, i: int, node: onnx.NodeProto) -> Iterator[Site]:
         known = operator_of(node.op_type, len(node.input))

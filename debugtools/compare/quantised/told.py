@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from layerwise._tool.backends.text import counted, shown
+from layerwise._tool.debugtools.compare.quantised.left import Left
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedRow
 
 
@@ -24,6 +25,21 @@ def told(rows: Sequence[QuantisedRow]) -> str:
     most = "" if least is None else f"; the most {shown(least.tensor, 80)} (SQNR {least.sqnr:.1f} dB)"
     left = f"; {unknown} without a float original" if unknown else ""
     return f"{head} lose no more than their formats explain{most}{left}{_masked(rows)}"
+
+
+def cost_text(output: str, found: Left, *, explained: bool, unknown: Sequence[str]) -> str:
+    """What few bits do to the worst output, as the end of a sentence."""
+    if unknown and not explained:
+        first = shown(unknown[0], 80)
+        return f"; {counted(len(unknown), 'weight')} without a known place in the float model, such as {first}"
+    if not output:
+        return ""
+    where = f"; {shown(output, 80)} is off by {found.whole:.2g} (relative L2)"
+    if found.left is None:
+        return f"{where}, rounding the same tensors moves the float model by {found.moved:.2g}"
+    if explained:
+        return f"{where}, all of it from rounding the weights: with the same, the float model is {found.left:.2g} off"
+    return f"{where}, of which rounding the weights does not explain {found.left:.2g}"
 
 
 def _masked(rows: Sequence[QuantisedRow]) -> str:

@@ -59,21 +59,20 @@ class PairErrors:
         self._places, self._one_backend, self._conditions = places, one_backend, conditions
         self._known: dict[str, Known] = {}
 
-    def judge(self, name: str, result: Comparison, mode: str) -> tuple[float | None, str]:
+    def judge(self, name: str, result: Comparison, mode: str, *, settled: bool = False) -> tuple[float | None, str]:
         """Take in a tensor's comparison; return its amplification (None if unknown) and its finding.
 
         Where rounding decides, an error that it does not explain from those of the inputs fails too.
         A failure that other random numbers explain loses its verdicts: its finding is "skip". A graph output keeps
-        them, and its finding is "random". The note says which operator draws.
+        them, and its finding is "random". The note says which operator draws. settled: its verdict stands.
         """
         place = self._places.place(name)
         inputs, complete = self._inputs(place)
         error = max((known.rel_l2 for known in inputs), default=0.0)
         rel_l2 = result.rel_l2 if result.rel_l2 is not None else math.nan
         drawn = self._is_drawn(name, inputs, rel_l2)
-        limit = (
-            None if drawn or result.verdicts.get("simple") is None else self._limit(name, result, mode, place, inputs)
-        )
+        asked = not drawn and not settled and "simple" in result.verdicts
+        limit = self._limit(name, result, mode, place, inputs) if asked else None
         unexplained, enlarged, own = self._settle(name, result, mode, inputs, limit)
         finding = self._finding(result, inputs, error, rel_l2, complete)
         finding = "leap" if unexplained and finding in ("", "propagated") else finding

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.sides.side import Side
 
 Listener = Callable[[LayerRow, Comparison, Array, Array], None]
+Settles = Callable[[Pair, str, tuple[Array, Array], Comparison, int, Callable[..., tuple[Array, ...]]], bool]
 
 
 class ScriptResult(dict[str, Array]):
@@ -110,7 +111,7 @@ _SORTED = 1 << 14
 class Comparer:
     """Compares pairs of tensors by a spec's rules. `emit` gets every row with its comparison and arrays.
 
-    device: compares what stayed on the GPU, where anything does.
+    device: compares what stayed on the GPU, where anything does. settles: decides of a tensor before rounding does.
     """
 
     def __init__(
@@ -124,6 +125,7 @@ class Comparer:
         self._errors: dict[Pair, PairErrors] = {}
         self.device = device
         self._conditions = Conditions(places, KEPT if spec.memory_budget is None else spec.memory_budget // 16)
+        self.settles: Settles | None = None
 
     def begin(self, earlier: Iterable[LayerRow], feed: Mapping[str, Array]) -> None:
         """Start an iteration of which nothing is known but the rows that an earlier attempt made, and the inputs."""
@@ -175,7 +177,10 @@ class Comparer:
         result = self.compare(name, a, b)
         if self._script:
             self._script.judge(result, pair, name, (a, b), (first.name, second.name))
-        judged = self._pair_errors(pair).judge(name, result, mode)
+        settled = self.settles is not None and self.settles(
+            pair, name, (a, b), result, self.places.place(name).depth, self.arrays
+        )
+        judged = self._pair_errors(pair).judge(name, result, mode, settled=settled)
         self._conditions.keep(name, b)
         row = layer_row(iteration, pair, name, second.own(name), mode, self.places.place(name), result, judged)
         self._emit(row, result, a, b)

@@ -32,9 +32,9 @@ from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
 from layerwise._tool.debugtools.compare.arithmetic.sums import terms
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import UNIT_ROUNDOFF, Rule, Tolerances, unit_roundoff
+from layerwise._tool.debugtools.compare.quantised.coarsest import rounded_to
 from layerwise._tool.debugtools.compare.sides.stream import of_cut
 from layerwise._tool.debugtools.compare.spec import MetricName
-from layerwise._tool.debugtools.compare.table.places import rounded_to
 from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, step_bound
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judge, Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject

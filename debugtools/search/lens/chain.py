@@ -16,6 +16,7 @@ from layerwise._tool.backends.tensors import dtype_name, to_onnx
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.surgery.cut.segments import Segment
 from layerwise._tool.surgery.cut.sizes import Estimate
+from layerwise._tool.surgery.quantise.arithmetic import Dims
 from layerwise._tool.surgery.quantise.board import Switch, board, switch
 from layerwise._tool.surgery.quantise.candidates import Candidate
 from layerwise._tool.surgery.quantise.formats import Format
@@ -43,14 +44,14 @@ class Chain:
     """The parts of a model, switched. Close it. A feed is known by its object, which must live as long. last: the
     outputs of the last run in FP32.
 
-    known: sizes of tensors; ranks: of those that blocks are made of.
+    known: sizes of tensors; dims: of those that blocks are made of.
     """
 
     def __init__(
         self, model: Model, spec: RunnerSpec, chosen: Sequence[Candidate], form: Format,
-        known: Mapping[str, Estimate], ranks: Mapping[str, int],
+        known: Mapping[str, Estimate], dims: Mapping[str, Dims],
     ) -> None:  # fmt: skip
-        self._model, self._spec, self._form, self._ranks = model, _quiet(spec), form, ranks
+        self._model, self._spec, self._form, self._dims = model, _quiet(spec), form, dims
         self._chosen = {candidate.i: candidate for candidate in chosen}
         self.outputs = list(model.cut.outputs)
         seen = {operand.name for candidate in chosen for operand in candidate.operands}
@@ -119,7 +120,7 @@ class Chain:
         runner = self._runners[k]
         if runner is None:
             types = {name: to_onnx(dtype_name(array)) for name, array in feed.items()}
-            data = board(self._model.cut, part, types, self._chosen, self._form, self._ranks)
+            data = board(self._model.cut, part, types, self._chosen, self._form, self._dims)
             runner = open_runner(self._spec, Loadable(data=data, folder=self._model.file.folder), name="switchboard")
             self._runners[k] = runner
         for i in part.nodes:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _ROUNDS = 5
 _CLOSER = 0.99
+_BEYOND = 1.2
+_WITHIN, _NOISE = 0.15, 1e-6
 
 
 class Proof:
@@ -53,6 +55,7 @@ class Chooser:
         self._tried = {row.key: row for row in earlier if row.what == "choice"}
         self._margin = 1.0
         self._refuted: set[frozenset[int]] = set()
+        self._beyond = _BEYOND if any(row.grouped for row in rows.values()) else math.inf
 
     def choose(self, result: LensResult) -> LensResult:
         """Complete the result with what is chosen. Where the mixed model fails though its set holds on the switchboard,
@@ -60,10 +63,10 @@ class Chooser:
         """
         runs = 0
         for _ in range(_ROUNDS):
-            choice = Choosing(self._items(), self._holds, self._spec.limit).run()
+            choice = Choosing(self._items(), self._holds, self._spec.limit, self._beyond, self._doubt).run()
             runs += choice.tries
             if choice.kept is None:
-                return replace(result, passed=False, kept=None, runs=runs)
+                return replace(result, passed=False, kept=None, runs=result.runs + runs)
             low = self._low(choice.kept)
             proof = self._prove(low)
             if proof.ratio <= 1:
@@ -71,7 +74,14 @@ class Chooser:
             self._refuted.add(choice.kept)
             here = self._tried[set_key(low)].ratio or 1.0
             self._margin = min(self._margin, here) * min(_CLOSER, here / proof.ratio if here > 0 else _CLOSER)
-        return self._told(choice, low, proof, replace(result, runs=runs))
+        count = len(self._order)
+        one_by_one = sum(count - k for k in range(len(choice.kept or ())))
+        told = replace(result, runs=result.runs + runs, one_by_one=one_by_one, by_prediction=choice.clear)
+        return self._told(choice, low, proof, told)
+
+    def tries(self) -> list[SetRow]:
+        """The sets that were measured, each with what was predicted."""
+        return list(self._tried.values())
 
     def proved(self, result: LensResult, kept: list[KeptRow]) -> LensResult:
         """Complete the result with what all candidates do at once. kept: the nodes that are none."""
@@ -88,6 +98,9 @@ class Chooser:
             result, passed=held, verified=held, kept=kept, error=row.error, proved=finite(proof.errors.worst),
             real=not proof.not_real, not_real=proof.not_real, path=self._spec.output or "", all_low=row.error,
         )  # fmt: skip
+
+    def _doubt(self) -> bool:
+        return not all(map(alike, self._tried.values()))
 
     def _items(self) -> list[Item]:
         limit = self._judging.allowed() * self._margin
@@ -153,6 +166,13 @@ class Chooser:
         model = Loadable(data=structure.proto().SerializeToString(), folder=self._lens.model.file.folder)
         with open_runner(replace(spec, model=None), model, name="mixed") as runner:
             return [dict(runner.infer(feed).outputs) for feed in self._lens.feeds]
+
+
+def alike(row: SetRow) -> bool:
+    """Whether a set was predicted; below what FP32 itself is off by nothing can be."""
+    if row.error is None or row.predicted is None:
+        return row.error is row.predicted
+    return abs(row.error - row.predicted) <= max(_WITHIN * row.predicted, _NOISE)
 
 
 def set_row(

@@ -3,11 +3,12 @@
 The single effects' squares add up to that of a set. So the cheapest set to keep is a knapsack: what stays low must not
 exceed the bound's square for any output. What it comes to is measured; where it fails more is kept, where it holds
 what is needless is left out again, until no single node can be (1-minimal). Cheaper sets that are predicted just beyond
-the bound are tried too.
+the bound are tried too, and such with other nodes in place of some.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
 
 import numpy as np
 from msgspec import Struct
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 
 _STEPS = 2000
 _BEYOND = (1.02, 1.05, 1.1, 1.2)
+_MANY = 24  # nodes that are kept, beyond which no others are tried in their place
+_SMALL, _TRIES = 16, 8  # so many sets a node are tried of few nodes, a set for so many nodes of many
 
 
 class Item(Struct, frozen=True):
@@ -65,20 +68,31 @@ def _knapsack(given: Sequence[tuple[int, float, float]], needed: float) -> set[i
 
 
 class Choice(Struct):
-    """kept: positions; minimal: no single one can be left out. tries: sets that were measured."""
+    """kept: positions; minimal: no single one can be left out, of `clear` of them without measuring. tries: sets that
+    were measured.
+    """
 
     kept: frozenset[int] | None
     minimal: bool
     tries: int
+    clear: int = 0
 
 
 class Choosing:
-    """holds: whether the bound is kept with a set in FP32, by measuring. limit: how often it may ask."""
+    """holds: whether the bound is kept with a set in FP32, by measuring. limit: how often it may ask. beyond: times the
+    bound's square from which on a prediction is believed to fail, when a node is left out that is kept.
+    doubt: whether sets that were measured are not what was predicted, so that others may be cheaper.
+    """
 
-    def __init__(self, items: Sequence[Item], holds: Callable[[frozenset[int]], bool], limit: int) -> None:
-        self._items, self._limit = items, limit
+    def __init__(
+        self, items: Sequence[Item], holds: Callable[[frozenset[int]], bool], limit: int, beyond: float = math.inf,
+        doubt: Callable[[], bool] = lambda: True,
+    ) -> None:  # fmt: skip
+        self._items, self._limit, self._beyond, self._doubt = items, limit, beyond, doubt
         self._ask = holds
         self._known: dict[frozenset[int], bool] = {}
+        few = len(items) <= _SMALL
+        self._swaps = _TRIES * len(items) if few else len(items) // _TRIES
 
     def run(self) -> Choice:
         """The cheapest set that was found."""
@@ -91,7 +105,12 @@ class Choosing:
             tried = cheapest(self._items, slack)
             if tried != kept and self._cost(tried) < self._cost(kept) and tried < everything and self._holds(tried):
                 kept, minimal = self._needed(tried)
-        return Choice(kept, minimal, len(self._known))
+        better = self._cheaper(kept) if self._doubt() else None
+        while better is not None:
+            kept, minimal = self._needed(better)
+            better = self._cheaper(kept)
+        clear = sum(1 for k in kept if minimal and kept - {k} not in self._known)
+        return Choice(kept, minimal, len(self._known), clear)
 
     def _enough(self, kept: frozenset[int]) -> frozenset[int] | None:
         """A set that holds: with more of what is worst for its cost, twice as much each time."""
@@ -115,6 +134,8 @@ class Choosing:
             before = kept
             for k in sorted(kept, key=lambda k: (-self._items[k].cost, self._worst(k))):
                 less = kept - {k}
+                if less not in self._known and self._square(less) > self._beyond:
+                    continue
                 if less not in self._known and not self._may():
                     return kept, False
                 if self._holds(less):
@@ -129,6 +150,32 @@ class Choosing:
         if kept not in self._known:
             self._known[kept] = self._ask(kept)
         return self._known[kept]
+
+    def _square(self, kept: frozenset[int]) -> float:
+        """What is predicted of the worst output, over the bound's square."""
+        left = [item.squares for k, item in enumerate(self._items) if k not in kept]
+        return max(map(sum, zip(*left, strict=True)), default=0.0)
+
+    def _cheaper(self, kept: frozenset[int]) -> frozenset[int] | None:
+        """A cheaper set that holds, up to three nodes less and one other more, the likeliest first; None if there is
+        none as far as was tried.
+        """
+        cost, others = self._cost(kept), [k for k in range(len(self._items)) if k not in kept]
+        found = {
+            kept.difference(gone) | frozenset(come)
+            for size in (1, 2, 3)
+            for gone in combinations(sorted(kept), size)
+            for come in ((), *((k,) for k in others))
+            if self._cost(come) < self._cost(gone) * (1 - 1e-9)
+        } if len(kept) <= _MANY else set()  # fmt: skip
+        left = {tried: self._square(tried) for tried in found if tried not in self._known and self._cost(tried) < cost}
+        for tried in sorted(left, key=lambda each: (left[each], sorted(each))):
+            if self._swaps <= 0 or not self._may():
+                return None
+            self._swaps -= 1
+            if self._holds(tried):
+                return tried
+        return None
 
     def _cost(self, kept: Iterable[int]) -> float:
         return sum(self._items[k].cost for k in kept)

@@ -60,6 +60,13 @@ class Effects:
         row.seconds = time.perf_counter() - started
         return row
 
+    def plain(self, one: Candidate) -> EffectRow:
+        """What is known of a candidate without running it low: its outputs, bytes and FLOPs."""
+        self._look(one)
+        names = lens_outputs(self._lens, one)
+        nbytes, flops = saved_bytes(self._lens, one), self._flops(one)
+        return EffectRow(i=one.i, node=one.label, op=one.op, outputs=names, nbytes=nbytes, flops=flops)
+
     def _fed_by(self, one: Candidate) -> list[int] | None:
         """The candidates that make what it reads, itself or through nodes that only move values; None if others do."""
         cut, found = self._lens.model.cut, set[int]()

@@ -67,6 +67,8 @@ class Errors:
                 off.count += array.size
 
     def _floats(self, off: Off, name: str, made: Array, array: Array) -> None:
+        if self._rules is None and _finite_floats(off, made, array):
+            return
         a, b = made.astype(np.float64), array.astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
             apart = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, a - b)
@@ -93,6 +95,30 @@ class Errors:
 
     def rows(self) -> list[OutputEffect]:
         return [OutputEffect(name, finite(off.error), not off.floats) for name, off in self.outputs.items()]
+
+
+def _finite_floats(off: Off, made: Array, array: Array) -> bool:
+    """Take in an output all of whose values are finite on both sides, in as few passes as that takes; False if it is
+    another one, of which nothing was taken in.
+    """
+    b = array.reshape(-1).astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = np.subtract(made.reshape(-1), b, dtype=np.float64)
+        squares, whole, across = (_dot(*pair) for pair in ((apart, apart), (b, b), (apart, b)))
+    if not math.isfinite(squares + whole):
+        return False
+    off.squares += squares
+    off.whole += whole
+    off.own += whole + 2 * across + squares
+    off.dot += whole + across
+    ends = (float(apart.max(initial=0.0)), float(-apart.min(initial=0.0)))
+    off.most = max(off.most, *ends)
+    return True
+
+
+def _dot(a: Array, b: Array) -> float:
+    """By numpy itself: threads of BLAS wait for each other where sessions compute too."""
+    return float(np.einsum("i,i->", a, b))
 
 
 def finite(value: float | None) -> float | None:

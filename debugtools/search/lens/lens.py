@@ -17,6 +17,7 @@ from layerwise._tool.debugtools.search.lens.chain import Chain, Setting, Tensors
 from layerwise._tool.debugtools.search.lens.errors import Errors
 from layerwise._tool.debugtools.search.lens.spec import Rounding
 from layerwise._tool.surgery.cut.sizes import estimates
+from layerwise._tool.surgery.quantise.arithmetic import Dims
 from layerwise._tool.surgery.quantise.calibrate import Range, weight_scale
 from layerwise._tool.surgery.quantise.candidates import Candidate, Operand, candidates, constants
 from layerwise._tool.surgery.quantise.formats import FORMATS
@@ -45,18 +46,23 @@ class Lens:
             model.cut, self.form, tensor_types(model.cut.model), weights=rounding.weights,
             activations=rounding.activations, ops=ops,
         )  # fmt: skip
-        ranks: dict[str, int] = {}
+        dims: dict[str, Dims] = {}
         if self.form.block:
-            ranks = {name: len(info.shape or ()) for name, info in inferred_tensors(model.cut.model, shapes).items()}
-            known = [one for one in found if all(ranks.get(each.name) for each in one.activations)]
+            dims = {
+                name: [length if isinstance(length, int) else None for length in info.shape or ()]
+                for name, info in inferred_tensors(model.cut.model, shapes).items()
+            }
+            known = [one for one in found if all(dims.get(each.name) for each in one.activations)]
             self.unknown, found = len(found) - len(known), known
+        self.ranks = {name: len(lengths) for name, lengths in dims.items()}
+        if any(array.shape != shapes.get(name) for feed in self.feeds for name, array in feed.items()):
+            dims = {name: [None] * rank for name, rank in self.ranks.items()}
         self.candidates = [one for one in found if one.label not in keep]
         if not self.candidates:
             raise UsageError(f"no node of this model can be {rounding.to}")
         self.by_i = {one.i: one for one in self.candidates}
         self.fixed = constants(model.cut)
-        self.ranks = ranks
-        self.chain = Chain(model, runner, self.candidates, self.form, estimates(model.cut.model, shapes), ranks)
+        self.chain = Chain(model, runner, self.candidates, self.form, estimates(model.cut.model, shapes), dims)
         self.scales: dict[tuple[int, int], Scale] = {}
         self.reference: list[dict[str, Array]] = []
         self._made: dict[str, Array] = {}

@@ -30,6 +30,8 @@ class EffectRow(Struct, kw_only=True):
     an activation's values beyond its range; clipping: share of its squared error that they make, the rest is rounding.
     fed_by: nodes whose outputs, where they are all low, it reads rounded already (of FP16 and bfloat16; None: it never
     does); stored: the outputs' errors then, with its weights and outputs low.
+    grouped: how many nodes its effect was measured of, of which it has an equal share (1: it was told by the difference
+    of two sets); 0: it alone was measured.
     cost: of keeping it in FP32, in the unit that was asked for; nbytes: what its weights take less; flops.
     """
 
@@ -53,12 +55,13 @@ class EffectRow(Struct, kw_only=True):
     flops: int = 0
     cost: float = 0.0
     seconds: float = 0.0
+    grouped: int = 0
 
 
 class SetRow(Struct, kw_only=True):
-    """A row of the table sets: several nodes low at once, measured on the switchboard. what: check (of the prediction)
-    or choice. low, kept: how many nodes; key: which. predicted: by squares; error: measured, of the worst output;
-    ratio: over the bound. passed: within it.
+    """A row of the table sets: several nodes low at once, measured on the switchboard. what: check (of the prediction),
+    group (whose errors of all outputs are `errors`) or choice. low, kept: how many nodes; key: which. predicted: by
+    squares; error: measured, of the worst output; ratio: over the bound. passed: within it.
     """
 
     what: str
@@ -71,6 +74,7 @@ class SetRow(Struct, kw_only=True):
     ratio: float | None = None
     passed: bool | None = None
     seconds: float = 0.0
+    errors: list[OutputEffect] = []
 
 
 class FrontierPoint(Struct, frozen=True):
@@ -101,8 +105,11 @@ class LensResult(SearchResult, kw_only=True):
     how many of `sets` were predicted within 15 %; factor: median of measured over predicted.
 
     kept: what stays in FP32, None: no bound was given, or no set keeps it; minimal: no node of it can be left out;
-    proved: error of the mixed model as it is run at last. real: whether that ran on ONNX's own operators, not_real: why
-    not; path, files: what was written. left_out: kinds of nodes that cannot be switched, with their number.
+    by_prediction: of how many that was not measured, since the prediction is far beyond the bound. runs: nodes and sets
+    that were measured for the choice; one_by_one: that it takes to keep one node after another, each time the best of
+    all. proved: error of the mixed model as it is run at last. real: whether that ran on ONNX's own operators,
+    not_real: why not; path, files: what was written. left_out: kinds of nodes that cannot be switched, with their
+    number.
     """
 
     format: str = ""
@@ -121,6 +128,8 @@ class LensResult(SearchResult, kw_only=True):
     error: float | None = None
     proved: float | None = None
     runs: int = 0
+    one_by_one: int = 0
+    by_prediction: int = 0
     real: bool = True
     not_real: str = ""
     path: str = ""

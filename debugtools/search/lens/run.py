@@ -4,7 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -17,10 +17,12 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.spec import NO_FILES, MarkSpec
-from layerwise._tool.debugtools.search.lens.choice import Chooser, set_key, set_row
+from layerwise._tool.debugtools.search.lens.choice import Chooser, alike, set_key, set_row
 from layerwise._tool.debugtools.search.lens.costs import UNITS, set_costs
 from layerwise._tool.debugtools.search.lens.effects import Effects, some_sets
 from layerwise._tool.debugtools.search.lens.errors import finite
+from layerwise._tool.debugtools.search.lens.grouped import LEAST, GroupedEffects
+from layerwise._tool.debugtools.search.lens.judging import Judging
 from layerwise._tool.debugtools.search.lens.lens import Lens
 from layerwise._tool.debugtools.search.lens.predict import predicted, worst
 from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint, KeptRow, LensResult, SetRow
@@ -37,8 +39,7 @@ from layerwise._tool.surgery.quantise.candidates import QUANTISED_OPS
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-_WITHIN, _MOST = 0.15, 0.9
-_NOISE = 1e-6
+_MOST = 0.9
 _POINTS = 40
 
 
@@ -94,13 +95,34 @@ class LensRun:
             self._warn_of_the_rest()
             if self._spec.prove:
                 return self._proved()
+            if self._grouped():
+                return self._surveyed()
             rows = self._effects()
             set_costs(list(rows.values()), self._spec.cost, self._spec.times, lens.form.bits, self._context.warn)
             sets = self._checks(rows)
-            result = self._result(rows, sets)
+            result = replace(self._result(rows, sets), runs=len(rows))
             return result if self._spec.bound is None else self._chosen(rows, result)
         finally:
             lens.close()
+
+    def _grouped(self) -> bool:
+        """Whether groups tell enough: of FP16 and bfloat16 what is rounded depends on the neighbours."""
+        spec, lens = self._spec, self._lens
+        wanted = spec.bound is not None and not (spec.each or spec.split)
+        return wanted and len(lens.candidates) >= LEAST and lens.form.kind != "half"
+
+    def _surveyed(self) -> LensResult:
+        """Measure groups, and alone what may have to be kept; choose. What was tried tells whether squares add."""
+        assert self._spec.bound is not None
+        allowed = Judging(self._spec.bound, self._spec.compare.tolerance, self._lens).allowed()
+        found = GroupedEffects(self._context, self._spec, self._lens, allowed)
+        rows = found.rows()
+        result = self._result(rows, [found.whole])
+        chooser = Chooser(self._context, self._spec, self._side.spec, self._lens, rows)
+        chosen = chooser.choose(replace(result, runs=found.runs))
+        tries = [row for row in chooser.tries() if row.low]
+        adding = _adding(tries, len(rows))
+        return replace(chosen, **adding, seconds=time.perf_counter() - self._started)
 
     def _warn_of_the_rest(self) -> None:
         """What is not looked at, or cannot be relied on. UsageError where no output is left."""
@@ -149,14 +171,10 @@ class LensRun:
 
     def _result(self, rows: Mapping[int, EffectRow], sets: Sequence[SetRow]) -> LensResult:
         lens, first = self._lens, sets[0]
-        told = [row.error / row.predicted for row in sets if row.error is not None and row.predicted]
-        within = sum(_alike(row) for row in sets)
-        adds = within >= _MOST * len(sets) if len(rows) > 1 else None
         order = sorted(rows.values(), key=lambda row: -math.inf if row.effect is None else -row.effect)
         return LensResult(
             passed=True, search="precision", format=lens.form.name, candidates=len(rows),
-            predicted_all=first.predicted, all_low=first.error, adds=adds,
-            within=within, sets=len(sets), factor=sorted(told)[len(told) // 2] if told else None,
+            predicted_all=first.predicted, all_low=first.error, **_adding(sets, len(rows)),
             cost_unit=UNITS[self._spec.cost], real=is_real(lens), frontier=frontier(list(rows.values())),
             left_out=left_out(lens), worst=[row.node for row in order[:5]], checks=len(rows) + len(sets),
             seconds=time.perf_counter() - self._started,
@@ -186,11 +204,12 @@ def _check(cut: GraphCut) -> None:
         raise UsageError("the model is quantised already: it has QuantizeLinear or DequantizeLinear nodes")
 
 
-def _alike(row: SetRow) -> bool:
-    """Whether a set was predicted; below what FP32 itself is off by nothing can be."""
-    if row.error is None or row.predicted is None:
-        return row.error is row.predicted
-    return abs(row.error - row.predicted) <= max(_WITHIN * row.predicted, _NOISE)
+def _adding(sets: Sequence[SetRow], candidates: int) -> dict[str, Any]:
+    """Whether squares add, by the sets that were measured: fields of the result."""
+    told = sorted(row.error / row.predicted for row in sets if row.error is not None and row.predicted)
+    within = sum(map(alike, sets))
+    adds = within >= _MOST * len(sets) if sets and candidates > 1 else None
+    return {"adds": adds, "within": within, "sets": len(sets), "factor": told[len(told) // 2] if told else None}
 
 
 def frontier(rows: Sequence[EffectRow]) -> list[FrontierPoint]:

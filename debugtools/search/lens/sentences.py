@@ -9,7 +9,7 @@ from layerwise._tool.debugtools.search.lens.rows import LensResult
 def concluded(result: LensResult) -> LensResult:
     """Return the result with its summary and conclusion."""
     summary = _summary(result)
-    parts = [summary, _adds(result), _left_out(result)]
+    parts = [summary, _adds(result), _runs(result), _left_out(result)]
     return replace(result, summary=summary, conclusion=" ".join(filter(None, parts)))
 
 
@@ -35,6 +35,8 @@ def _summary(result: LensResult) -> str:
         names = ", ".join(shown(row.node, 60) for row in result.kept[:3])
         more = f" and {len(result.kept) - 3} more" if len(result.kept) > 3 else ""
         sure = "not one of them can be left out" if result.minimal else "fewer may do"
+        if result.minimal and result.by_prediction:
+            sure += f", {result.by_prediction} of them by prediction"
         text = f"{len(result.kept)} of {result.candidates} nodes must stay in FP32 ({sure}): {names}{more}"
         if result.saved is not None:
             text += f"; {result.saved:.0%} of the {result.cost_unit} that {result.format} saves is saved"
@@ -52,6 +54,15 @@ def _adds(result: LensResult) -> str:
     return (
         f"Squares do not add for this model: only {result.within} of {result.sets} sets were predicted within 15 % "
         f"(measured over predicted: {result.factor:.2g}, the median). Predictions are a guide here, no more."
+    )
+
+
+def _runs(result: LensResult) -> str:
+    if not result.one_by_one or not result.kept:
+        return ""
+    return (
+        f"That took {result.runs} runs; keeping one node after another, the best of all each time, takes "
+        f"{result.one_by_one}."
     )
 
 

@@ -48,7 +48,8 @@ class LensSpec(Spec, frozen=True):
 
     compare: the model, its runner (the first; onnxruntime on the CPU where none is named), inputs, tolerances. ops: the
     operators that count, none: all that the format is for. keep, keep_types: names (or globs) and operators of nodes
-    that stay in FP32 in any case. split: weight and activation also one by one. checks: random sets that the prediction
+    that stay in FP32 in any case. each: with a bound too every node is measured alone, not in groups where these tell
+    enough. split: weight and activation also one by one. checks: random sets that the prediction
     is held against. times: file of a bench with a profile. prove: measure nothing alone: all candidates low at once,
     and the mixed model run. limit: sets that the choice may try. output: the mixed model; lists: folder for what other
     tools are told.
@@ -59,6 +60,7 @@ class LensSpec(Spec, frozen=True):
     ops: list[str] = []
     keep: list[str] = []
     keep_types: list[str] = []
+    each: bool = False
     split: bool = False
     checks: int = 9
     bound: Bound | None = None

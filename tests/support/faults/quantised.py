@@ -120,10 +120,11 @@ class Planter:
         return self._at(place, found)
 
     def _at(self, place: Any, found: Damage | None) -> Damage | None:
-        """The node that reads a weight's codes is where its scale is wrong too, wherever that is multiplied."""
+        """A node that reads a weight's codes is where its scale is wrong too, wherever that is multiplied."""
         if found is None or not isinstance(place, _Weight):
             return found
-        return replace(found, names=found.names | {place.node.name})
+        readers = {node.name for node in self._readers.get(place.codes, [place.node])}
+        return replace(found, names=found.names | readers)
 
     def _zero(self, place: Any) -> Damage | None:
         name = place.zero if isinstance(place, _Weight) else place[1]

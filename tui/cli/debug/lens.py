@@ -50,6 +50,8 @@ def fill_lens(parser: Parser) -> None:
     parser.own(group, "--keep", nargs="+", metavar="NODE", help="nodes (or globs) that stay in FP32 in any case")
     parser.own(group, "--prove", action="store_true",
                help="measure no node alone: all but --keep low at once, and the mixed model run")  # fmt: skip
+    parser.own(group, "--each", action="store_true",
+               help="with --bound: measure every node alone, not in groups where these tell enough")  # fmt: skip
     parser.own(group, "--split", action="store_true", help="weights and activations also one by one")
     parser.own(
         group, "--bound", metavar="X",
@@ -87,8 +89,8 @@ def to_lens(args: Namespace) -> LensSpec:
     if args.output and bound is None and not args.prove:
         raise UsageError("-o needs --bound: without one nothing is chosen")
     return LensSpec(
-        compare=compare, rounding=_rounding(args), ops=args.ops or [], keep=args.keep or [], split=args.split,
-        prove=args.prove, bound=bound, cost=args.cost, times=args.times,
+        compare=compare, rounding=_rounding(args), ops=args.ops or [], keep=args.keep or [], each=args.each,
+        split=args.split, prove=args.prove, bound=bound, cost=args.cost, times=args.times,
         limit=_positive("--max-checks", args.max_checks),
         output=args.output, lists=args.lists,
     )  # fmt: skip

@@ -68,8 +68,9 @@ class LensReport:
         )
 
     def _effects(self, result: LensResult, kept: set[int]) -> None:
+        told = "; of N: an equal share of what N do together" if any(row.grouped for row in self._rows.values()) else ""
         self.log.info(
-            f"Each node alone in {result.format}: its effect on the worst output (relative L2):", source="tools"
+            f"Each node alone in {result.format}: its effect on the worst output (relative L2){told}:", source="tools"
         )
         for line in table(list(self._rows.values()), kept):
             self.log.continued(line)
@@ -95,7 +96,9 @@ def _cells(row: EffectRow, kept: bool) -> tuple[str, ...]:
     decibels = ("-" if value is None else f"{value:.1f}" for value in (row.sqnr_weight, row.sqnr_activation))
     alone = ("-" if value is None else _sci(value) for value in (row.weight, row.activation))
     names = shown(row.op, 20), shown(row.node, _WIDEST)
-    return (str(row.i), *names, _sci(row.effect), _sci(row.own), *alone, *decibels, clipped, f"{row.cost:.3g}",
+    effect = _sci(row.effect) + (f" (of {row.grouped})" if row.grouped > 1 else " (told)" if row.grouped else "")
+    own = "-" if row.grouped else _sci(row.own)
+    return (str(row.i), *names, effect, own, *alone, *decibels, clipped, f"{row.cost:.3g}",
             "FP32" if kept else "")  # fmt: skip
 
 

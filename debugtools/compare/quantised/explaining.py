@@ -1,0 +1,185 @@
+"""What few bits explain of how far a quantised model is off: its float original is run beside it with the same tensors
+rounded.
+
+Weights alone explain it exactly: what both then still differ by is no matter of the weights. Behind rounded activations
+both differ for values that lie between two codes, so there the size of the error tells: the model may be off `_ALIKE`
+times as far as rounding moves its original, and the two be `_APART` times that apart.
+"""
+
+import math
+from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.tensors import dtype_name, is_floating
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.memory import WAITING, usual_segment
+from layerwise._tool.debugtools.compare.observing.store import ArrayStore
+from layerwise._tool.debugtools.compare.quantised.coarsest import coarsest_types
+from layerwise._tool.debugtools.compare.quantised.grid import Grid
+from layerwise._tool.debugtools.compare.quantised.ledger import Ledger
+from layerwise._tool.debugtools.compare.quantised.left import Left
+from layerwise._tool.debugtools.compare.quantised.operators import DYNAMIC, INTEGER, OPERATORS, SAME
+from layerwise._tool.debugtools.compare.quantised.rounded import RoundedGraph
+from layerwise._tool.debugtools.compare.quantised.sites import Site
+from layerwise._tool.debugtools.compare.quantised.stages import dequantised
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
+from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool
+from layerwise._tool.surgery.cut.sizes import estimates
+
+if TYPE_CHECKING:
+    from layerwise._tool.surgery.cut.segments import GraphCut
+
+INTEGER_KERNELS = frozenset({*OPERATORS, *INTEGER, DYNAMIC})
+_ALIKE, _APART = 2.0, 1.5
+_NEXT_TO_NOTHING = 1e-3  # of a tensor's error, where it cancels so that rounding is more than its own
+_ROUND_TOO = {2: "float16", 3: "bfloat16", 4: "int8"}
+"""accuracy_level of MatMulNBits -> what its kernels round activations to."""
+_AS = {"int8": "bfloat16"}
+
+
+class Explaining:
+    """ledger: of a quantised side and its float original, both run by onnxruntime. weights_alone: it holds nothing else
+    in few bits. Close it.
+    """
+
+    def __init__(self, ledger: Ledger, folder: Path, budget: int | None) -> None:
+        assert isinstance(ledger.other, ModelSide)
+        assert ledger.originals is not None
+        self._side, self._other, self._folder = ledger.side, ledger.other, folder
+        mine, theirs = self._side.model.cut, self._other.model.cut
+        self._ledger, self._mine = ledger, mine
+        names = self._other.naming
+        stages = {own: [self._side.own(name) for name in names.commons(own)] for own in theirs.maker}
+        self._graph = RoundedGraph(theirs, mine, ledger.originals, stages)
+        self._graph.hold([site for site, row in ledger.weights() if row.other and not row.word])
+        self._graph.pass_through(list(self._counterparts()))
+        sites = ledger.sites.all
+        self._sites = {stage: site for site in self._graph.activations
+                       for stage in (site.tensor, *dequantised(mine, ledger.sites, site))}  # fmt: skip
+        known = {site.tensor for site in self._graph.weights}
+        self._touched = _behind(mine, (site.i for site in sites))
+        self._loose = _behind(mine, (site.i for site in sites if site.role != "weight"), INTEGER_KERNELS)
+        self._doubtful = _behind(mine, (site.i for site in sites if site.role == "weight" and site.tensor not in known))
+        self.weights_alone = not self._loose
+        self._types = coarsest_types(theirs)
+        self._kernels = _kernel_types(mine)
+        self._limit = usual_segment([self._other.spec]) if budget is None else max(1, budget // 8)
+        self._pool = SessionPool(keep=False)
+        self._store = ArrayStore(WAITING if budget is None else budget // 8, folder)
+        self._coming: Iterator[Mapping[str, Array]] = iter(())
+        self.unknown = self._graph.unknown
+        self.found: dict[str, Left] = {}
+
+    def begin(self, feed: Mapping[str, Array], names: Iterable[str]) -> None:
+        """Start an iteration. feed: by the float side's names; names: the comparison's, of what will be asked for."""
+        self._store.close()
+        cut = self._other.model.cut
+        own = {self._other.own(name) for name in names if self._side.own(name) in self._touched}
+        wanted = [name for name in own if name in cut.maker]
+        self._coming = iter(())
+        if wanted:
+            known = estimates(cut.model, {name: array.shape for name, array in feed.items()})
+            plan = cut.segments(wanted, self._limit, known)
+            folder = self._other.model.file.folder
+            stream = GraphStream(self._graph, plan, self._other.spec, self._other.name, folder, feed, self._pool)  # type: ignore[arg-type]
+            self._coming = iter(stream)
+
+    def _counterparts(self) -> Iterator[tuple[Site, str, list[int]]]:
+        """Each quantised activation with its name in the float graph, and who reads what it becomes."""
+        cut = self._other.model.cut
+        for site in self._ledger.sites.all:
+            if site.role == "activation":
+                made = dequantised(self._mine, self._ledger.sites, site)
+                names = (site.value, site.tensor, *made)
+                own = (self._other.own(self._side.common(name)) for name in names if name)
+                found = next((name for name in own if name in cut.maker or name in cut.inputs), "")
+                if found:
+                    reads = self._ledger.sites.readers
+                    yield site, found, [i for name in (site.tensor, *made) for i, _ in reads[name]]
+
+    def left(self, name: str, mine: Array, theirs: Array, whole: Comparison, depth: int) -> Left | None:
+        """What few bits explain of a tensor's difference; None where that cannot be told.
+
+        name: the comparison's; depth: nodes in a row behind it.
+        """
+        own = self._side.own(name)
+        if own not in self._touched or own in self._doubtful or whole.rel_l2 is None or mine.shape != theirs.shape:
+            return None
+        if not is_floating(dtype_name(mine)):
+            return None
+        rounded = self._rounded(self._other.own(name))
+        if rounded is None:
+            return None
+        rounded = self._other.naming.laid(name, rounded)
+        types = [self._types.get(self._other.own(name), ""), *(_AS.get(kind, kind) for kind in self._kernels)]
+        site = self._sites.get(self._ledger.sites.source(own, self._sites, SAME))
+        if site is not None and own != site.value and not self._exact(own):
+            rounded = _held(site, rounded)
+        judged = partial(compare_arrays, metrics=("simple",), depth=depth, types=types)
+        exact = judged(mine, rounded, Rule(auto=True))
+        moved = judged(rounded, theirs, Rule(auto=True)).rel_l2 or 0.0
+        bound = exact.rule.bound or 0.0
+        left = math.inf if exact.rel_l2 is None else exact.rel_l2
+        if self._exact(own):
+            explained = bool(exact.passed) or left <= _NEXT_TO_NOTHING * whole.rel_l2
+            found = Left(whole.rel_l2, bound, moved, left, explained, settled=explained)
+        else:
+            explained = whole.rel_l2 <= bound + _ALIKE * moved
+            settled = explained and left <= bound + _APART * moved
+            found = Left(whole.rel_l2, bound, moved, None, explained, settled=settled)
+        if name not in self.found or found.whole > self.found[name].whole:
+            self.found[name] = found
+        return found
+
+    def _exact(self, own: str) -> bool:
+        return own not in self._loose
+
+    def _rounded(self, own: str) -> Array | None:
+        try:
+            while own not in self._store:
+                for name, array in next(self._coming).items():
+                    self._store.put(name, array)
+        except (StopIteration, LayerwiseError):
+            return None
+        return self._store.get(own)
+
+    def done(self, name: str) -> None:
+        """A tensor (the comparison's name) is not asked for any more, unless by another name."""
+        own = self._other.own(name)
+        if len(self._other.naming.commons(own)) < 2:
+            self._store.drop(own)
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._coming = iter(())
+        self._store.close()
+        self._pool.close()
+
+
+def _held(site: Site, values: Array) -> Array:
+    """An activation as its codes hold it; dynamic ones have the values' own range."""
+    grid = site.grid or Grid("uint8", np.ones(1, np.float32), np.ones(1, np.float32)).best(values)
+    return grid.rounded(values)
+
+
+def _behind(cut: "GraphCut", nodes: Iterable[int], ops: Container[str] = ()) -> frozenset[str]:
+    """The tensors that depend on one of these nodes, or on one of these operators."""
+    first, found = set(nodes), set[str]()
+    for i, (node, reads) in enumerate(zip(cut.nodes, cut.reads, strict=True)):
+        if i in first or node.op_type in ops or not found.isdisjoint(reads):
+            found.update(filter(None, node.output))
+    return frozenset(found)
+
+
+def _kernel_types(cut: "GraphCut") -> list[str]:
+    """What kernels that take weights in few bits round activations to, as their nodes allow."""
+    levels = {a.i for node in cut.nodes if node.op_type == "MatMulNBits" for a in node.attribute
+              if a.name == "accuracy_level"}  # fmt: skip
+    return [_ROUND_TOO[level] for level in levels if level in _ROUND_TOO]

@@ -1,0 +1,132 @@
+"""What few bits cost a model is no fault of it, and what they do not explain is: `run` of a quantised model."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.comparing import Compared, run_compare
+from support.faults.quantised import Planter
+from support.quantised import FORMS
+
+from layerwise._tool.backends.feeds.writer import save_feeds
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+
+WIDTH = 32
+FEED = {
+    "x": np.random.default_rng(1).standard_normal((16, WIDTH)).astype(np.float32),
+    "rows": np.arange(16, dtype=np.int64) % WIDTH,
+}
+ALL, PLAIN = MarkSpec(everything=True), MarkSpec()
+
+
+@pytest.fixture(scope="module")
+def model() -> onnx.ModelProto:
+    """Three square products, a rectifier, a residual sum; the last weight is a table of embeddings too."""
+    random = np.random.default_rng(0)
+    weights = [
+        numpy_helper.from_array((random.standard_normal((WIDTH, WIDTH)) / 6).astype(np.float32), f"w{i}")
+        for i in range(3)
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["a"], "first"),
+        helper.make_node("Relu", ["a"], ["b"], "relu"),
+        helper.make_node("MatMul", ["b", "w1"], ["c"], "second"),
+        helper.make_node("Add", ["c", "b"], ["d"], "sum"),
+        helper.make_node("Gather", ["w2", "rows"], ["e"], "table"),
+        helper.make_node("Add", ["d", "e"], ["f"], "embedded"),
+        helper.make_node("MatMul", ["f", "w2"], ["y"], "third"),
+    ]
+    shapes = {"x": [16, WIDTH], "y": [16, WIDTH], "rows": [16]}
+    kinds = {"rows": TensorProto.INT64}
+    values = {name: helper.make_tensor_value_info(name, kinds.get(name, 1), dims) for name, dims in shapes.items()}
+    graph = helper.make_graph(nodes, "g", [values["x"], values["rows"]], [values["y"]], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.fixture(scope="module")
+def nbits(model: onnx.ModelProto) -> onnx.ModelProto:
+    return FORMS["nbits"](model, FEED)
+
+
+def compared(
+    suspect: onnx.ModelProto, model: onnx.ModelProto, folder: Path, marks: MarkSpec, **tolerance: dict[str, float]
+) -> Compared:
+    paths = [folder / "suspect.onnx", folder / "float.onnx"]
+    for path, each in zip(paths, (suspect, model), strict=True):
+        onnx.save(each, path)
+    save_feeds(folder / "in.json", [FEED])
+    runners = [RunnerSpec(kind="onnxrt", threads=1), RunnerSpec(kind="onnxrt", threads=1, model=str(paths[1]))]
+    return run_compare(CompareSpec(
+        model=str(paths[0]), runners=runners, feeds=FeedSpec(files=[str(folder / "in.json")]), marks=marks,
+        tolerance=ToleranceSpec(**tolerance),
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("marks", [PLAIN, ALL])
+def test_weights_in_int4_pass_for_what_their_rounding_costs(
+    marks: MarkSpec, model: onnx.ModelProto, nbits: onnx.ModelProto, tmp_path: Path
+) -> None:
+    found = compared(nbits, model, tmp_path, marks)
+    held, row = found.result["quantised"], found.row("y")
+    assert found.result["passed"]
+    assert held["explained"]
+    assert held["cost"] == row["rel_l2"] > 0.05
+    assert held["left"] < 1e-6
+    assert "what rounding the weights costs" in row["note"]
+    assert "what few bits cost" in found.result["conclusion"]
+
+
+@pytest.mark.parametrize("kind", ["scale", "clipped channel", "wrong axis"])
+def test_damaged_codes_explain_nothing(
+    kind: str, model: onnx.ModelProto, nbits: onnx.ModelProto, tmp_path: Path
+) -> None:
+    damage = next(Planter(nbits, 3).plants(kind))
+    found = compared(damage.model, model, tmp_path, PLAIN)
+    assert not found.result["passed"]
+    assert not found.result["quantised"]["explained"]
+    assert found.result["quantised"]["wrong"] == 1
+
+
+def test_an_operator_that_is_wrong_beside_rounded_weights_fails_where_it_is(
+    model: onnx.ModelProto, nbits: onnx.ModelProto, tmp_path: Path
+) -> None:
+    wrong = onnx.ModelProto()
+    wrong.CopyFrom(nbits)
+    add = next(node for node in wrong.graph.node if node.name == "sum")
+    add.op_type = "Mul"
+    found = compared(wrong, model, tmp_path, ALL)
+    assert not found.result["passed"]
+    assert found.result["first_bad"]["tensor"] == "d"
+    assert "does not explain" in found.row("d")["note"]
+    assert found.row("c")["passed"]
+
+
+def test_a_tolerance_that_was_given_decides_and_the_row_tells_what_rounding_costs(
+    model: onnx.ModelProto, nbits: onnx.ModelProto, tmp_path: Path
+) -> None:
+    found = compared(nbits, model, tmp_path, PLAIN, atol={"": 1e-4})
+    assert not found.result["passed"]
+    assert "what rounding the weights costs" in found.row("y")["note"]
+
+
+@pytest.mark.parametrize("form", ["qoperator", "dynamic"])
+def test_behind_rounded_activations_the_float_model_is_moved_as_far(
+    form: str, model: onnx.ModelProto, tmp_path: Path
+) -> None:
+    found = compared(FORMS[form](model, FEED), model, tmp_path, ALL)
+    held = found.result["quantised"]
+    assert found.result["passed"]
+    assert held["explained"]
+    assert held["moved"] == pytest.approx(held["cost"], rel=0.5)
+
+
+def test_an_operator_that_is_wrong_among_rounded_activations_fails(model: onnx.ModelProto, tmp_path: Path) -> None:
+    wrong = FORMS["qdq"](model, FEED)
+    relu = next(node for node in wrong.graph.node if node.op_type == "Add")
+    relu.op_type = "Sub"
+    found = compared(wrong, model, tmp_path, ALL)
+    assert not found.result["passed"]
+    assert not found.result["quantised"]["explained"]
