@@ -4,12 +4,14 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from support.forked_jobs import forked_jobs
 from textual.pilot import Pilot
 
 from layerwise._tool.backends.specs import RunnerSpec
@@ -100,8 +102,12 @@ def with_bench(
     story: Callable[[Bench], Awaitable[None]],
     size: tuple[int, int] = (120, 40),
     root: Path | None = None,
+    forked: bool = True,
 ) -> None:
-    """Run a story in the app; every job that it left running is cancelled."""
+    """Run a story in the app; every job that it left running is cancelled.
+
+    forked: its jobs have forks for processes (see support.forked_jobs), else processes of their own as a user's have.
+    """
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
     async def main() -> None:
@@ -116,4 +122,5 @@ def with_bench(
                     await app.state.client.cancel(view.id)
                     await app.state.client.wait(view.id)
 
-    asyncio.run(main())
+    with forked_jobs() if forked else nullcontext():
+        asyncio.run(main())
