@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import onnx
@@ -75,8 +76,11 @@ class Bench:
         return text_of(self.app)
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
+        """Type at once; what all the keys do is done and on the screen afterwards."""
+        with mock.patch("textual.app.wait_for_idle", _let_go):  # which sleeps 40 ms for each key
+            await self.pilot.press(*keys)
         await self.app.keys.done()
+        await self.pilot.pause(0)
 
     async def until(self, check: Callable[[], Any], seconds: float = 60.0) -> None:
         """Wait for a state, not for a time."""
@@ -95,6 +99,11 @@ class Bench:
         facts = self.app.state.errors
         await self.until(lambda: facts.facts.state and not facts.facts.live)
         return job
+
+
+async def _let_go(*_: float) -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 def with_bench(
