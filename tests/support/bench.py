@@ -3,10 +3,10 @@
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
 
 import numpy as np
@@ -21,6 +21,7 @@ from layerwise._tool.tui.controllers.opening import is_engine
 from layerwise._tool.tui.controllers.run import compare_job
 from layerwise._tool.tui.workbench import Workbench, open_workbench
 
+T = TypeVar("T")
 WIDTH, LAYERS, BAD_LAYER = 8, 20, 7
 
 
@@ -126,10 +127,20 @@ def with_bench(
             if model is not None and not is_engine(model):
                 await bench.until(lambda: app.state.session.index is not None)
             await story(bench)
-            for view in await app.state.client.list():
-                if not view.final:
-                    await app.state.client.cancel(view.id)
-                    await app.state.client.wait(view.id)
+            await end_jobs(app)
 
+    run_story(main(), forked)
+
+
+async def end_jobs(app: Workbench) -> None:
+    """Cancel what still runs."""
+    for view in await app.state.client.list():
+        if not view.final:
+            await app.state.client.cancel(view.id)
+            await app.state.client.wait(view.id)
+
+
+def run_story(story: Coroutine[Any, Any, T], forked: bool = True) -> T:
+    """Run a coroutine; jobs that an app submits meanwhile have forks for processes, if so asked."""
     with forked_jobs() if forked else nullcontext():
-        asyncio.run(main())
+        return asyncio.run(story)

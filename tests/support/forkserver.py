@@ -83,7 +83,8 @@ def start(
     terminal: not empty: they are a terminal, which it gets for its own; HANGUP_OFF ignores SIGHUP, as nohup does.
     before: what the program does to itself first, as text of Python. limits: of resource.setrlimit, soft and hard.
     uid: not 0: the user to become, which only root can. gone: `cwd` is removed once the program stands in it.
-    program: "layerwise"; "jobs": the module of a job's process, and its words; "layerwise 10" or "layerwise 11", with that version of the fake TensorRT imported;
+    program: "layerwise"; "jobs": the first word is the module of a job's process, of support.forked_jobs;
+    "layerwise 10" or "layerwise 11", with that version of the fake TensorRT imported;
     "polygraphy"; "script": the first word is a Python script, which finds neither imported; "writers": support.writers.
     """
     asked = socket.socket(socket.AF_UNIX)
@@ -280,7 +281,6 @@ def _import() -> Callable[[], int | None]:
         importlib.import_module("cuda.bindings.runtime")
         importlib.import_module("tensorrt")._forward.real()
     from support.forked import ForkedWorker
-
     from support.forked_jobs import ForkedSpare
 
     from layerwise._tool.backends.jobs.processes import supervise, warm_supervisor

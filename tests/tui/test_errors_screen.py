@@ -195,8 +195,9 @@ def test_a_page_that_was_hidden_shows_what_came_meanwhile(pair: tuple[Path, Path
         broken.write_bytes(b"no model")
         bad, good = [await bench.compare(compare_spec(pair[1], other)) for other in (broken, pair[0])]
         await bench.press("2")
-        await bench.see("done: 40 rows", "/layer.0/MatMul")
-        for job, seen in ((bad, ["failed: 0 rows", "broken.onnx"]), (good, ["done: 40 rows", "/layer.0/MatMul"])):
+        shown = f"/layer.{BAD_LAYER + 1}/MatMul"  # below the cursor: the rows above may have been scrolled past
+        await bench.see("done: 40 rows", shown)
+        for job, seen in ((bad, ["failed: 0 rows", "broken.onnx"]), (good, ["done: 40 rows", shown])):
             await bench.press("3", "g", *"j" * bench.app.state.jobs.index_of(job), "enter")
             await bench.see("[2 Errors]", *seen)
 
