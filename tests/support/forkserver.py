@@ -10,6 +10,7 @@ import gc
 import importlib
 import io
 import json
+import logging
 import os
 import resource
 import runpy
@@ -147,6 +148,8 @@ def serve(address: str) -> None:
     waiting.bind(address + ".new")
     waiting.listen()
     Path(address + ".new").rename(address)
+    atexit._clear()  # what libraries tidy up at the end, such as all types, takes longer than many a command
+    atexit.register(logging.shutdown)
     gc.freeze()
     collapse()
     programs: dict[int, tuple[int, socket.socket]] = {}  # of each pidfd: process id, and who asked
