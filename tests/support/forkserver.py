@@ -10,6 +10,7 @@ import gc
 import importlib
 import io
 import json
+import logging
 import os
 import resource
 import runpy
@@ -31,6 +32,7 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).parents[2]
 HANGUP_OFF = "hangup off"
 _FOLDER = tempfile.gettempdir()  # as it was before a test has set another
+MOST = 4  # descriptors that a program is given
 WIDTH = 16  # bytes of a number on the socket: two may come at once
 
 
@@ -77,17 +79,19 @@ def start(
     before: str = "", limits: Mapping[int, int] | None = None, uid: int = 0, gone: bool = False,
     program: str = "layerwise",
 ) -> Forked:  # fmt: skip
-    """Run `layerwise WORDS`, or another of the programs, on three descriptors.
+    """Run `layerwise WORDS`, or another of the programs, on three descriptors, or more.
 
     terminal: not empty: they are a terminal, which it gets for its own; HANGUP_OFF ignores SIGHUP, as nohup does.
     before: what the program does to itself first, as text of Python. limits: of resource.setrlimit, soft and hard.
     uid: not 0: the user to become, which only root can. gone: `cwd` is removed once the program stands in it.
-    program: "layerwise"; "layerwise 10" or "layerwise 11", with that version of the fake TensorRT imported;
+    program: "layerwise"; "jobs": the first word is the module of a job's process, of support.forked_jobs;
+    "layerwise 10" or "layerwise 11", with that version of the fake TensorRT imported;
     "polygraphy"; "script": the first word is a Python script, which finds neither imported; "writers": support.writers.
     """
     asked = socket.socket(socket.AF_UNIX)
-    asked.connect(_address(program))
+    asked.connect(_address("layerwise" if program == "jobs" else program))
     order: dict[str, Any] = {"words": list(words), "cwd": str(cwd), "env": dict(env), "terminal": terminal}
+    order["program"] = program
     order |= {"limits": list((limits or {}).items()), "uid": uid, "gone": gone, "before": before, "umask": _umask()}
     message = json.dumps(order).encode()
     socket.send_fds(asked, [len(message).to_bytes(4, "big")], list(streams))
@@ -144,6 +148,8 @@ def serve(address: str) -> None:
     waiting.bind(address + ".new")
     waiting.listen()
     Path(address + ".new").rename(address)
+    atexit._clear()  # what libraries tidy up at the end, such as all types, takes longer than many a command
+    atexit.register(logging.shutdown)
     gc.freeze()
     collapse()
     programs: dict[int, tuple[int, socket.socket]] = {}  # of each pidfd: process id, and who asked
@@ -167,7 +173,7 @@ def serve(address: str) -> None:
 def _start(waiting: socket.socket) -> tuple[int, socket.socket]:
     """Fork the program that somebody asks for; its process id, and who asked."""
     asked, _ = waiting.accept()
-    size, streams, *_ = socket.recv_fds(asked, 4, 3)
+    size, streams, *_ = socket.recv_fds(asked, 4, MOST)
     message = b""
     while len(message) < int.from_bytes(size, "big"):
         message += asked.recv(1 << 16)
@@ -198,7 +204,7 @@ def _become(order: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # what interrupts this function is not the program's
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
-    os.closerange(3, 4096)
+    os.closerange(len(streams), 4096)
     os.setsid()
     os.umask(int(str(order["umask"])))
     if order["terminal"]:
@@ -212,7 +218,7 @@ def _become(order: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     _open_streams()
     exec(order["before"], {})
     _confine(order)
-    _run()
+    _run(str(order["program"]))
 
 
 def _confine(order: dict[str, Any]) -> None:
@@ -233,14 +239,14 @@ def _open_streams() -> None:
     sys.stderr = sys.__stderr__ = io.TextIOWrapper(err, "utf-8", "backslashreplace", line_buffering=True)  # type: ignore[misc]
 
 
-def _run() -> NoReturn:
+def _run(program: str) -> NoReturn:
     """What the program's script does, and the interpreter at its end."""
     code = 1
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        code = main()
+        code = _run_process() if program == "jobs" else main()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -253,6 +259,12 @@ def _run() -> NoReturn:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def _run_process() -> int:
+    from support.forked_jobs import main
+
+    return main()
 
 
 def _run_script() -> int:
@@ -272,10 +284,12 @@ def _import() -> Callable[[], int | None]:
         importlib.import_module("cuda.bindings.runtime")
         importlib.import_module("tensorrt")._forward.real()
     from support.forked import ForkedWorker
+    from support.forked_jobs import ForkedSpare
 
-    from layerwise._tool.backends.jobs.processes import supervise
+    from layerwise._tool.backends.jobs.processes import supervise, warm_supervisor
 
     supervise.start_worker = ForkedWorker  # type: ignore[attr-defined]
+    warm_supervisor.SpareWorker = ForkedSpare  # type: ignore[attr-defined]
     if PROGRAM == "writers":
         from support import jobs, writers
 
