@@ -89,14 +89,22 @@ def zygotes(live_bindings: Callable[[int], dict[str, str]]) -> Iterator[Callable
         zygote.close()
 
 
-@pytest.fixture(params=[False, True], ids=["fake", "forwarded"])
-def in_fake(
-    request: pytest.FixtureRequest, trt_version: int, zygotes: Callable[[int, bool], Zygote], tmp_path: Path
-) -> Callable[..., str]:
-    """Run a script where `tensorrt` is the fake, alone and then with every call made on the real bindings first."""
+def has_bindings(version: int) -> bool:
+    """Whether the real bindings of a version can be had here."""
+    try:
+        return bool(build.live(version))
+    except build.Unavailable:
+        return False
+
+
+@pytest.fixture
+def in_fake(trt_version: int, zygotes: Callable[[int, bool], Zygote], tmp_path: Path) -> Callable[..., str]:
+    """Run a script where `tensorrt` is the fake, with every call made on the real bindings first, which changes no
+    answer; where they cannot be had on the fake alone, as all that runs command lines is."""
+    forwarded = has_bindings(trt_version)
 
     def run(source: str, **environment: str) -> str:
-        done = zygotes(trt_version, request.param).run(source, str(tmp_path), environment)
+        done = zygotes(trt_version, forwarded).run(source, str(tmp_path), environment)
         assert done["code"] == 0, done["err"] + done["out"]
         return str(done["out"])
 
