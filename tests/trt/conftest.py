@@ -16,6 +16,11 @@ FAKE = HERE / "fake"
 _IMPORTED = ("layerwise.backend.trt", "layerwise.comparator", "layerwise._tool.debugtools.engines.inspect.action")
 
 
+# for what does not depend on the version: some tests meet one, some the other
+ON_10 = pytest.mark.parametrize("trt_version", [10], ids=["trt10"], indirect=True)
+ON_11 = pytest.mark.parametrize("trt_version", [11], ids=["trt11"], indirect=True)
+
+
 @pytest.fixture(params=[10, 11], ids=["trt10", "trt11"])
 def trt_version(request: pytest.FixtureRequest) -> int:
     """Both versions, one after the other."""
