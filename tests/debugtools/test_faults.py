@@ -20,7 +20,7 @@ from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.search.spec import DebugSpec
 
 MODELS = ("cnn", "encoder", "detector")
-EACH = 5
+EACH = 3
 
 
 @cache

@@ -2,9 +2,11 @@
 
 import gc
 import importlib
+import os
 import pkgutil
 import sys
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 
 from support import everything, forked
@@ -30,6 +32,35 @@ def polygraphy(words: list[str]) -> int:
         return int(main() or 0)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
+
+
+def kept(words: list[str]) -> int:
+    """The same in a process that goes on: what the line leaves in it is put back."""
+    import matplotlib.pyplot as plt
+    from polygraphy.backend.base import BaseRunner
+    from polygraphy.logger import G_LOGGER
+
+    path, environment, log = (
+        sys.path[:],
+        dict(os.environ),
+        {name: copy(value) for name, value in vars(G_LOGGER).items()},
+    )
+    modules = {*sys.modules}
+    BaseRunner.RUNNER_COUNTS.clear()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    try:
+        return polygraphy(words)
+    finally:
+        sys.path[:] = path
+        os.environ.clear()
+        os.environ.update(environment)
+        vars(G_LOGGER).clear()
+        vars(G_LOGGER).update(log)
+        plt.close("all")
+        here = f"{Path.cwd()}/"
+        for name in {*sys.modules} - modules:
+            if str(getattr(sys.modules[name], "__file__", None) or here).startswith(here):
+                del sys.modules[name]  # a script of the line's folder
 
 
 def run(program: str, words: list[str], tools: str) -> int:

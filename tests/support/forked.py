@@ -54,6 +54,7 @@ def _become_worker(actions: str, folder: Path, attempt: int, env: Mapping[str, s
     for number in (signal.SIGINT, signal.SIGQUIT):  # SIGPIPE stays ignored, as in every Python
         signal.signal(number, signal.SIG_DFL)
     os.environ.update(env)
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # a test may read what is printed here
     _write_to(folder / LOG)
     work(actions, folder, attempt, list(keep))
 

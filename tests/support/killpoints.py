@@ -4,14 +4,16 @@ The steps are what Python's audit events tell of: renames, removals, links, fold
 What a kill before a step leaves is what lies on the disk then, and no lock: one run in a fork takes a copy at each.
 """
 
+import gc
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 AtStep = Callable[[str, tuple[Any, ...]], bool]
 _REMOVALS = frozenset({"os.remove", "os.rmdir"})
@@ -45,7 +47,7 @@ def every_kill(prepare: Callable[[], object], work: Callable[[], object], place:
             shutil.copytree(place, Path(folder, str(seen)), symlinks=True)
             return False
 
-        assert _run(work, copy) == 0
+        assert _run(lambda: _traced(work, copy)) == 0
         shutil.copytree(place, Path(folder, "end"), symlinks=True)
         for step in count(1):
             if not (was := Path(folder, str(step))).exists():
@@ -60,56 +62,87 @@ def _put(source: Path, place: Path) -> None:
     shutil.copytree(source, place, symlinks=True)
 
 
-def every_failure(prepare: Callable[[], object], work: Callable[[], object], error: OSError) -> Iterator[int]:
-    """For each step that is no removal: what was before is made anew, the step raises, and its number is yielded."""
+def every_failure(
+    prepare: Callable[[], object], work: Callable[[], object], place: Path, error: OSError
+) -> Iterator[int]:
+    """For each step that is no removal its number, the folder `place` as the work leaves it where that step raises.
+
+    prepare: makes `place` as it is before; all that the work writes lies there. One fork does the work over and over.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        assert _run(lambda: _fail_everywhere(prepare, work, place, error, Path(folder))) == 0
+        for step in count(1):
+            if not (was := Path(folder, str(step))).exists():
+                return
+            _put(was, place)
+            yield step
+
+
+def _fail_everywhere(
+    prepare: Callable[[], object], work: Callable[[], object], place: Path, error: OSError, folder: Path
+) -> None:
+    """Copy `place` to folder/STEP as each step that fails leaves it, until there is none left to fail."""
+    seen = fails_at = 0
+
+    def fail(event: str, args: tuple[Any, ...]) -> bool:
+        nonlocal seen
+        seen += event not in _REMOVALS
+        return event not in _REMOVALS and seen == fails_at
+
+    trace = _Trace(fail, error)
     for step in count(1):
-        seen = 0
-
-        def fail(event: str, args: tuple[Any, ...], step: int = step) -> bool:
-            nonlocal seen
-            seen += event not in _REMOVALS
-            return event not in _REMOVALS and seen == step
-
         prepare()
-        if not _run(work, fail, error):
+        seen, fails_at, trace.raised = 0, step, False
+        with suppress(BaseException), trace:
+            work()
+        if not trace.raised:
             return
-        yield step
+        gc.collect()  # what the error holds is let go, as at a process's end
+        shutil.copytree(place, folder / str(step), symlinks=True)
 
 
-def _run(work: Callable[[], object], at_step: AtStep, error: OSError | None = None) -> int:
-    """Do the work in a fork; `error` is raised where `at_step` says so. 3 if it was raised, 0 if the work was done."""
+class _Trace:
+    """Inside, `at_step` is asked at every step of this process, and `error` is raised where it says so."""
+
+    def __init__(self, at_step: AtStep, error: OSError | None = None) -> None:
+        self.raised = False
+        self._at_step, self._error, self._on = at_step, error, False
+        sys.addaudithook(self._hook)
+
+    def __enter__(self) -> None:
+        self._on = True
+
+    def __exit__(self, *_: object) -> None:
+        self._on = False
+
+    def _hook(self, event: str, args: tuple[Any, ...]) -> None:
+        if not self._on or not _is_step(event, args):
+            return
+        self._on = False
+        try:
+            raises = self._at_step(event, args)
+        finally:
+            self._on = True
+        if raises and self._error is not None:
+            self.raised = True
+            raise self._error
+
+
+def _traced(work: Callable[[], object], at_step: AtStep) -> None:
+    with _Trace(at_step):
+        work()
+
+
+def _run(work: Callable[[], object]) -> int:
+    """Do the work in a fork; 0 if it was done."""
     child = os.fork()
     if child == 0:
-        _child(work, at_step, error)
-    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert ended in (0, 3), f"the writer ended with {ended}"
-    return ended
-
-
-def _child(work: Callable[[], object], at_step: AtStep, error: OSError | None) -> NoReturn:
-    looking = raised = False
-
-    def hook(event: str, args: tuple[Any, ...]) -> None:
-        nonlocal looking, raised
-        if looking or not _is_step(event, args):
-            return
-        looking = True
+        code = 1
         try:
-            raises = at_step(event, args)
+            work()
+            code = 0
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
         finally:
-            looking = False
-        if raises and error is not None:
-            raised = True
-            raise error
-
-    code = 1
-    try:
-        sys.addaudithook(hook)
-        work()
-        code = 3 if raised else 0
-    except BaseException as found:
-        code = 3 if raised else 1
-        if code == 1:
-            sys.excepthook(type(found), found, found.__traceback__)
-    finally:
-        os._exit(code)
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -48,6 +48,7 @@ class Terminal:
     ) -> None:  # fmt: skip
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
+        self._lines: list[str] = []
         self.received = 0
         self.answers = True
         self.raw = bytearray()
@@ -78,8 +79,16 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """The screen as lines of text."""
-        return "\n".join(line.rstrip() for line in self.screen.display)
+        """The screen as lines of text; those that have not changed are not made again."""
+        buffer, columns, rows = self.screen.buffer, range(self.screen.columns), self.screen.lines
+        changed = self.screen.dirty if len(self._lines) == rows else range(rows)
+        self._lines = (self._lines + [""] * rows)[:rows]
+        for row in changed:
+            if row < rows:
+                line = buffer[row]
+                self._lines[row] = "".join([line[column].data for column in columns]).rstrip()
+        self.screen.dirty.clear()
+        return "\n".join(self._lines)
 
     def pump(self, seconds: float) -> int:
         """Read for up to `seconds`, until something came, and the frame that it belongs to; returns the bytes read."""

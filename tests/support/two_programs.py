@@ -41,13 +41,20 @@ class TwoPrograms:
     def close(self) -> None:
         self._zygote.close()
 
-    def run(self, program: str, words: list[str], place: Path) -> Ran:
-        """Run `program` WORDS in `place`/files; what it calls `polygraphy` and `layerwise` is forked too."""
+    def run(self, program: str, words: list[str], place: Path, *, kept: bool = False) -> Ran:
+        """Run `program` WORDS in `place`/files; what it calls `polygraphy` and `layerwise` is forked too.
+
+        kept: in a process that has run other lines so: for Polygraphy, which is quicker in it.
+        """
         folder, tools = place / "files", (place / "tools" if "--check" in words else None)
         place.mkdir()
         if tools is not None:
             tools.mkdir()
         self._copy(" ".join(words), folder)
+        if kept:
+            return self._forked(
+                f"import sys\nfrom support.both_imported import kept\nsys.exit(kept({words!r}))", folder, True
+            )
         source = (
             "import sys\nfrom support.both_imported import run\n"
             f"sys.exit(run({program!r}, {words!r}, {str(tools or '')!r}))"
@@ -74,9 +81,10 @@ class TwoPrograms:
         source = f"import runpy, sys\nsys.argv = [{path!r}]\nrunpy.run_path({path!r}, run_name='__main__')"
         return self._forked(source, ran.folder)
 
-    def _forked(self, source: str, folder: Path) -> Ran:
+    def _forked(self, source: str, folder: Path, kept: bool = False) -> Ran:
         home = str(folder.parent / "home")
-        done = self._zygote.run(source, str(folder), {"LAYERWISE_HOME": home, "LAYERWISE_LEASES": f"{home}/leases"})
+        environment = {"LAYERWISE_HOME": home, "LAYERWISE_LEASES": f"{home}/leases"}
+        done = self._zygote.run(source, str(folder), environment, kept=kept)
         return Ran(int(done["code"]), _ANSI.sub("", f"{done['out']}{done['err']}"), folder)
 
 

@@ -24,7 +24,7 @@ from layerwise._tool.surgery.types.incremental import types_of
 from layerwise._tool.surgery.types.infer import inferred_structure
 
 Models = Callable[[int, int], Iterator[tuple[str, onnx.ModelProto]]]
-SEED, COUNT = 11, 24
+SEED, COUNT = 11, 12
 
 
 def infer(path: Path) -> None:

@@ -93,7 +93,15 @@ def check(name: str, gate: Gate) -> None:
 
 
 _ALL_WAYS = ("run", "json", "locate", "attach")
-_GONE = [*product(_ALL_WAYS, _TERMINAL_WAYS), *product(_COMMANDS.keys() - _ALL_WAYS, _TERMINAL_WAYS[:1])]
+_GONE = [
+    *product(("run", "attach"), _TERMINAL_WAYS),
+    *product(("json", "locate"), ("hangup", "stopped")),
+    *product(_COMMANDS.keys() - _ALL_WAYS, ("hangup",)),
+]
+_CLOSED = [
+    *product(_ALL_WAYS, _OTHER_WAYS),
+    *((name, _OTHER_WAYS[number % 2]) for number, name in enumerate(sorted(_COMMANDS.keys() - _ALL_WAYS))),
+]
 
 
 @pytest.mark.parametrize(("name", "way"), sorted(_GONE))
@@ -133,7 +141,7 @@ def test_a_connection_that_drops_under_a_shell(name: str, gate: Gate) -> None:
         check(name, gate)
 
 
-@pytest.mark.parametrize(("name", "way"), list(product(_COMMANDS, _OTHER_WAYS)))
+@pytest.mark.parametrize(("name", "way"), _CLOSED)
 def test_a_reader_that_left_and_a_disk_that_is_full(name: str, way: str, gate: Gate) -> None:
     read, write = os.pipe()
     output = write if way == "reader" else os.open("/dev/full", os.O_WRONLY)

@@ -13,6 +13,7 @@ import onnx
 import pytest
 from onnx.parser import parse_model
 from support.forks import forked_line, forked_script, line_zygote
+from trt.conftest import ON_10, ON_11
 from trt.zygote import Zygote
 
 from layerwise._tool.backends.jobs.journal.events import read_events
@@ -122,6 +123,7 @@ def test_exhaustive_finds_the_fastest_of_all(tune: Line, folder: Path) -> None:
     assert len(tune("--autotune-mode", "exhaustive", "--max-combinations", "2")["combinations"]) == 2
 
 
+@ON_11
 def test_nothing_is_written_where_no_plugin_makes_the_model_faster(tune: Line, folder: Path) -> None:
     found = tune("--report", "r.txt", times={**TIMES, "relu*": 0.5}, code=1)
     assert found["result"]["best"] == [] and found["result"]["path"] is None and len(found["combinations"]) == 7
@@ -129,6 +131,7 @@ def test_nothing_is_written_where_no_plugin_makes_the_model_faster(tune: Line, f
     assert any("no replacement makes the model faster" in message["text"] for message in found["messages"])
 
 
+@ON_10
 def test_what_cannot_be_built_or_replaced_is_told_and_left_out(tune: Line, folder: Path) -> None:
     (folder / "plugins" / "elu" / "pattern.py").write_text(PATTERN.format(name="elu", op="NoSuchPlugin"))
     soft = folder / "plugins" / "soft" / "pattern.py"
@@ -140,6 +143,7 @@ def test_what_cannot_be_built_or_replaced_is_told_and_left_out(tune: Line, folde
     assert found["result"]["best"] == ["soft_2"] and ops(folder / "best.onnx") == ["Relu", "Relu", "Softplus"]
 
 
+@ON_11
 def test_matches_are_saved_chosen_and_loaded(tune: Line, folder: Path) -> None:
     tune("--skip-autotuning", "--save-config-yaml", "c.yaml", "--exclude", "elu")
     assert not (folder / "best.onnx").exists() and not (folder / "config.yaml").exists()
@@ -149,6 +153,7 @@ def test_matches_are_saved_chosen_and_loaded(tune: Line, folder: Path) -> None:
     tune("--load-config-yaml", "c.yaml", "--no-timing-cache")
 
 
+@ON_10
 def test_a_replacement_within_another_is_not_tried_with_it(tune: Line, folder: Path) -> None:
     (folder / "plugins" / "elu" / "pattern.py").write_text(WIDER)
     found = tune(times={"Elu_0": 0.5, **TIMES})
@@ -157,6 +162,7 @@ def test_a_replacement_within_another_is_not_tried_with_it(tune: Line, folder: P
     assert ops(folder / "best.onnx") == ["Softplus", "Elu", "Softplus"]
 
 
+@ON_11
 @pytest.mark.parametrize(
     ("script", "told"),
     [(None, "plugins.py does not exist"), ("1 / 0", "plugins.py, line 1"), ("", "no plugin matches")],
@@ -197,6 +203,7 @@ sys.exit(run_line({words(*more)!r}))"""
     return said
 
 
+@ON_11
 def test_a_cancelled_search_leaves_what_was_there(
     folder: Path, trt_version: int, zygotes: Callable[[int], Zygote]
 ) -> None:

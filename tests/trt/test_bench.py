@@ -7,6 +7,7 @@ import onnx
 import pytest
 from support.bench import chain_pair
 from support.cli import layerwise_on_fake
+from trt.conftest import ON_10, ON_11
 
 from layerwise._tool.backends.bench.trtexec_files import read_profile, read_times
 from layerwise._tool.debugtools.bench.profile_child import ModelNode, Origins
@@ -59,12 +60,14 @@ def test_a_cuda_graph_is_timed_without_copies(folder: Path, fake_trt: dict[str, 
     assert len(found["layers"]) == 2 * LAYERS  # type: ignore[arg-type]
 
 
+@ON_10
 def test_tensorrt_and_onnxruntime_alternate(folder: Path, fake_trt: dict[str, str]) -> None:
     found = bench(folder, fake_trt, "chain.onnx", "--trt", "--onnxrt")
     assert [run["runner"] for run in found["runs"]] == ["trt", "onnxrt cpu"]  # type: ignore[attr-defined]
     assert found["comparisons"][0]["verdict"] in ("faster", "slower", "no difference")  # type: ignore[index]
 
 
+@ON_11
 def test_an_error_of_tensorrt_is_one_message(folder: Path, fake_trt: dict[str, str]) -> None:
     (folder / "broken.plan").write_bytes(b"no engine")
     found = bench(folder, fake_trt, "--loadEngine=broken.plan", code=1)
@@ -90,6 +93,7 @@ def test_a_fused_layer_maps_to_the_last_node_in_its_name(folder: Path, layer: st
     assert Origins(None).place(layer, []) == ModelNode()
 
 
+@ON_11
 def test_fp32_and_fp16_are_built_saved_and_compared(folder: Path, fake_trt: dict[str, str]) -> None:
     """A typical command.sh: two builds, two timings, and which is faster."""
     for kind in ([], ["--fp16"]):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from trt.conftest import ON_10, ON_11
 from trt.debug_models import SIZES, coarse
 
 Find = Callable[..., list[str]]
@@ -45,6 +46,7 @@ print(error_of(lambda: located(trt(**kept, network={"layer_precisions": {"nothin
     assert "nothing" in said[2] and "UsageError" in said[2]
 
 
+@ON_10
 def test_every_node_rejected_by_the_parser_is_found(find: Find) -> None:
     said = find(
         """
@@ -82,6 +84,7 @@ print(flaky.found)
     assert said[3] == "[['softplus']]"
 
 
+@ON_11
 def test_parts_with_shape_inputs_are_built_for_the_fed_sizes(find: Find) -> None:
     said = find(
         SIZES
@@ -103,6 +106,7 @@ print([layer["name"] for layer in from_bytes((HERE / "whole.engine").read_bytes(
     assert "shape" in said[2] and "exp" in said[2]  # the file that the user asked for holds the whole model
 
 
+@ON_10
 def test_engines_of_searches_are_cached_within_limits(find: Find) -> None:
     said = find("""
 import layerwise._tool.backends.trt.store as store

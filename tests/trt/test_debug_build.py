@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.cli import Done, layerwise, layerwise_on_fake
+from trt.conftest import ON_10, ON_11
 from trt.zygote import Zygote
 
 from layerwise._tool.tui.cli.debug.build import fill_build, to_builds
@@ -104,6 +105,7 @@ print("drawn evenly" in done.texts("log"))
     assert said[6] == str(trt_version == 11)
 
 
+@ON_11
 def test_builds_end_when_enough_is_known(run: Callable[..., str]) -> None:
     said = run("""
 print(verdicts(builds(until="bad"))[-1], verdicts(builds(until="good"))[-1])
@@ -117,6 +119,7 @@ print(verdicts(loose), len(loose.result["varied"]) > 0, Path("multiple.json").is
     assert said == ["bad good", "True True", "True [['softplus']]", "['good', 'good', 'good', 'good'] True True"]
 
 
+@ON_10
 def test_bad_tactics_of_two_layers_are_both_found(run: Callable[..., str]) -> None:
     said = run(
         """
@@ -151,6 +154,7 @@ for sides in ((ORT,), (RunnerSpec(kind="onnxrt", model="other.onnx"),)):
     ]  # fmt: skip
 
 
+@ON_11
 def test_a_failed_build_is_bad(run: Callable[..., str]) -> None:
     said = run(
         """
@@ -188,6 +192,7 @@ print(again.result["good"] > 0, again.result["bad"] > 0)
     assert said == ["True 0", "True True"]
 
 
+@ON_10
 def test_a_network_made_by_a_script_is_built_against_saved_outputs(run: Callable[..., str]) -> None:
     said = run("""
 import numpy as np
@@ -229,6 +234,7 @@ print(len(from_bytes(again).header["layers"]))
     assert said[0].endswith(" 0 True") == (trt_version == 11)
 
 
+@ON_10
 def test_a_check_command_gets_the_jobs_gpu(run: Callable[..., str]) -> None:
     said = run("""
 import msgspec, os
@@ -251,6 +257,7 @@ print(Path("seen").read_text().replace(str(folder), "FOLDER"), end="")
     assert said == ["outer 0,1", "FOLDER/artifacts/leases GPU-lent"]
 
 
+@ON_11
 def test_a_retry_after_a_kill_keeps_the_verdicts(run: Callable[..., str]) -> None:
     said = run("""
 import os
@@ -298,6 +305,7 @@ def test_the_command_prints_polygraphys_lines(go: Callable[..., Done], folder: P
     assert "Loaded 2 good tactic replays." in shown.stdout
 
 
+@ON_11
 def test_a_person_judges_an_engine_on_disk(go: Callable[..., Done], folder: Path) -> None:
     done = go("debug", "build", "c.onnx", "--until", "bad", "--artifacts", "polygraphy_debug.engine", input="f\n")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from support.cli import layerwise
+from trt.conftest import ON_10, ON_11
 from trt.debug_models import BUNDLED, SIZES, coarse
 
 Find = Callable[..., list[str]]
@@ -39,6 +40,7 @@ print(error_of(lambda: bundled("int8", trt(int8=True), chain(*OPERATORS), [3])))
     assert said[5] == "0"
 
 
+@ON_11
 def test_triage_reports_the_failing_layer(find: Find) -> None:
     said = find(
         """
@@ -88,6 +90,7 @@ print(*again.nodes, [len(again.table())])
     assert said[-2:] == ["True", "softplus [18]"]
 
 
+@ON_10
 def test_a_fault_only_in_the_whole_engine_is_found(find: Find) -> None:
     said = find(
         EXECUTED

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from support.cli import layerwise_on_fake
 from trt.backend_model import SETUP
+from trt.conftest import ON_10, ON_11
 from trt.zygote import Zygote
 
 ROOT = Path(__file__).parents[2]
@@ -84,6 +85,7 @@ def run(zygotes: Callable[[int, bool], Zygote], trt_version: int, tmp_path: Path
     return go
 
 
+@ON_11
 def test_an_engine_of_a_script_is_never_reused_by_itself(run: Callable[[str], list[str]]) -> None:
     said = run("""
 options, factor = TrtOptions(network=SCRIPT), 1
@@ -97,6 +99,7 @@ print(list(Path("home").rglob("*.engine")))
     assert said == ["[]"]
 
 
+@ON_10
 def test_on_request_it_is_reused_while_all_that_it_names_is_the_same(run: Callable[[str], list[str]]) -> None:
     said = run("""
 options, factor = TrtOptions(network=SCRIPT, reuse=True), 1
@@ -166,6 +169,7 @@ for options in (TrtOptions(config=ConfigOptions(optimization_level=2)), TrtOptio
     assert said == []
 
 
+@ON_10
 def test_a_model_that_changes_while_it_is_built_leaves_no_engine(run: Callable[[str], list[str]]) -> None:
     said = run("""
 scaled("m.onnx")
@@ -182,6 +186,7 @@ print(list(Path("home").rglob("*.engine")), numbers(TrtOptions(), "m.onnx"))
     assert said == ["[] ([5.0, 5.0], False)"]
 
 
+@ON_11
 def test_a_plugin_library_is_never_reused_by_itself(run: Callable[[str], list[str]]) -> None:
     said = run("""
 import _ctypes

@@ -1,6 +1,7 @@
 """A process that has imported the fake `tensorrt`, if one is selected, and forks for every script, in milliseconds.
 
-Reads one JSON object per line, {"source", "cwd", "environment"}, and answers one, {"code", "out", "err"}.
+Reads one JSON object per line, {"source", "cwd", "environment", "kept"}, and answers one, {"code", "out", "err"}. What
+is "kept" runs in one fork, one script after the other.
 """
 
 import gc
@@ -11,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -25,10 +28,11 @@ class Zygote:
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def run(self, source: str, cwd: str, environment: dict[str, str]) -> dict[str, Any]:
-        """Run a script in a fork; return its exit code and output."""
+    def run(self, source: str, cwd: str, environment: dict[str, str], *, kept: bool = False) -> dict[str, Any]:
+        """Run a script in a fork; return its exit code and output. kept: in the same one as those before it."""
         assert self.child.stdin is not None and self.child.stdout is not None
-        self.child.stdin.write(json.dumps({"source": source, "cwd": cwd, "environment": environment}) + "\n")
+        order = {"source": source, "cwd": cwd, "environment": environment, "kept": kept}
+        self.child.stdin.write(json.dumps(order) + "\n")
         self.child.stdin.flush()
         answer: dict[str, Any] = json.loads(self.child.stdout.readline())
         return answer
@@ -45,6 +49,11 @@ def _forked(order: dict[str, Any], out: TextIO, err: TextIO) -> int:
     pid = os.fork()
     if pid:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os._exit(_here(order, out, err))
+
+
+def _here(order: dict[str, Any], out: TextIO, err: TextIO) -> int:
+    """Run a script in this process; its exit code."""
     code = 0
     try:
         os.dup2(out.fileno(), 1)
@@ -59,17 +68,53 @@ def _forked(order: dict[str, Any], out: TextIO, err: TextIO) -> int:
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)
+    return code
+
+
+def _answer(order: dict[str, Any], run: Callable[[dict[str, Any], TextIO, TextIO], int]) -> str:
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        code = run(order, out, err)
+        out.seek(0)
+        err.seek(0)
+        return json.dumps({"code": code, "out": out.read(), "err": err.read()}) + "\n"
+
+
+class _Kept:
+    """A fork that runs one script after the other."""
+
+    def __init__(self) -> None:
+        (read, self._write), (self._read, write) = os.pipe(), os.pipe()
+        if os.fork() == 0:
+            os.close(self._write)
+            os.close(self._read)
+            with open(read) as orders, open(write, "w") as answers:  # noqa: PTH123 (descriptors)
+                for line in orders:
+                    answers.write(_answer(json.loads(line), _here))
+                    answers.flush()
+            os._exit(0)
+        os.close(read)
+        os.close(write)
+        self._orders, self._answers = open(self._write, "w"), open(self._read)  # noqa: PTH123, SIM115
+
+    def run(self, order: dict[str, Any]) -> str:
+        """The answer; "" where the fork has ended, as some scripts make it."""
+        with suppress(BrokenPipeError):
+            self._orders.write(json.dumps(order) + "\n")
+            self._orders.flush()
+        return self._answers.readline()
 
 
 def serve() -> None:
     """Answer orders until the parent closes the pipe."""
+    kept = None
     for line in sys.stdin:
-        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            code = _forked(json.loads(line), out, err)
-            out.seek(0)
-            err.seek(0)
-            print(json.dumps({"code": code, "out": out.read(), "err": err.read()}), flush=True)
+        order, answer = json.loads(line), ""
+        if order["kept"]:
+            kept = kept or _Kept()
+            answer = kept.run(order)
+            kept = kept if answer else None
+        sys.stdout.write(answer or _answer(order, _forked))
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

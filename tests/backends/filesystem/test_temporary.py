@@ -66,7 +66,7 @@ def test_the_next_writer_removes_leftovers_of_killed_ones(place: Path, way: str,
     lines = lines_of(way, system, target)
     wanted = names(place)
     whole = contents(place)
-    least, killed = (4 if way.startswith("large") else 6), 0
+    least, killed = 4 if system == "all" and not way.startswith("large") else 3, 0
     for number, last in enumerate(kill_points(lines, least, seed=len(way) + len(system))):
         replaced = number % 2 == 1 and target.is_file()
         if not replaced:
@@ -88,7 +88,8 @@ def test_concurrent_sweeps_remove_nothing_of_a_live_writer(place: Path, way: str
     target = place / WAYS[way][0]
     assert write(way, "all", target) == 0
     wanted, whole = names(place), contents(place)
-    for first in range(7):
+    number = list(WAYS).index(way)  # each way meets three of the seven places to begin, all ways together each of them
+    for first in ((number + more) % 7 for more in (0, 2, 5)):
         remove(target)
         remove(place / "out.data")
         assert write_swept(way, target, (place, place.parent / "aside"), 7, first) == 0
@@ -128,14 +129,15 @@ def test_a_jobs_temporary_files_are_removed_with_it(
     before = names(place)
     lines = lines_of(way, system, target)
     killed = 0
-    for last in kill_points(lines - lines // 10, 6, seed=len(way)):
+    least = 4 if system == "all" else 2
+    for last in kill_points(lines - lines // 10, least, seed=len(way)):
         if not target.suffix:
             remove(target)
         view = run(jobs_home, "write", {"way": way, "system": system, "path": str(target), "last": last})
         killed += view.state == "failed" and "SIGKILL" in (view.card or {})["summary"]
         assert names(place) - {f"place/{target.name}", "place/out.data"} == before - {f"place/{target.name}"}, last
         assert not [path for path in view.folder.rglob(".*") if path.suffix == ".tmp"]
-    assert killed > 3
+    assert killed >= least // 2
 
 
 @pytest.mark.parametrize("sweeper", ["list", "retry", "prune"])
@@ -144,7 +146,7 @@ def test_leftovers_of_a_lost_job_are_removed(jobs_home: Workspace, place: Path, 
     before = names(place)
     lines = lines_of("results", "no unnamed files", place / "out.json")
     remove(place / "out.json")
-    for last in kill_points(lines, 8, seed=1):
+    for last in kill_points(lines, 4, seed=1):
         params = {"way": "results", "system": "no unnamed files", "path": str(place / "out.json"), "last": last}
         assert lose_job(params) == -9
         (number,) = jobs_home.ids()
@@ -164,7 +166,7 @@ def test_spilled_tensors_of_a_killed_comparison_are_removed(
     jobs_home: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervise, "start_worker", ForkedWorker)
-    for files in range(1, 21):
+    for files in (1, 2, 20):
         view: JobView = run(jobs_home, "spill", {"files": files})
         assert view.state == "failed"
         assert not list(view.folder.rglob("*.raw"))

@@ -179,7 +179,7 @@ def test_a_failure_at_any_step_leaves_nothing_incomplete(writer: Callable[[Path]
         was = contents(target)
         writer(target)
         whole = names(contents(target))
-        for step in every_failure(prepare, lambda: writer(target), error):
+        for step in every_failure(prepare, lambda: writer(target), target.parent, error):
             found = contents(target)  # whole where there is another way than the one that failed
             assert found == was or names(found) == whole, f"{before.__name__}: step {step}"
             assert not [path for path in target.parent.iterdir() if path.name.startswith(".")]

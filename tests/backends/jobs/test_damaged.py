@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 from support import damage
+from support.forked import ForkedWorker
 from support.jobs import alive, jobs_home, pids_of, run, submit, until, wait_for
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.processes import supervise
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
@@ -40,15 +42,21 @@ def named(name: str, how: str) -> bool:
     return how in NAMED or name == "" or (how == "missing" and name in ("events.jsonl", "spec.json"))
 
 
+@pytest.fixture(autouse=True)
+def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a job leaves is what matters here: its worker need not import anew; that of a submitted job does."""
+    monkeypatch.setattr(supervise, "start_worker", ForkedWorker)
+
+
 def damaged_jobs(home: Workspace) -> dict[int, tuple[str, str]]:
-    """Two good jobs, and a copy of one for each case, every other one of them as if its processes had been killed."""
+    """Two good jobs, and a copy of one for each case, every third one of them as if its processes had been killed."""
     good = run(home, "rows").folder
     run(home, "raise_error")
     made = {}
     for number, case in zip(count(3), CASES, strict=False):
         copy = home.jobs / str(number)
         shutil.copytree(good, copy)
-        if number % 2:
+        if number % 3 == 0:
             lines = (copy / "events.jsonl").read_bytes().splitlines(keepends=True)
             (copy / "events.jsonl").write_bytes(b"".join(lines[:3]))
         damage.replace(copy / case[0] if case[0] else copy, case[1])
@@ -76,17 +84,19 @@ def test_any_file_of_a_job_may_be_replaced_by_anything(
     lines = {int(line.split()[0]): line for line in listed.splitlines()[1:]}
     assert code == 0 and set(lines) == set(views)
     assert [views[job].state for job in (1, 2)] == ["done", "failed"]
-    for job, (name, how) in cases.items():
+    for number, (job, (name, how)) in enumerate(cases.items()):
         view = views[job]
         assert view.final, (job, name, how, view.state)
         assert bool(view.damage) == named(name, how), (job, name, how, view.damage)
         assert (name or "its folder") in view.damage or not view.damage
         if named(name, how):
             assert "damaged" in lines[job] and (name or "its folder") in lines[job]
-        assert command(capsys, "jobs", "show", job)[0] == 0
-        assert command(capsys, "attach", job)[0] == (0 if view.state == "done" else 1)
-        assert command(capsys, "jobs", "logs", job)[0] in ((0, 1) if name in ("log.txt", "") else (0,))
-        assert command(capsys, "jobs", "cancel", job)[0] == 2
+        if number % 2 or name in ("events.jsonl", ""):
+            assert command(capsys, "jobs", "show", job)[0] == 0
+            assert command(capsys, "attach", job)[0] == (0 if view.state == "done" else 1)
+        if not number % 2 or name in ("log.txt", ""):
+            assert command(capsys, "jobs", "logs", job)[0] in ((0, 1) if name in ("log.txt", "") else (0,))
+            assert command(capsys, "jobs", "cancel", job)[0] == 2
         if view.damage:
             code, text = command(capsys, "jobs", "retry", job)
             assert code == 1 and f"job {job} is damaged: {view.damage}" in text
@@ -146,21 +156,21 @@ def test_wrong_types_in_any_field_are_tolerated(
     monkeypatch.setattr("sys.stdin", Path(os.devnull).open())  # noqa: SIM115
     good = run(jobs_home, "rows")
     draw = random.Random(11)
-    for _ in range(80):
+    for _ in range(40):
         action = draw.choice(("compare", "locate", "debug_reduce", "bench", "lint"))
         folder, lock = jobs_home.create(JobSpec(action=action))
         os.close(lock)
         damage.write_story(folder / "events.jsonl", draw)
-    for number in range(2, 82):
+    for number in range(2, 42):
         assert command(capsys, "jobs", "show", number)[0] == 0
         assert command(capsys, "jobs", "show", number, "--json")[0] == 0
         assert command(capsys, "attach", number)[0] in (0, 1, 2, 130)
         assert command(capsys, "attach", number, "--json")[0] in (0, 1, 2, 130)
     assert command(capsys, "jobs", "list", "--all")[0] == 0
     views = jobs_home.list_jobs()
-    assert len(views) == 81 and all(view.final for view in views)
+    assert len(views) == 41 and all(view.final for view in views)
     assert views[0].result == good.result
-    assert len(Workspace().list_jobs()) == 81
+    assert len(Workspace().list_jobs()) == 41
 
 
 class Beside:

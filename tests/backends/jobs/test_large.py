@@ -65,7 +65,7 @@ CONTENTS: dict[str, Callable[[Path], object]] = {
     "one line": lambda path: path.write_bytes(rows(10) + b"x" * (64 * MB)),
     "a line in between": lambda path: path.write_bytes(rows(10) + b"[" * (64 * MB) + b"\n" + rows(10)),
     "long lines": lambda path: path.write_bytes((b'{"v":1,"x":"' + b"y" * (5 * MB) + b'"}\n') * 12),
-    "empty lines": lambda path: path.write_bytes(b"\n" * (4 * MB)),
+    "empty lines": lambda path: path.write_bytes(b"\n" * (2 * MB)),
     "a hole": lambda path: _hole(path, 1 << 40),
 }
 

@@ -3,13 +3,16 @@
 import json
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from support.cpu_time import cpu_seconds
-from support.jobs import events_of, jobs_home, row_of, run, start_script, submit, wait_for
+from support.jobs import events_of, jobs_home, row_of, run, submit, wait_for
 
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.jobs.journal.events import EventWriter
+from layerwise._tool.backends.jobs.processes.cards import Ending
+from layerwise._tool.backends.jobs.processes.conclude import conclude
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.waiting.hub import FOLDER
 from layerwise._tool.backends.jobs.waiting.watch import Watch
@@ -25,19 +28,29 @@ def _finished(home: Workspace, count: int) -> list[int]:
     for _ in range(count):
         folder, lock = home.create(JobSpec(action="test_rows", title="t"))
         EventWriter(folder).write("result", data={})
+        conclude(folder, 1, Ending(0, swept=True))
         os.close(lock)
         ids.append(home.view(int(folder.name)).id)
     return ids
 
 
+def _create_and_leave(count: int) -> NoReturn:
+    code = 1
+    try:
+        for _ in range(count):
+            os.close(Workspace().create(JobSpec(action="test_rows"))[1])
+        code = 0
+    finally:
+        os._exit(code)
+
+
 def test_ids_are_unique_across_processes(jobs_home: Workspace) -> None:
-    code = (
-        "import os; from layerwise._tool.backends.jobs.workspace.store import Workspace\n"
-        "from layerwise._tool.backends.jobs.spec import JobSpec\n"
-        "for _ in range(20): os.close(Workspace().create(JobSpec(action='test_rows'))[1])"
-    )
-    scripts = [start_script(code) for _ in range(4)]
-    assert [script.wait(60) for script in scripts] == [0] * 4
+    children = []
+    for _ in range(4):
+        if (child := os.fork()) == 0:
+            _create_and_leave(20)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
     assert jobs_home.ids() == list(range(1, 81))
 
 

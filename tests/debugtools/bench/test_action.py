@@ -11,6 +11,7 @@ import onnx
 import onnxruntime
 import pytest
 from support.bench import LAYERS, chain_pair
+from support.forked import ForkedWorker
 from support.jobs import events_of, jobs_home, until, wait_for
 from support.models import bf16_model, conv_net, dynamic_model, loop_model, mlp, save, sequence_model, string_model
 
@@ -18,6 +19,7 @@ from layerwise._tool.backends.bench.trtexec_files import read_profile, read_time
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.processes import supervise
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.debugtools import ACTIONS
@@ -25,6 +27,14 @@ from layerwise._tool.debugtools import ACTIONS
 QUICK = {"warm_up": 0.0, "duration": 0.0, "iterations": 20}
 CPU = [{"kind": "onnxrt", "threads": 1}]
 __all__ = ["jobs_home"]  # a fixture
+
+
+@pytest.fixture(autouse=True)
+def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker imports anew; that of a submitted job does."""
+    monkeypatch.setattr(supervise, "start_worker", ForkedWorker)
+
+
 Rows = dict[str, list[dict[str, Any]]]
 
 

@@ -15,7 +15,7 @@ from layerwise._tool.backends.results.inference import IterationResult, RunResul
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
-PAIRS = [(seed, *drawn_pair(seed)) for seed in range(60)]
+PAIRS = [(seed, *drawn_pair(seed)) for seed in range(40)]
 
 
 def runner(path: str, **more: Any) -> RunnerSpec:
@@ -70,14 +70,14 @@ def test_two_models_whose_outputs_do_not_match(tmp_path: Path) -> None:
             continue
         done = run_compare(CompareSpec(runners=list(sides), strict_names=True))
         check(done, expected(first, second), (seed, first, second))
-    assert tried >= 40
+    assert tried >= 26
 
 
 @pytest.mark.parametrize("suffix", ["json", "safetensors", ""])
 def test_a_model_against_golden_outputs_that_do_not_match(tmp_path: Path, suffix: str) -> None:
     """A file does not know an output that had no value when it was saved."""
     tried = 0
-    for seed, first, second in PAIRS[:30]:
+    for seed, first, second in PAIRS[:16]:
         if empty(first) or empty(second):
             continue
         golden = tmp_path / f"golden{seed}{'.' * bool(suffix)}{suffix}"
@@ -91,13 +91,13 @@ def test_a_model_against_golden_outputs_that_do_not_match(tmp_path: Path, suffix
         want = expected(first, held)
         want.failed -= {name for name in want.failed if "[" in name}
         check(run_compare(spec), want, (seed, first, held))
-    assert tried >= 20
+    assert tried >= 10
 
 
 @pytest.mark.parametrize(("observe", "sequential"), [("every", False), ("marked", False), ("auto", True)])
 def test_it_is_the_same_however_tensors_are_observed(tmp_path: Path, observe: Any, sequential: bool) -> None:
     tried = 0
-    for seed, first, _ in PAIRS[:24]:
+    for seed, first, _ in PAIRS[:12]:
         if empty(first):
             continue
         path = write_model(tmp_path / "m.onnx", first)
@@ -112,7 +112,7 @@ def test_it_is_the_same_however_tensors_are_observed(tmp_path: Path, observe: An
         assert done.result["passed"] is want.passed, (seed, first)
         listed = {item["tensor"]: item["reason"] for item in done.result["not_compared"]}
         assert listed == want.reasons, (seed, first)
-    assert tried >= 15
+    assert tried >= 8
 
 
 LEAVES_NOTHING = {

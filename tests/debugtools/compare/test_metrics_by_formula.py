@@ -40,7 +40,7 @@ def check(a: np.ndarray, b: np.ndarray) -> None:
     assert found.order_abs["median"] == (middle[(off.size - 1) // 2] + middle[off.size // 2]) / 2
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.sampled_from([np.float16, np.float32, np.float64]), st.integers(0, 1 << 30), st.integers(1, 300))
 def test_bounds_counts_and_places(dtype: type, seed: int, size: int) -> None:
     check(*pair(dtype, seed, size))

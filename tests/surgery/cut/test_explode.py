@@ -77,7 +77,7 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10_000), shuffled=st.booleans(), data=st.data())
 def test_every_region_of_any_graph_is_bit_equal(
     tmp_path_factory: pytest.TempPathFactory, seed: int, shuffled: bool, data: st.DataObject
@@ -90,7 +90,7 @@ def test_every_region_of_any_graph_is_bit_equal(
     assert {name: same(found[name], exploding.values[name]) for name in names} == dict.fromkeys(names, True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_regions_read_only_tensors_at_the_cuts(seed: int, data: st.DataObject) -> None:
     cut = GraphCut(random_model(seed))
@@ -132,11 +132,11 @@ def test_models_of_every_kind_explode_bit_equal(model: onnx.ModelProto, feed: Fe
 
 
 def test_onnx_node_tests_explode_bit_equal(tmp_path: Path) -> None:
-    """Expanded functions, optionals, sequences, LSTM, Q/DQ and all else onnxruntime supports, four cases each."""
+    """Expanded functions, optionals, sequences, LSTM, Q/DQ and all else onnxruntime supports, two cases each."""
     taken = Counter[str]()
     for case in models.node_cases().values():
         kinds = " ".join(sorted({node.op_type for node in case.model.graph.node}))
-        if taken[kinds] == 4:
+        if taken[kinds] == 2:
             continue
         feed = {name: value for name, value in case.feed.items() if isinstance(value, np.ndarray)}
         nodes = case.model.graph.node
@@ -152,7 +152,7 @@ def test_onnx_node_tests_explode_bit_equal(tmp_path: Path) -> None:
             continue
         exploding.check()
         taken[kinds] += 1
-    assert taken.total() > 300
+    assert taken.total() > 200
 
 
 def test_a_real_network_explodes_with_its_weights_in_the_file(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def test_broken_models_are_edited_or_give_a_readable_error(kind: str, tmp_path: 
         (tmp_path / "m.onnx").write_bytes(KINDS[kind]().SerializeToString())
     else:
         hostile_model(tmp_path / "m.onnx")
-    for seed in range(5):
+    for seed in range(2):
         try:
             first = structure = opened(tmp_path / "m.onnx")
             rng, steps = random.Random(seed), []
@@ -72,11 +73,18 @@ NUMBERS: list[Any] = [0, -1, 300, 2**70, 1.5, float("nan"), float("inf"), True, 
 VALUES: list[Any] = [*NUMBERS, [], [[]], [1, 2], [1, 2.5], [1, "a"], [[1], [2, 3]], {}, {"x": 1}, {"values": [1, "a"]}]
 KINDS_OF_ATTRIBUTES = ["", "int", "float", "string", "ints", "floats", "strings", "tensor", "graph"]
 DTYPES = ["float32", "bfloat16", "int4", "uint8", "int64", "bool", "string", "float8e4m3fn", "none"]
+
+
+def half(values: list[Any], kinds: list[str]) -> Iterator[tuple[Any, str]]:
+    """Every other pair: each value with half of the kinds, each kind with half of the values."""
+    return ((value, kind) for i, value in enumerate(values) for k, kind in enumerate(kinds) if (i + k) % 2)
+
+
 EDITS: list[dict[str, Any]] = [
     *({"edit": "set-attribute", "nodes": ["leaky"], "name": "alpha", "value": value, "kind": kind}
-      for value in VALUES for kind in KINDS_OF_ATTRIBUTES),
+      for value, kind in half(VALUES, KINDS_OF_ATTRIBUTES)),
     *({"edit": "add-weight", "name": "new", "value": {"values": value, "dtype": dtype}}
-      for value in VALUES for dtype in DTYPES),
+      for value, dtype in half(VALUES, DTYPES)),
     *({"edit": "add-weight", "name": "new", "value": {"values": 1, "shape": [length]}} for length in NUMBERS),
     *({"edit": "set-shape", "tensors": [{"name": "x", "shape": [length, 16]}]} for length in NUMBERS),
     *({"edit": "set-batch", "batch": length} for length in NUMBERS),

@@ -280,7 +280,7 @@ def _square(op: str, inputs: list[str], output: str) -> list[onnx.NodeProto]:
     return [helper.make_node(op, inputs, [output], f"n{output}")]
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(graphs())
 def test_emulation_on_onnxruntime_equals_true_fp16_on_the_reference_evaluator(
     case: tuple[onnx.ModelProto, dict[str, np.ndarray], list[str]],
