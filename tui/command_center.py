@@ -40,6 +40,7 @@ from layerwise._tool.tui.typed.queue import KeyQueue
 from layerwise._tool.tui.typed.settling import MOVING, WRITING, Settling, Waits
 from layerwise._tool.tui.widgets.bars import CommandBar, Footer
 from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import DetailPane
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 _GIVES_UP = ("escape", "ctrl+c", "ctrl+q")
@@ -312,14 +313,15 @@ class CommandCenter(Commanded, App[None], scope="global"):
 
     async def _move_by(self, count: str) -> None:
         """`+5` and `-5` move the cursor by rows; `5` goes to node 5 where there are nodes, else to row 5."""
-        rows = self.page.main_list
+        main = self.page.main_widget()
+        rows = main if isinstance(main, VirtualList | DetailPane) else self.page.main_list
         goto = by_verb("goto", self.scopes())
         if count[0] in "+-":
-            rows.move_to(rows.cursor + int(count))
+            rows.move_times("down" if count[0] == "+" else "up", int(count[1:]))
         elif goto is not None:
             await self.run_anywhere(goto, count)
         else:
-            rows.move_to(int(count) - 1)
+            rows.move_times("top", int(count))
 
     @on(LineInput.Cancelled, "#command")
     def _close_line(self) -> None:

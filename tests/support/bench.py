@@ -3,9 +3,9 @@
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
@@ -19,6 +19,7 @@ from layerwise._tool.tui.controllers.run import compare_job
 from layerwise._tool.tui.workbench import Workbench, open_workbench
 
 WIDTH, LAYERS, BAD_LAYER = 8, 20, 7
+Ended = TypeVar("Ended")
 
 
 def chain_pair(folder: Path, layers: int = LAYERS) -> tuple[Path, Path]:
@@ -107,13 +108,28 @@ def with_bench(
     async def main() -> None:
         app = open_workbench(model, root)
         async with app.run_test(size=size) as pilot:
-            bench = Bench(app, pilot)
-            if model is not None and not is_engine(model):
-                await bench.until(lambda: app.state.session.index is not None)
-            await story(bench)
+            await while_it_runs(app, told(Bench(app, pilot)))
             for view in await app.state.client.list():
                 if not view.final:
                     await app.state.client.cancel(view.id)
                     await app.state.client.wait(view.id)
 
+    async def told(bench: Bench) -> None:
+        if model is not None and not is_engine(model):
+            await bench.until(lambda: bench.app.state.session.index is not None)
+        await story(bench)
+
     asyncio.run(main())
+
+
+async def while_it_runs(app: Workbench, story: Coroutine[Any, Any, Ended]) -> Ended:
+    """Await a story; raise what goes wrong in the app at once: no key is handled any more, and waiting is in vain."""
+    telling, failing = asyncio.ensure_future(story), asyncio.ensure_future(app._exception_event.wait())
+    await asyncio.wait((telling, failing), return_when=asyncio.FIRST_COMPLETED)
+    failing.cancel()
+    if app._exception is not None:
+        telling.cancel()
+        app._exit_renderables.clear()  # the exception is told by whoever gets it
+        await asyncio.gather(telling, return_exceptions=True)
+        raise app._exception
+    return await telling
