@@ -44,6 +44,8 @@ from layerwise._tool.tui.widgets.lines import DetailPane
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 _GIVES_UP = ("escape", "ctrl+c", "ctrl+q")
+OFFERED = 0.1
+"""Seconds that what may follow a key stays on view once its command runs."""
 _TYPED_AHEAD = "ctrl+j"  # what a terminal makes of enter before the app has told it not to
 
 
@@ -205,17 +207,37 @@ class CommandCenter(Commanded, App[None], scope="global"):
     async def _take_sequence(self, key: str) -> bool:
         """Whether the key begins, goes on with or ends a command of several keys; escape gives one up."""
         begun = self._begun
-        self._begin("")
         typed = f"{begun} {key}".strip()
         found = going_on(typed, self.scopes())
         if "" in found:
-            self.state.say("")
-            await self.run_anywhere(found[""])
-        elif found:
+            await self._end_sequence(found[""])
+            return True
+        self._begin("")
+        if found:
             self._begin(typed, found)
         elif begun:
             self.state.say("")
         return bool(found) or (bool(begun) and key == "escape")
+
+    async def _end_sequence(self, found: Command) -> None:
+        """Run what several keys mean; what was offered goes with the frame that shows it, or soon if that is late."""
+        self._begun = ""
+        offered = self.state.messages.on_view
+
+        def put_away() -> None:
+            if self._begun or not stays(self):
+                return
+            if self.state.messages.on_view is offered:
+                self.state.say("")
+            for footer in self.screen_stack[0].query(Footer):
+                footer.show_again()
+
+        late = asyncio.get_running_loop().call_later(OFFERED, put_away)
+        try:
+            await self.run_anywhere(found)
+        finally:
+            late.cancel()
+            put_away()
 
     def _begin(self, typed: str, found: Mapping[str, Command] | None = None) -> None:
         """A command of several keys has begun with `typed`, or none: what may follow is in the footer and above it."""

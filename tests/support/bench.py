@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from textual.pilot import Pilot
 
+from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from layerwise._tool.tui.controllers.opening import is_engine
@@ -109,10 +111,7 @@ def with_bench(
         app = open_workbench(model, root)
         async with app.run_test(size=size) as pilot:
             await while_it_runs(app, told(Bench(app, pilot)))
-            for view in await app.state.client.list():
-                if not view.final:
-                    await app.state.client.cancel(view.id)
-                    await app.state.client.wait(view.id)
+            await end_jobs(app)
 
     async def told(bench: Bench) -> None:
         if model is not None and not is_engine(model):
@@ -120,6 +119,15 @@ def with_bench(
         await story(bench)
 
     asyncio.run(main())
+
+
+async def end_jobs(app: Workbench) -> None:
+    """Cancel what still runs, and wait for its end."""
+    for view in await app.state.client.list():
+        if not view.final:
+            with suppress(UsageError):  # it has ended meanwhile
+                await app.state.client.cancel(view.id)
+            await app.state.client.wait(view.id)
 
 
 async def while_it_runs(app: Workbench, story: Coroutine[Any, Any, Ended]) -> Ended:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.cells import cell_len
-from support.bench import Bench, while_it_runs
+from support.bench import Bench, end_jobs, while_it_runs
 from support.walks.keys import MODAL, PAGES, SIZES, TEXTS, Keys, typed
 from support.walks.places import Place
 from textual.events import Key, Paste
@@ -146,10 +146,7 @@ async def _one(app: Workbench, chance: random.Random, count: int, steps: list[st
         bench = Bench(app, pilot)
         done = await while_it_runs(app, Walk(bench, chance, steps, jobs=jobs).run(count))
         if jobs and not app._exit:
-            for view in await app.state.client.list():
-                if not view.final:
-                    await app.state.client.cancel(view.id)
-                    await app.state.client.wait(view.id)
+            await end_jobs(app)
         return done
 
 
