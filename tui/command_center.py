@@ -40,9 +40,12 @@ from layerwise._tool.tui.typed.queue import KeyQueue
 from layerwise._tool.tui.typed.settling import MOVING, WRITING, Settling, Waits
 from layerwise._tool.tui.widgets.bars import CommandBar, Footer
 from layerwise._tool.tui.widgets.line_input import LineInput
+from layerwise._tool.tui.widgets.lines import DetailPane
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 _GIVES_UP = ("escape", "ctrl+c", "ctrl+q")
+OFFERED = 0.1
+"""Seconds that what may follow a key stays on view once its command runs."""
 _TYPED_AHEAD = "ctrl+j"  # what a terminal makes of enter before the app has told it not to
 
 
@@ -204,17 +207,37 @@ class CommandCenter(Commanded, App[None], scope="global"):
     async def _take_sequence(self, key: str) -> bool:
         """Whether the key begins, goes on with or ends a command of several keys; escape gives one up."""
         begun = self._begun
-        self._begin("")
         typed = f"{begun} {key}".strip()
         found = going_on(typed, self.scopes())
         if "" in found:
-            self.state.say("")
-            await self.run_anywhere(found[""])
-        elif found:
+            await self._end_sequence(found[""])
+            return True
+        self._begin("")
+        if found:
             self._begin(typed, found)
         elif begun:
             self.state.say("")
         return bool(found) or (bool(begun) and key == "escape")
+
+    async def _end_sequence(self, found: Command) -> None:
+        """Run what several keys mean; what was offered goes with the frame that shows it, or soon if that is late."""
+        self._begun = ""
+        offered = self.state.messages.on_view
+
+        def put_away() -> None:
+            if self._begun or not stays(self):
+                return
+            if self.state.messages.on_view is offered:
+                self.state.say("")
+            for footer in self.screen_stack[0].query(Footer):
+                footer.show_again()
+
+        late = asyncio.get_running_loop().call_later(OFFERED, put_away)
+        try:
+            await self.run_anywhere(found)
+        finally:
+            late.cancel()
+            put_away()
 
     def _begin(self, typed: str, found: Mapping[str, Command] | None = None) -> None:
         """A command of several keys has begun with `typed`, or none: what may follow is in the footer and above it."""
@@ -312,14 +335,15 @@ class CommandCenter(Commanded, App[None], scope="global"):
 
     async def _move_by(self, count: str) -> None:
         """`+5` and `-5` move the cursor by rows; `5` goes to node 5 where there are nodes, else to row 5."""
-        rows = self.page.main_list
+        main = self.page.main_widget()
+        rows = main if isinstance(main, VirtualList | DetailPane) else self.page.main_list
         goto = by_verb("goto", self.scopes())
         if count[0] in "+-":
-            rows.move_to(rows.cursor + int(count))
+            rows.move_times("down" if count[0] == "+" else "up", int(count[1:]))
         elif goto is not None:
             await self.run_anywhere(goto, count)
         else:
-            rows.move_to(int(count) - 1)
+            rows.move_times("top", int(count))
 
     @on(LineInput.Cancelled, "#command")
     def _close_line(self) -> None:

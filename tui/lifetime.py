@@ -27,3 +27,8 @@ def while_it_stays(node: DOMNode) -> Iterator[None]:
     except _NOWHERE:
         if stays(node):
             raise
+
+
+def is_of_leaving(error: Exception, app: DOMNode) -> bool:
+    """Whether an error is that something found no place on the screen of an app that is left: no error at all."""
+    return isinstance(error, _NOWHERE) and not stays(app)

@@ -31,6 +31,7 @@ from layerwise._tool.tui.controllers.perf import PerfController
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.customised import Customised, first_theme
 from layerwise._tool.tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
+from layerwise._tool.tui.lifetime import is_of_leaving
 from layerwise._tool.tui.presenters.bars import tab_line
 from layerwise._tool.tui.presenters.text import choose_glyphs
 from layerwise._tool.tui.screens.debug import DebugScreen
@@ -303,6 +304,10 @@ class Workbench(Customised, scope="global"):
     def leave(self) -> None:
         self._keeper.save()
         self.exit()
+
+    def _handle_exception(self, error: Exception) -> None:
+        if not is_of_leaving(error, self):
+            super()._handle_exception(error)
 
     def _leave_for_next(self) -> None:
         """Leave for another app, which gets what was typed and not read."""

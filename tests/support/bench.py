@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.forked_jobs import forked_jobs
 from textual.pilot import Pilot
 
+from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from layerwise._tool.tui.controllers.opening import is_engine
@@ -123,21 +124,37 @@ def with_bench(
     async def main() -> None:
         app = open_workbench(model, root)
         async with app.run_test(size=size) as pilot:
-            bench = Bench(app, pilot)
-            if model is not None and not is_engine(model):
-                await bench.until(lambda: app.state.session.index is not None)
-            await story(bench)
+            await while_it_runs(app, told(Bench(app, pilot)))
             await end_jobs(app)
+
+    async def told(bench: Bench) -> None:
+        if model is not None and not is_engine(model):
+            await bench.until(lambda: bench.app.state.session.index is not None)
+        await story(bench)
 
     run_story(main(), forked)
 
 
 async def end_jobs(app: Workbench) -> None:
-    """Cancel what still runs."""
+    """Cancel what still runs, and wait for its end."""
     for view in await app.state.client.list():
         if not view.final:
-            await app.state.client.cancel(view.id)
+            with suppress(UsageError):  # it has ended meanwhile
+                await app.state.client.cancel(view.id)
             await app.state.client.wait(view.id)
+
+
+async def while_it_runs(app: Workbench, story: Coroutine[Any, Any, T]) -> T:
+    """Await a story; raise what goes wrong in the app at once: no key is handled any more, and waiting is in vain."""
+    telling, failing = asyncio.ensure_future(story), asyncio.ensure_future(app._exception_event.wait())
+    await asyncio.wait((telling, failing), return_when=asyncio.FIRST_COMPLETED)
+    failing.cancel()
+    if app._exception is not None:
+        telling.cancel()
+        app._exit_renderables.clear()  # the exception is told by whoever gets it
+        await asyncio.gather(telling, return_exceptions=True)
+        raise app._exception
+    return await telling
 
 
 def run_story(story: Coroutine[Any, Any, T], forked: bool = True) -> T:

@@ -42,6 +42,16 @@ def test_a_count_moves_so_far_and_is_seen_and_given_up(tmp_path: Path) -> None:
     with_bench(model, story, (80, 24))
 
 
+def test_every_page_has_a_list_that_a_count_moves_in(tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        for name in bench.app.page_names():
+            await bench.app.show_page(name)
+            await bench.press("colon", "+", "5", "enter", "colon", "2", "enter")
+            assert name == bench.app.page.SCOPE and not bench.app.screen.is_modal
+
+    with_bench(chain_model(tmp_path / "m.onnx", 3), story, (80, 24))
+
+
 def test_the_preset_counts_gives_digits_to_counts_and_screens_to_function_keys(
     tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

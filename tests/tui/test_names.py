@@ -1,5 +1,8 @@
 """Names in columns: shortened, and never two different ones alike."""
 
+from collections.abc import Sequence
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -34,6 +37,15 @@ def test_nor_are_those_that_come_later(first: list[str], later: list[str], cells
     texts = {name: names.text(name, cells, "tensor") for name in [*later, *first]}
     assert len({text.strip() for text in texts.values()}) == len(texts)
     assert {cell_len(text) for text in texts.values()} <= {cells}
+
+
+@pytest.mark.parametrize("few", [("babbbaba", "bbab", "abbbabaaababb"), ("", "/", "長い名前")])
+def test_columns_of_a_few_cells_are_filled_too(few: Sequence[str]) -> None:
+    for cells in range(8):
+        texts = shorten({name: name for name in few}, cells)
+        assert texts.keys() == set(few)
+        names = Names(UNICODE)
+        assert {cell_len(names.text(name, cells)) for name in few} == {cells}
 
 
 def test_what_tells_neighbours_apart_stays() -> None:

@@ -162,7 +162,7 @@ class _Shortening:
         if len(labels) < 2 or at in known:
             return None
         kept = tuple(sorted({*known, at} - {0}))
-        return dict.fromkeys(labels, kept) if kept and len(kept) <= _MOST else None
+        return dict.fromkeys(labels, kept) if kept and kept != known and len(kept) <= _MOST else None
 
     def _best(self, labels: dict[str, str], points: dict[str, tuple[int, ...]]) -> dict[str, str]:
         """Of several ways to show these parts, the one that tells most names apart."""

@@ -213,6 +213,7 @@ class ErrorsScreen(Page, scope="errors"):
         super().__init__(state, controllers)
         self.errors = state.errors
         self.table = ErrorRows(state)
+        self.main_list = self.table.list
         self._tensor = TensorPanel(state, TensorController(state))
         self.groups = (ErrorSearches(self, self.table), self.table, Pairing(self), LeftOutList(self))
 

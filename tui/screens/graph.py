@@ -2,6 +2,7 @@
 
 from textual.app import ComposeResult
 
+from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.graph import GraphController
 from layerwise._tool.tui.controllers.shared import Controllers
@@ -27,6 +28,11 @@ class NodeGroup(Commands):
     def __init__(self, page: Page, view: NodeView, control: GraphController) -> None:
         self._page, self._state, self._view, self._session = page, page.state, view, view.session
         self._control = control
+
+    def _index_with_nodes(self) -> GraphIndex | None:
+        """The graph on view if it has nodes, of which one is selected."""
+        index = self._session.index
+        return index if index is not None and index.n_nodes else None
 
 
 class Filter(NodeGroup, scope="graph"):
@@ -92,13 +98,13 @@ class Jumps(NodeGroup, scope="graph"):
 
     @command("graph.producer", "jump to a producer (parent)", keys="p,less_than_sign", footer="producer")
     def producer(self) -> None:
-        index = self._session.index
-        self._choose_node("Producers", index.parents(self._session.node) if index else [])
+        index = self._index_with_nodes()
+        self._choose_node("Producers", index.parents(self._session.node) if index is not None else [])
 
     @command("graph.consumer", "jump to a consumer (child)", keys="c,greater_than_sign", footer="consumer")
     def consumer(self) -> None:
-        index = self._session.index
-        self._choose_node("Consumers", index.children(self._session.node) if index else [])
+        index = self._index_with_nodes()
+        self._choose_node("Consumers", index.children(self._session.node) if index is not None else [])
 
     def _choose_node(self, title: str, nodes: list[int]) -> None:
         if not nodes:
@@ -185,7 +191,7 @@ class NodeCommands(NodeGroup, scope="graph"):
 
     @command("graph.weights", "statistics of the node's weights", keys="w")
     def weights(self) -> None:
-        if self._session.index is not None and self._session.index.n_nodes:
+        if self._index_with_nodes() is not None:
             node = self._session.node
             run_latest(self._page, "weights", lambda: self._read_weights(node))
 
@@ -207,14 +213,14 @@ class NodeCommands(NodeGroup, scope="graph"):
 
     @command("graph.source", TITLE, keys="O", line="source")
     def source(self) -> None:
-        index = self._session.index
+        index = self._index_with_nodes()
         modules = index.modules() if index is not None else None
         origin = modules.origin(self._session.node) if modules is not None else None
         offer(self._page, origin.line if origin else None)
 
     @command("graph.yank", "copy a name or the command line", keys="y", footer="yank")
     def yank(self) -> None:
-        if self._session.index is not None and self._session.index.n_nodes:
+        if self._index_with_nodes() is not None:
             self._page.offer_copies(self._control.yank_targets())
 
 
