@@ -42,7 +42,7 @@ def frontier_lines(
         [*_scale(number, height, low, high, glyphs), *_drawn(row, mark, number, glyphs)]
         for number, row in enumerate(grid)
     ]
-    foot = next((text for text in _FOOT if len(text) <= wide - 8)).center(wide - 8, glyphs.box[0])
+    foot = next(text for text in _FOOT if len(text) <= wide - 8).center(wide - 8, glyphs.box[0])
     return [*lines, [(" " * _LEFT, ""), (f"{glyphs.box[4]}0 %{foot}100 %", "dim")]]
 
 
