@@ -79,6 +79,30 @@ def test_weights_in_int4_pass_for_what_their_rounding_costs(
     assert "what few bits cost" in found.result["conclusion"]
 
 
+def test_weights_that_the_graph_dequantises_are_weights_alone_too(model: onnx.ModelProto, tmp_path: Path) -> None:
+    stored = onnx.ModelProto()
+    stored.CopyFrom(model)
+    weight = next(tensor for tensor in stored.graph.initializer if tensor.name == "w1")
+    values = numpy_helper.to_array(weight)
+    scale = (np.abs(values).max(axis=0) / 127).astype(np.float32)
+    codes = np.rint(values / scale).astype(np.int8)
+    stored.graph.initializer.remove(weight)
+    stored.graph.initializer.extend([numpy_helper.from_array(codes, "w1_q"), numpy_helper.from_array(scale, "w1_s")])
+    node = helper.make_node("DequantizeLinear", ["w1_q", "w1_s"], ["w1"], "turn", axis=1)
+    stored.graph.node.insert(0, node)
+    for marks in (PLAIN, ALL):
+        found = compared(stored, model, tmp_path, marks)
+        assert found.result["passed"]
+        assert found.result["quantised"]["explained"]
+        assert found.result["quantised"]["left"] < 0.3 * found.result["quantised"]["cost"]
+
+
+def test_a_plain_run_of_quantised_activations_says_what_would_tell_more(model: onnx.ModelProto, tmp_path: Path) -> None:
+    found = compared(FORMS["qdq"](model, FEED), model, tmp_path, PLAIN)
+    assert not found.result["passed"]
+    assert "`--mark-all` tells whether their formats explain" in found.result["quantised"]["text"]
+
+
 @pytest.mark.parametrize("kind", ["scale", "clipped channel", "wrong axis"])
 def test_damaged_codes_explain_nothing(
     kind: str, model: onnx.ModelProto, nbits: onnx.ModelProto, tmp_path: Path
