@@ -83,8 +83,7 @@ class Grid(Struct, frozen=True, eq=False):
 
     def values(self, codes: Array) -> Array:
         """What the codes stand for, in FP32."""
-        found = np.ascontiguousarray(codes, np.float32)
-        found = found.copy() if found is codes else found
+        found = np.array(codes, np.float32, order="C")
         if self.zero is not None:
             self._each(np.subtract, found, self.zero)
         self._each(np.multiply, found, self.scale)

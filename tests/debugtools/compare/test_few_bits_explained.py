@@ -12,6 +12,7 @@ from support.quantised import FORMS
 
 from layerwise._tool.backends.feeds.sources import save_feeds
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.quantised.grid import Grid
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 WIDTH = 32
@@ -134,6 +135,27 @@ def test_a_tolerance_that_was_given_decides_and_the_row_tells_what_rounding_cost
     found = compared(nbits, model, tmp_path, PLAIN, atol={"": 1e-4})
     assert not found.result["passed"]
     assert "what rounding the weights costs" in found.row("y")["note"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "scales"),
+    [((), 1, (1,)), ((6, 64), 1, (6, 2)), ((64, 6), 0, (2, 6)), ((6, 40), 1, (6, 2))],
+)
+def test_codes_stand_for_their_scales_values_wherever_blocks_lie(
+    shape: tuple[int, ...], axis: int, scales: tuple[int, ...]
+) -> None:
+    """One value alone, whole blocks along either axis, a last block that is short."""
+    random = np.random.default_rng(0)
+    scale, zero = random.uniform(0.5, 2, scales).astype(np.float32), random.integers(0, 15, scales).astype(np.float32)
+    grid = Grid("uint4", scale, zero, axis, 32 if shape else 0)
+    codes = np.asarray(random.integers(0, 16, shape), np.uint8)
+    wide = [np.repeat(part, 32, axis)[tuple(map(slice, shape))] if shape else part[0] for part in (scale, zero)]
+    values = grid.values(codes)
+    assert values.shape == shape
+    assert np.array_equal(values, ((codes.astype(np.float32) - wide[1]) * wide[0]).astype(np.float32))
+    assert np.array_equal(grid.codes(values), codes)
+    best = grid.best(values)
+    assert np.abs(best.rounded(values) - values).max() <= np.max(best.scale) * 0.51
 
 
 @pytest.mark.parametrize("form", ["qoperator", "dynamic"])
