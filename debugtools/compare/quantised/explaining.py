@@ -41,6 +41,7 @@ _ALIKE, _APART = 2.0, 1.5
 _NEXT_TO_NOTHING = 1e-3  # of a tensor's error, where it cancels so that rounding is more than its own
 _CODES = rounds_like("int8")
 _COARSE = 2  # accuracy_level: 2 is FP16, 3 bfloat16, 4 INT8
+_FEW = 8
 _KERNELS = 0.3  # of a tensor's error at most that kernels that round activations may add
 
 
@@ -66,7 +67,10 @@ class Explaining:
         known = {site.tensor for site in self._graph.weights}
         self._touched = _behind(mine, (site.i for site in sites))
         self._loose = _behind(mine, (site.i for site in sites if site.role != "weight"), INTEGER_KERNELS)
-        self._doubtful = _behind(mine, (site.i for site in sites if site.role == "weight" and site.tensor not in known))
+        unknown = [site for site in sites if site.role == "weight" and site.tensor not in known]
+        if self._loose:  # where nothing is exact, single constants do not matter
+            unknown = [site for site in unknown if math.prod(site.shape) >= _FEW]
+        self._doubtful = _behind(mine, (site.i for site in unknown))
         self.weights_alone = not self._loose
         self._types = coarsest_types(theirs)
         self._level, self._fused = _rounds_activations(mine), _fuses(self._side, mine)
