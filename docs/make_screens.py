@@ -2,7 +2,7 @@
 
 At 180 columns only the Graph screen is another: it has a third pane there.
 
-    [SCREENS=surgery|perf] python docs/make_screens.py [FOLDER]
+    [SCREENS=surgery|perf|lens] python docs/make_screens.py [FOLDER]
 
 Everything runs in a workspace under /tmp/layerwise-demo, which is removed at the end; the comparison is a real job. The
 same keys that a person would press lead to each screen.
@@ -33,6 +33,7 @@ from textual.pilot import Pilot  # noqa: E402
 from layerwise._tool.backends.jobs.spec import JobSpec  # noqa: E402
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec  # noqa: E402
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec  # noqa: E402
+from layerwise._tool.debugtools.search.lens.spec import LensSpec, Rounding  # noqa: E402
 from layerwise._tool.debugtools.search.spec import CheckSpec, DebugSpec  # noqa: E402
 from layerwise._tool.surgery.demo import make_demo  # noqa: E402
 from layerwise._tool.tui.controllers.run import compare_job  # noqa: E402
@@ -138,6 +139,7 @@ async def search(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
     await camera.take("errors-local", "local errors of job")
     await camera.press("4", "d")
     await camera.take("debug-found", "One culprit")
+    await measure(camera, app, spec)
     await camera.press("t")
     await camera.see("e yes   n no")
     await camera.press("e")
@@ -148,6 +150,17 @@ async def search(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
         if not view.final:
             await app.state.client.cancel(view.id)
             await app.state.client.wait(view.id)
+
+
+async def measure(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
+    """A lens with two nodes in FP32."""
+    job = await app.state.client.submit(lens_job(spec))
+    app.state.session.set_debug_job(job)
+    await app.state.client.wait(job)
+    await camera.press("4")
+    await camera.see("With all")
+    await camera.press("g", "space", "j", "space")
+    await camera.take("debug-lens", "2 of ")
 
 
 async def operate(camera: Camera, app: Workbench) -> None:
@@ -201,6 +214,13 @@ def slow_search(spec: CompareSpec) -> JobSpec:
     return JobSpec(action="debug_bisect", params=msgspec.to_builtins(debug), title="bisect by a command", cpus=0)
 
 
+def lens_job(spec: CompareSpec) -> JobSpec:
+    """What each node of the FP32 model does to the outputs in INT8."""
+    compare = CompareSpec(model=spec.runners[1].model, runners=spec.runners[:1], feeds=spec.feeds)
+    lens = LensSpec(compare=compare, rounding=Rounding(to="int8"))
+    return JobSpec(action="debug_lens", params=msgspec.to_builtins(lens), title="int8 node by node", cpus=0)
+
+
 def broken_job(spec: CompareSpec) -> JobSpec:
     """A job that ends with a card: its model is not there any more."""
     gone = CompareSpec(model="gone.onnx", runners=spec.runners[:1] * 2, marks=spec.marks)
@@ -230,6 +250,12 @@ async def visit_perf(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
     await time_layers(camera)
 
 
+async def visit_lens(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
+    """Only a lens."""
+    await camera.until(lambda: app.state.session.index is not None)
+    await measure(camera, app, spec)
+
+
 async def main(target: Path, walk: Walk = visit) -> None:
     """Picture the screens of a walk in all sizes; FileExistsError while another one does."""
     target.mkdir(parents=True, exist_ok=True)
@@ -248,5 +274,5 @@ async def main(target: Path, walk: Walk = visit) -> None:
 
 
 if __name__ == "__main__":
-    only = {"surgery": visit_surgery, "perf": visit_perf}.get(os.environ.get("SCREENS", ""), visit)
+    only = {"surgery": visit_surgery, "perf": visit_perf, "lens": visit_lens}.get(os.environ.get("SCREENS", ""), visit)
     asyncio.run(main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "screens", only))

@@ -11,6 +11,7 @@ from time import gmtime, strftime
 
 from layerwise._tool import VERSION
 from layerwise._tool.debugtools.report.columns import CaseColumns
+from layerwise._tool.debugtools.report.curve import drawn
 from layerwise._tool.debugtools.report.figures import source_text
 from layerwise._tool.debugtools.report.junit import figure
 from layerwise._tool.debugtools.report.markdown import WORDS
@@ -93,6 +94,8 @@ def _part(part: Part, number: int, *, heading: bool) -> Iterator[str]:
     yield "</tbody></table>"
     for place, section in enumerate(part.sections):
         yield from _section(section, f"table-{number}-{place}")
+    if part.curve is not None:
+        yield from drawn(part.curve)
     for table in part.tables:
         yield from _table(table)
     if part.messages:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.spec import JobSpec, load_spec
 from layerwise._tool.backends.shell import shell_line
-from layerwise._tool.debugtools.report import of_bench, of_checks, of_search, of_triage
+from layerwise._tool.debugtools.report import of_bench, of_checks, of_lens, of_search, of_triage
 from layerwise._tool.debugtools.report.collected import Collected
 from layerwise._tool.debugtools.report.of_compare import ComparePart
 from layerwise._tool.debugtools.report.origins import with_origins
@@ -49,12 +49,14 @@ _SECTIONS: dict[str, Sections] = {
     "invariants": of_checks.invariants_sections,
     "triage": of_triage.triage_sections,
     "bundle": of_search.bundle_sections,
+    "debug_lens": of_lens.lens_sections,
     **{action: partial(of_search.search_sections, action=action) for action in _SEARCHES},
 }
 _TABLES: dict[str, Tables] = {
     "compare": _compared_tables,
     "locate": of_search.locate_tables,
     "bench": of_bench.bench_tables,
+    "debug_lens": of_lens.lens_tables,
     **{action: partial(of_search.search_tables, action=action) for action in _SEARCHES},
 }
 _STOPPED = {"cancelled": "it was cancelled", "lost": "it was lost: nothing is left of its processes"}
@@ -77,6 +79,7 @@ def job_part(
         started=collected.started, seconds=collected.seconds,
         facts=ComparePart(collected).facts() if action == "compare" else {},
         sections=sections, tables=_TABLES.get(action, _no_tables)(collected),
+        curve=of_lens.lens_curve(collected) if action == "debug_lens" else None,
         messages=[*collected.messages, *untold],
     )  # fmt: skip
     return accounted(with_origins(part))

@@ -61,6 +61,22 @@ class Table(Struct, frozen=True):
     rows: list[list[Value]] = []
 
 
+class CurvePoint(Struct, frozen=True):
+    """x: a share; y: a number on a logarithmic scale; text: what it is. stands_out: it is what was chosen."""
+
+    x: float
+    y: float
+    text: str = ""
+    stands_out: bool = False
+
+
+class Curve(Struct, frozen=True):
+    """Points that are drawn where a writer draws."""
+
+    title: str
+    points: list[CurvePoint] = []
+
+
 class Message(Struct, frozen=True):
     """What a job said. level: as in its journal (info, warning, error)."""
 
@@ -89,6 +105,7 @@ class Part(Struct, frozen=True, kw_only=True):
     facts: dict[str, str] = {}
     sections: list[Section] = []
     tables: list[Table] = []
+    curve: Curve | None = None
     messages: list[Message] = []
 
     @property

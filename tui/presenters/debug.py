@@ -7,6 +7,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.search.rows import BestRow, CandidateRow, FoundRow, Numbers
 from layerwise._tool.tui.presenters.debug_list import field_lines, measured_text
+from layerwise._tool.tui.presenters.frontier import frontier_lines
 from layerwise._tool.tui.presenters.invariants import axes_lines
 from layerwise._tool.tui.presenters.jobs import card_lines
 from layerwise._tool.tui.presenters.numbers import size_text
@@ -26,6 +27,7 @@ _STARTS = (
 _BUILDS = ("V", "builds", "how often a build fails, and by which tactic")
 _LONG_WORDS = {"auto": "let the machine finish"}
 _FOUND, _POINTS = 8, 20
+_CURVE, _LOW_CURVE, _WIDE = 7, 4, 100
 
 
 def empty_lines(ready: str, cells: int, *, builds: bool = False) -> list[Line]:
@@ -120,7 +122,10 @@ def _result(debug: DebugState, result: Result, cells: int, glyphs: Glyphs) -> li
     lines = wrap_runs([(f"{glyph} ", role), (shown(_summary(debug, result), 1000), "strong")], cells, 2)
     for entry in debug.found[:_FOUND]:
         lines += _found(entry, "in FP32" if debug.search == "precision" else "found", cells)
-    for number, point in enumerate(result.frontier[:_POINTS]):
+    if debug.search == "lens":
+        height = _CURVE if cells >= _WIDE else _LOW_CURVE
+        lines += frontier_lines(debug.curve(), debug.here(), cells, height, glyphs)
+    for number, point in enumerate(() if debug.search == "lens" else result.frontier[:_POINTS]):
         errors = measured_text(Numbers(max_abs=point.max_abs, rel_l2=point.rel_l2))
         text = f"{point.low:>6} low {point.kept:>6} FP32   {errors}   {point.verdict}"
         lines += field_lines("" if number else "frontier", text, cells)

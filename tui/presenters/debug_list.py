@@ -192,8 +192,10 @@ def heading(search: str, cells: int) -> Line:
     return [(fit(_HEADINGS.get(search, _VERDICTS), cells), "head")]
 
 
-def row_line(row: Shown | None, cells: int, names: Names, glyphs: Glyphs, *, kept: bool = False) -> Line:
-    """One row of the list. kept: of a lens, the node stays in FP32."""
+def row_line(
+    row: Shown | None, cells: int, names: Names, glyphs: Glyphs, *, kept: bool = False, gain: float | None = None
+) -> Line:
+    """One row of the list. kept: of a lens, the node stays in FP32; gain: by how much the error falls if it does."""
     if isinstance(row, SuspectRow):
         return clip(_suspect(row, cells, names), cells)
     if isinstance(row, StepRow):
@@ -201,7 +203,7 @@ def row_line(row: Shown | None, cells: int, names: Names, glyphs: Glyphs, *, kep
     if isinstance(row, RelationRow):
         return clip(relation_line(row, cells, glyphs), cells)
     if isinstance(row, EffectRow):
-        return clip(effect_line(row, cells, names, kept=kept), cells)
+        return clip(effect_line(row, cells, names, kept=kept, gain=gain), cells)
     return clip(_verdict(row, cells, names, glyphs), cells) if row is not None else []
 
 

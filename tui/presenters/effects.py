@@ -12,15 +12,19 @@ _WIDE = 80
 def effect_heading(cells: int) -> str:
     """Column names of the list of effects."""
     cost = f" {'cost':>9}" if cells >= _WIDE else ""
-    return f"{'#':>6} {'op':<14} {'in':<4} {'effect':>9} {'own':>9}{cost}  node"
+    return f"{'#':>6} {'op':<14} {'in':<4} {'effect':>9} {'gain':>5} {'own':>9}{cost}  node"
 
 
-def effect_line(row: EffectRow, cells: int, names: Names, *, kept: bool = False) -> Line:
-    """One node: whether it stays in FP32, its effect on the outputs, its own error, what keeping it costs."""
+def effect_line(row: EffectRow, cells: int, names: Names, *, kept: bool = False, gain: float | None = None) -> Line:
+    """One node: whether it stays in FP32, its effect on the outputs, by how much the predicted error falls if it does
+    (gain), its own error, what keeping it costs.
+    """
     cost = f" {row.cost:>9.3g}" if cells >= _WIDE else ""
     effect = "not fin." if row.effect is None else sig(row.effect)
     head = f"{row.i:>6} {names.text(row.op, 14, 'op')} "
-    numbers = f" {sig(row.own):>9}{cost}  "
+    falls = "" if gain is None else f"{gain:.0%}"
+    own = "" if row.grouped else sig(row.own)
+    numbers = f" {falls:>5} {own:>9}{cost}  "
     stays = ("FP32 " if kept else "low  ", "good" if kept else "dim")
     return merge([(head, ""), stays, (f"{effect:>9}", "bad" if row.effect is None else "strong"), (numbers, ""),
                   (names.text(row.node, max(0, cells - len(head) - 14 - len(numbers))), "")])  # fmt: skip

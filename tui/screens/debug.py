@@ -128,8 +128,10 @@ class DebugScreen(Page, scope="debug"):
 
     def _line(self, i: int, cells: int) -> Line:
         row = self.debug.row_at(i)
-        kept = isinstance(row, EffectRow) and row.i in self.debug.in_fp32
-        return row_line(row, cells, self._names, self.state.glyphs, kept=kept)
+        if not isinstance(row, EffectRow):
+            return row_line(row, cells, self._names, self.state.glyphs)
+        kept, gain = row.i in self.debug.in_fp32, self.debug.gain(row)
+        return row_line(row, cells, self._names, self.state.glyphs, kept=kept, gain=gain)
 
     def _row(self) -> Shown | None:
         return self.debug.row_at(self.main_list.cursor)

@@ -10,8 +10,8 @@ from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.debugtools.checks.invariants.spec import AxisRow, RelationRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search import rows as types
-from layerwise._tool.debugtools.search.lens.predict import predicted, worst
-from layerwise._tool.debugtools.search.lens.rows import EffectRow
+from layerwise._tool.debugtools.search.lens.predict import frontier, predicted, worst
+from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint
 from layerwise._tool.tui.state.signal import Signal
 
 SEARCHES = {
@@ -98,6 +98,7 @@ class DebugState:
         self.axes: list[AxisRow] = []
         self.in_fp32: set[int] = set()
         """Of a lens: the nodes that stay in FP32, as chosen, or as toggled since."""
+        self._sums: tuple[object, dict[str, float]] = (None, {})
         self.proved = ""
         """What these came to when they were measured."""
         self.band: list[tuple[str, int]] = []
@@ -227,6 +228,30 @@ class DebugState:
             self.in_fp32 ^= {row.i}
             self.proved = ""
         return isinstance(row, EffectRow)
+
+    def curve(self) -> list[FrontierPoint]:
+        """Of a lens: what is predicted with ever more nodes in FP32."""
+        return frontier([row for row in self.rows if isinstance(row, EffectRow)])
+
+    def here(self) -> tuple[float, float]:
+        """Share of the cost, and the error that is predicted, of the nodes that stay in FP32 now."""
+        error, share = self.predicted()
+        return share, error
+
+    def gain(self, row: EffectRow) -> float | None:
+        """By what share of itself the predicted error falls if a node stays in FP32 too; None for one that does."""
+        if row.i in self.in_fp32:
+            return None
+        key = (len(self.rows), frozenset(self.in_fp32))
+        if self._sums[0] != key:
+            rows = {each.i: each for each in self.rows if isinstance(each, EffectRow)}
+            self._sums = key, predicted(rows, rows.keys() - self.in_fp32)
+        sums = self._sums[1]
+        whole = worst(sums)
+        if not whole or not math.isfinite(whole):
+            return None
+        own = {effect.name: effect.error or 0.0 for effect in row.effects}
+        return 1 - max(math.sqrt(max(0.0, sums[name] ** 2 - own.get(name, 0.0) ** 2)) for name in sums) / whole
 
     def predicted(self) -> tuple[float, float]:
         """What the outputs would be off by with those nodes in FP32 and the others low, and what share of the cost is

@@ -18,7 +18,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound, rounds_like
 from layerwise._tool.debugtools.compare.memory import WAITING, usual_segment
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.quantised.coarsest import coarsest_types
@@ -39,9 +39,10 @@ if TYPE_CHECKING:
 INTEGER_KERNELS = frozenset({*OPERATORS, *INTEGER, DYNAMIC})
 _ALIKE, _APART = 2.0, 1.5
 _NEXT_TO_NOTHING = 1e-3  # of a tensor's error, where it cancels so that rounding is more than its own
-_ROUND_TOO = {2: "float16", 3: "bfloat16", 4: "int8"}
-"""accuracy_level of MatMulNBits -> what its kernels round activations to."""
-_AS = {"int8": "bfloat16"}
+_CODES = rounds_like("int8")
+_COARSE = 2  # accuracy_level: 2 is FP16, 3 bfloat16, 4 INT8
+_FEW = 8
+_KERNELS = 0.3  # of a tensor's error at most that kernels that round activations may add
 
 
 class Explaining:
@@ -66,10 +67,13 @@ class Explaining:
         known = {site.tensor for site in self._graph.weights}
         self._touched = _behind(mine, (site.i for site in sites))
         self._loose = _behind(mine, (site.i for site in sites if site.role != "weight"), INTEGER_KERNELS)
-        self._doubtful = _behind(mine, (site.i for site in sites if site.role == "weight" and site.tensor not in known))
+        unknown = [site for site in sites if site.role == "weight" and site.tensor not in known]
+        if self._loose:  # where nothing is exact, single constants do not matter
+            unknown = [site for site in unknown if math.prod(site.shape) >= _FEW]
+        self._doubtful = _behind(mine, (site.i for site in unknown))
         self.weights_alone = not self._loose
         self._types = coarsest_types(theirs)
-        self._kernels = _kernel_types(mine)
+        self._level, self._fused = _rounds_activations(mine), _fuses(self._side, mine)
         self._limit = usual_segment([self._other.spec]) if budget is None else max(1, budget // 8)
         self._pool = SessionPool(keep=False)
         self._store = ArrayStore(WAITING if budget is None else budget // 8, folder)
@@ -118,7 +122,7 @@ class Explaining:
         if rounded is None:
             return None
         rounded = self._other.naming.laid(name, rounded)
-        types = [self._types.get(self._other.own(name), ""), *(_AS.get(kind, kind) for kind in self._kernels)]
+        types = [self._types.get(self._other.own(name), "")]
         site = self._sites.get(self._ledger.sites.source(own, self._sites, SAME))
         if site is not None and own != site.value and not self._exact(own):
             rounded = _held(site, rounded)
@@ -129,6 +133,8 @@ class Explaining:
         left = math.inf if exact.rel_l2 is None else exact.rel_l2
         if self._exact(own):
             explained = bool(exact.passed) or left <= _NEXT_TO_NOTHING * whole.rel_l2
+            if not explained and self._rounds(own):
+                explained = left <= min(rounding_bound([_CODES], depth), _KERNELS * whole.rel_l2)
             found = Left(whole.rel_l2, bound, moved, left, explained, settled=explained)
         else:
             explained = whole.rel_l2 <= bound + _ALIKE * moved
@@ -137,6 +143,12 @@ class Explaining:
         if name not in self.found or found.whole > self.found[name].whole:
             self.found[name] = found
         return found
+
+    def _rounds(self, own: str) -> bool:
+        """Whether kernels may round the activations behind a tensor: as nodes allow, or of an output (which is from the
+        plain run), as onnxruntime does where it fuses a product with its weight's DequantizeLinear.
+        """
+        return self._level or (self._fused and own in self._mine.outputs)
 
     def _exact(self, own: str) -> bool:
         return own not in self._loose
@@ -178,8 +190,13 @@ def _behind(cut: "GraphCut", nodes: Iterable[int], ops: Container[str] = ()) -> 
     return frozenset(found)
 
 
-def _kernel_types(cut: "GraphCut") -> list[str]:
-    """What kernels that take weights in few bits round activations to, as their nodes allow."""
-    levels = {a.i for node in cut.nodes if node.op_type == "MatMulNBits" for a in node.attribute
-              if a.name == "accuracy_level"}  # fmt: skip
-    return [_ROUND_TOO[level] for level in levels if level in _ROUND_TOO]
+def _rounds_activations(cut: "GraphCut") -> bool:
+    """Whether a node lets its kernel round activations to 8 bits: accuracy_level of MatMulNBits."""
+    nodes = (node for node in cut.nodes if node.op_type == "MatMulNBits")
+    return any(a.name == "accuracy_level" and a.i >= _COARSE for node in nodes for a in node.attribute)
+
+
+def _fuses(side: ModelSide, cut: "GraphCut") -> bool:
+    """Whether onnxruntime makes MatMulNBits of products of dequantised weights, which round activations to 8 bits."""
+    optimised = side.spec.kind == "onnxrt" and side.spec.graph_optimization_level not in ("disable", "basic")
+    return optimised and any(node.op_type == "DequantizeLinear" for node in cut.nodes)

@@ -11,7 +11,7 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.quantised.explaining import Explaining
 from layerwise._tool.debugtools.compare.quantised.ledger import Ledger, ledger_of
 from layerwise._tool.debugtools.compare.quantised.left import Left
-from layerwise._tool.debugtools.compare.quantised.told import cost_text
+from layerwise._tool.debugtools.compare.quantised.told import cost_text, unseen
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult
 from layerwise._tool.debugtools.compare.result import CompareResult
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
@@ -103,6 +103,11 @@ class QuantisedPairs:
         rounding decides.
         """
         for pair, found in self._ledgers.items():
+            if not self._setup.observing and pair not in self.explaining:
+                if not result.passed:
+                    count = len(found.sites.all)
+                    result.quantised = result.quantised or QuantisedResult(count, 0, unseen(count))
+                continue
             for each in found.rows():
                 context.row("quantised", each)
             held = self._with_cost(pair, found.result())

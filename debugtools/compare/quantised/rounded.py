@@ -93,6 +93,9 @@ class RoundedGraph:
 
     def _named(self, name: str) -> set[str]:
         """What the quantised graph makes of a weight of that name which it has in floats too."""
+        i = self._quantised.maker.get(name)
+        if i is not None and self._quantised.nodes[i].op_type != "Constant":
+            return set()  # it makes it of codes
         return {out for node in self._quantised.nodes if name in node.input and node.op_type not in QUANTIZE
                 for out in node.output}  # fmt: skip
 

@@ -7,6 +7,8 @@ from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.compare.quantised.left import Left
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedRow
 
+_NEARLY = 1e-2
+
 
 def told(rows: Sequence[QuantisedRow]) -> str:
     """How many tensors are held in few bits, whether their formats explain what is lost, and which loses most."""
@@ -38,8 +40,17 @@ def cost_text(output: str, found: Left, *, explained: bool, unknown: Sequence[st
     if found.left is None:
         return f"{where}, rounding the same tensors moves the float model by {found.moved:.2g}"
     if explained:
-        return f"{where}, all of it from rounding the weights: with the same, the float model is {found.left:.2g} off"
+        most = "all" if found.left <= _NEARLY * found.whole else "most"
+        return (
+            f"{where}, {most} of it from rounding the weights: with the same, the float model is {found.left:.2g} off"
+        )
     return f"{where}, of which rounding the weights does not explain {found.left:.2g}"
+
+
+def unseen(count: int) -> str:
+    """What is said of a model with activations in few bits whose layers were not looked at."""
+    head = f"{counted(count, 'quantised tensor')}, activations among them"
+    return f"{head}: `--mark-all` tells whether their formats explain the difference"
 
 
 def _masked(rows: Sequence[QuantisedRow]) -> str:

@@ -20,8 +20,7 @@ def quantised_pairs(setup: Setup, folder: Path, *, unfused: bool) -> "QuantisedP
         return None
     from layerwise._tool.debugtools.compare.quantised.pairs import QuantisedPairs  # it imports onnx
 
-    found = QuantisedPairs(setup, folder, unfused=unfused)
-    return found if setup.observing or found.explaining else None
+    return QuantisedPairs(setup, folder, unfused=unfused)
 
 
 def _two_models(sides: Sequence[Side]) -> bool:

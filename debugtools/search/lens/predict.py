@@ -1,9 +1,11 @@
 """What several nodes in low precision come to together, from what each does alone. Without numpy: the app asks too."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from layerwise._tool.debugtools.search.lens.rows import EffectRow
+from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint
+
+_POINTS = 40
 
 
 def predicted(rows: Mapping[int, EffectRow], low: Iterable[int]) -> dict[str, float]:
@@ -24,3 +26,24 @@ def predicted(rows: Mapping[int, EffectRow], low: Iterable[int]) -> dict[str, fl
 
 def worst(errors: Mapping[str, float]) -> float:
     return max(errors.values(), default=0.0)
+
+
+def frontier(rows: Sequence[EffectRow]) -> list[FrontierPoint]:
+    """What is predicted with ever more nodes kept, those first that take the most error for their cost."""
+    whole = sum(row.cost for row in rows)
+    order = sorted(rows, key=lambda row: -_worth(row, whole))
+    at = sorted({round(k * len(order) / _POINTS) for k in range(_POINTS + 1)})
+    by_i = {row.i: row for row in rows}
+    points = []
+    for count in at:
+        low = [row.i for row in order[count:]]
+        cost = sum(row.cost for row in order[:count])
+        error = worst(predicted(by_i, low))
+        finite = error if math.isfinite(error) else None
+        points.append(FrontierPoint(count, len(low), cost / whole if whole else 0.0, finite))
+    return points
+
+
+def _worth(row: EffectRow, whole: float) -> float:
+    effect = math.inf if row.effect is None else row.effect
+    return effect * effect / max(row.cost, whole * 1e-6, 1e-12)

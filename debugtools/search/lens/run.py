@@ -20,12 +20,11 @@ from layerwise._tool.debugtools.compare.spec import NO_FILES, MarkSpec
 from layerwise._tool.debugtools.search.lens.choice import Chooser, alike, set_key, set_row
 from layerwise._tool.debugtools.search.lens.costs import UNITS, set_costs
 from layerwise._tool.debugtools.search.lens.effects import Effects, some_sets
-from layerwise._tool.debugtools.search.lens.errors import finite
 from layerwise._tool.debugtools.search.lens.grouped import LEAST, GroupedEffects
 from layerwise._tool.debugtools.search.lens.judging import Judging
 from layerwise._tool.debugtools.search.lens.lens import Lens
-from layerwise._tool.debugtools.search.lens.predict import predicted, worst
-from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint, KeptRow, LensResult, SetRow
+from layerwise._tool.debugtools.search.lens.predict import frontier
+from layerwise._tool.debugtools.search.lens.rows import EffectRow, KeptRow, LensResult, SetRow
 from layerwise._tool.debugtools.search.lens.sentences import concluded
 from layerwise._tool.debugtools.search.lens.spec import LensSpec
 from layerwise._tool.debugtools.search.lens.writing import is_real
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 _MOST = 0.9
-_POINTS = 40
 
 
 def debug_lens(context: "JobContext") -> LensResult:
@@ -210,26 +208,6 @@ def _adding(sets: Sequence[SetRow], candidates: int) -> dict[str, Any]:
     within = sum(map(alike, sets))
     adds = within >= _MOST * len(sets) if sets and candidates > 1 else None
     return {"adds": adds, "within": within, "sets": len(sets), "factor": told[len(told) // 2] if told else None}
-
-
-def frontier(rows: Sequence[EffectRow]) -> list[FrontierPoint]:
-    """What is predicted with ever more nodes kept, those first that take the most error for their cost."""
-    whole = sum(row.cost for row in rows)
-    order = sorted(rows, key=lambda row: -_worth(row, whole))
-    at = sorted({round(k * len(order) / _POINTS) for k in range(_POINTS + 1)})
-    by_i = {row.i: row for row in rows}
-    points = []
-    for count in at:
-        low = [row.i for row in order[count:]]
-        cost = sum(row.cost for row in order[:count])
-        error = finite(worst(predicted(by_i, low)))
-        points.append(FrontierPoint(count, len(low), cost / whole if whole else 0.0, error))
-    return points
-
-
-def _worth(row: EffectRow, whole: float) -> float:
-    effect = math.inf if row.effect is None else row.effect
-    return effect * effect / max(row.cost, whole * 1e-6, 1e-12)
 
 
 def left_out(lens: Lens) -> dict[str, int]:

@@ -12,6 +12,7 @@ from support.quantised import FORMS
 
 from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.quantised.grid import Grid
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 WIDTH = 32
@@ -79,6 +80,30 @@ def test_weights_in_int4_pass_for_what_their_rounding_costs(
     assert "what few bits cost" in found.result["conclusion"]
 
 
+def test_weights_that_the_graph_dequantises_are_weights_alone_too(model: onnx.ModelProto, tmp_path: Path) -> None:
+    stored = onnx.ModelProto()
+    stored.CopyFrom(model)
+    weight = next(tensor for tensor in stored.graph.initializer if tensor.name == "w1")
+    values = numpy_helper.to_array(weight)
+    scale = (np.abs(values).max(axis=0) / 127).astype(np.float32)
+    codes = np.rint(values / scale).astype(np.int8)
+    stored.graph.initializer.remove(weight)
+    stored.graph.initializer.extend([numpy_helper.from_array(codes, "w1_q"), numpy_helper.from_array(scale, "w1_s")])
+    node = helper.make_node("DequantizeLinear", ["w1_q", "w1_s"], ["w1"], "turn", axis=1)
+    stored.graph.node.insert(0, node)
+    for marks in (PLAIN, ALL):
+        found = compared(stored, model, tmp_path, marks)
+        assert found.result["passed"]
+        assert found.result["quantised"]["explained"]
+        assert found.result["quantised"]["left"] < 0.3 * found.result["quantised"]["cost"]
+
+
+def test_a_plain_run_of_quantised_activations_says_what_would_tell_more(model: onnx.ModelProto, tmp_path: Path) -> None:
+    found = compared(FORMS["qdq"](model, FEED), model, tmp_path, PLAIN)
+    assert not found.result["passed"]
+    assert "`--mark-all` tells whether their formats explain" in found.result["quantised"]["text"]
+
+
 @pytest.mark.parametrize("kind", ["scale", "clipped channel", "wrong axis"])
 def test_damaged_codes_explain_nothing(
     kind: str, model: onnx.ModelProto, nbits: onnx.ModelProto, tmp_path: Path
@@ -110,6 +135,27 @@ def test_a_tolerance_that_was_given_decides_and_the_row_tells_what_rounding_cost
     found = compared(nbits, model, tmp_path, PLAIN, atol={"": 1e-4})
     assert not found.result["passed"]
     assert "what rounding the weights costs" in found.row("y")["note"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "scales"),
+    [((), 1, (1,)), ((6, 64), 1, (6, 2)), ((64, 6), 0, (2, 6)), ((6, 40), 1, (6, 2))],
+)
+def test_codes_stand_for_their_scales_values_wherever_blocks_lie(
+    shape: tuple[int, ...], axis: int, scales: tuple[int, ...]
+) -> None:
+    """One value alone, whole blocks along either axis, a last block that is short."""
+    random = np.random.default_rng(0)
+    scale, zero = random.uniform(0.5, 2, scales).astype(np.float32), random.integers(0, 15, scales).astype(np.float32)
+    grid = Grid("uint4", scale, zero, axis, 32 if shape else 0)
+    codes = np.asarray(random.integers(0, 16, shape), np.uint8)
+    wide = [np.repeat(part, 32, axis)[tuple(map(slice, shape))] if shape else part[0] for part in (scale, zero)]
+    values = grid.values(codes)
+    assert values.shape == shape
+    assert np.array_equal(values, ((codes.astype(np.float32) - wide[1]) * wide[0]).astype(np.float32))
+    assert np.array_equal(grid.codes(values), codes)
+    best = grid.best(values)
+    assert np.abs(best.rounded(values) - values).max() <= np.max(best.scale) * 0.51
 
 
 @pytest.mark.parametrize("form", ["qoperator", "dynamic"])
