@@ -175,11 +175,11 @@ def _import() -> Callable[[], int | None]:
     if " " in PROGRAM:
         importlib.import_module("cuda.bindings.runtime")
         importlib.import_module("tensorrt")._forward.real()
-    from support.forked import ForkedWorker
+    from support.forked import start_forked
 
     from layerwise._tool.backends.jobs.processes import supervise
 
-    supervise.start_worker = ForkedWorker  # type: ignore[attr-defined]
+    supervise.start_worker = start_forked  # type: ignore[attr-defined]
     if PROGRAM == "writers":
         from support import jobs, writers
 
