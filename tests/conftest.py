@@ -97,6 +97,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             return group_of(ROOT / nodeid.partition("::")[0]) or nodeid
 
+        def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+            """Forget what is complete too: all that a process was ever given is counted after each test."""
+            name = self.registered_collections[node][item_index]
+            scope, work = self._split_scope(name), self.assigned_work[node]
+            work[scope][name] = True
+            if all(work[scope].values()):
+                del work[scope]
+            self._reschedule(node)
+
     return Groups(config, log)
 
 

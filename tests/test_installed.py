@@ -122,22 +122,34 @@ def test_the_distribution_without_an_engine_holds_the_same_files(built: Path, tm
     assert required and all("extra ==" in condition for _, condition in required)
 
 
-@pytest.mark.parametrize("name", [*FLOORS, "tests", "benchmarks", "docs"])
-def test_no_other_name_is_taken(name: str, installed: Path, tmp_path: Path) -> None:
-    done = python("-S", "-c", f"import layerwise\nimport {name}", installed=installed, cwd=tmp_path)
-    assert f"ModuleNotFoundError: No module named '{name}'" in done.stderr
+def test_no_other_name_is_taken(installed: Path, tmp_path: Path) -> None:
+    names = [*FLOORS, "tests", "benchmarks", "docs"]
+    code = f"""
+import layerwise
+for name in {names!r}:
+    try:
+        __import__(name)
+    except ModuleNotFoundError as error:
+        print(error)"""
+    done = python("-S", "-c", code, installed=installed, cwd=tmp_path)
+    assert done.stdout.splitlines() == [f"No module named '{name}'" for name in names], done.stderr
     assert [path.name for path in installed.iterdir() if ".dist-info" not in path.name] == ["layerwise"]
 
 
-@pytest.mark.parametrize("line", LINES.values(), ids=LINES)
-def test_a_users_script_gets_its_own_modules(line: str, installed: Path, tmp_path: Path) -> None:
+PAIRS = [*(("wheel", name) for name in LINES), ("editable", "loader"), ("editable", "check")]
+"""All of the wheel; of an editable installation one script in the worker and one beside the command."""
+
+
+@pytest.mark.parametrize(("installed", "name"), PAIRS, indirect=["installed"])
+def test_a_users_script_gets_its_own_modules(name: str, installed: Path, tmp_path: Path) -> None:
+    line = LINES[name]
     scripts = tmp_path / "scripts"
     scripts.mkdir()
     onnx.save(mlp(), tmp_path / "m.onnx")
-    for name, text in SCRIPTS.items():
-        (scripts / name).write_text(_IMPORTS + text)
-    for name in FLOORS:
-        (scripts / f"{name}.py").write_text("MINE = True\n")
+    for script, text in SCRIPTS.items():
+        (scripts / script).write_text(_IMPORTS + text)
+    for floor in FLOORS:
+        (scripts / f"{floor}.py").write_text("MINE = True\n")
     done = python("-m", "layerwise", *line.split(), installed=installed, cwd=tmp_path, fake="network" in line)
     assert done.returncode == 0, done.stdout + done.stderr
 

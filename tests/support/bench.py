@@ -3,13 +3,16 @@
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from unittest import mock
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from support.forked_jobs import forked_jobs
 from textual.pilot import Pilot
 
 from layerwise._tool.backends.specs import RunnerSpec
@@ -18,6 +21,7 @@ from layerwise._tool.tui.controllers.opening import is_engine
 from layerwise._tool.tui.controllers.run import compare_job
 from layerwise._tool.tui.workbench import Workbench, open_workbench
 
+T = TypeVar("T")
 WIDTH, LAYERS, BAD_LAYER = 8, 20, 7
 
 
@@ -73,8 +77,11 @@ class Bench:
         return text_of(self.app)
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
+        """Type at once; what all the keys do is done and on the screen afterwards."""
+        with mock.patch("textual.app.wait_for_idle", _let_go):  # which sleeps 40 ms for each key
+            await self.pilot.press(*keys)
         await self.app.keys.done()
+        await self.pilot.pause(0)
 
     async def until(self, check: Callable[[], Any], seconds: float = 60.0) -> None:
         """Wait for a state, not for a time."""
@@ -95,13 +102,22 @@ class Bench:
         return job
 
 
+async def _let_go(*_: float) -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
 def with_bench(
     model: Path | None,
     story: Callable[[Bench], Awaitable[None]],
     size: tuple[int, int] = (120, 40),
     root: Path | None = None,
+    forked: bool = True,
 ) -> None:
-    """Run a story in the app; every job that it left running is cancelled."""
+    """Run a story in the app; every job that it left running is cancelled.
+
+    forked: its jobs have forks for processes (see support.forked_jobs), else processes of their own as a user's have.
+    """
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
     async def main() -> None:
@@ -111,9 +127,20 @@ def with_bench(
             if model is not None and not is_engine(model):
                 await bench.until(lambda: app.state.session.index is not None)
             await story(bench)
-            for view in await app.state.client.list():
-                if not view.final:
-                    await app.state.client.cancel(view.id)
-                    await app.state.client.wait(view.id)
+            await end_jobs(app)
 
-    asyncio.run(main())
+    run_story(main(), forked)
+
+
+async def end_jobs(app: Workbench) -> None:
+    """Cancel what still runs."""
+    for view in await app.state.client.list():
+        if not view.final:
+            await app.state.client.cancel(view.id)
+            await app.state.client.wait(view.id)
+
+
+def run_story(story: Coroutine[Any, Any, T], forked: bool = True) -> T:
+    """Run a coroutine; jobs that an app submits meanwhile have forks for processes, if so asked."""
+    with forked_jobs() if forked else nullcontext():
+        return asyncio.run(story)

@@ -6,6 +6,7 @@ import gc
 import importlib
 import io
 import json
+import logging
 import os
 import resource
 import runpy
@@ -24,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 SITE = [entry for entry in sys.path if "packages" in entry or "/lib/python" in entry or entry.endswith(".zip")]
 sys.path[:0] = [str(ROOT / ".editable"), str(ROOT / "tests")]
 
-from support.forkserver import HANGUP_OFF, STAYS, WIDTH  # noqa: E402
+from support.forkserver import HANGUP_OFF, MOST, STAYS, WIDTH  # noqa: E402
 from support.huge_pages import collapse, reserve  # noqa: E402
 
 _PATIENCE = 60.0  # seconds that it waits for its first user
@@ -36,6 +37,8 @@ def serve(address: str) -> None:
     waiting.bind(address + ".new")
     waiting.listen(64)
     Path(address + ".new").rename(address)
+    atexit._clear()  # what libraries tidy up at the end, such as all types, takes longer than many a command
+    atexit.register(logging.shutdown)
     os.sched_setaffinity(0, range(os.cpu_count() or 1))  # each fork gets those of who asks
     gc.freeze()
     collapse()
@@ -66,7 +69,7 @@ def serve(address: str) -> None:
 def _start(waiting: socket.socket) -> tuple[int, socket.socket]:
     """Fork the program that somebody asks for; its process id, and who asked. 0: who asks uses this server from now."""
     asked, _ = waiting.accept()
-    size, streams, *_ = socket.recv_fds(asked, 4, 3)
+    size, streams, *_ = socket.recv_fds(asked, 4, MOST)
     if int.from_bytes(size, "big") in (0, STAYS):  # 0: it has ended already
         with suppress(OSError):
             asked.send(b"1")
@@ -101,7 +104,7 @@ def _become(order: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # what interrupts this function is not the program's
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
-    os.closerange(3, 4096)
+    os.closerange(len(streams), 4096)
     os.setsid()
     os.sched_setaffinity(0, order["processors"])
     os.umask(int(str(order["umask"])))
@@ -116,7 +119,7 @@ def _become(order: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     _open_streams()
     exec(order["before"], {})
     _confine(order)
-    _run()
+    _run(str(order["program"]))
 
 
 def _confine(order: dict[str, Any]) -> None:
@@ -137,14 +140,14 @@ def _open_streams() -> None:
     sys.stderr = sys.__stderr__ = io.TextIOWrapper(err, "utf-8", "backslashreplace", line_buffering=True)  # type: ignore[misc]
 
 
-def _run() -> NoReturn:
+def _run(program: str) -> NoReturn:
     """What the program's script does, and the interpreter at its end."""
     code = 1
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        code = main()
+        code = _run_process() if program == "jobs" else main()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -157,6 +160,12 @@ def _run() -> NoReturn:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def _run_process() -> int:
+    from support.forked_jobs import main
+
+    return main()
 
 
 def _run_script() -> int:
@@ -176,10 +185,12 @@ def _import() -> Callable[[], int | None]:
         importlib.import_module("cuda.bindings.runtime")
         importlib.import_module("tensorrt")._forward.real()
     from support.forked import start_forked
+    from support.forked_jobs import ForkedSpare
 
-    from layerwise._tool.backends.jobs.processes import supervise
+    from layerwise._tool.backends.jobs.processes import supervise, warm_supervisor
 
     supervise.start_worker = start_forked  # type: ignore[attr-defined]
+    warm_supervisor.SpareWorker = ForkedSpare  # type: ignore[attr-defined]
     if PROGRAM == "writers":
         from support import jobs, writers
 

@@ -30,6 +30,7 @@ _RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", "") or f"alone {os.getpid()} {t
 STAYS = 0xFFFFFFFF  # in place of a message's size: who sends it uses the server for as long as the socket is open
 _users: list[socket.socket] = []
 _started: list[subprocess.Popen[bytes]] = []
+MOST = 4  # descriptors that a program is given
 WIDTH = 16  # bytes of a number on the socket: two may come at once
 
 
@@ -76,18 +77,20 @@ def start(
     before: str = "", limits: Mapping[int, int] | None = None, uid: int = 0, gone: bool = False,
     program: str = "layerwise",
 ) -> Forked:  # fmt: skip
-    """Run `layerwise WORDS`, or another of the programs, on three descriptors.
+    """Run `layerwise WORDS`, or another of the programs, on three descriptors, or more.
 
     terminal: not empty: they are a terminal, which it gets for its own; HANGUP_OFF ignores SIGHUP, as nohup does.
     before: what the program does to itself first, as text of Python. limits: of resource.setrlimit, soft and hard.
     uid: not 0: the user to become, which only root can. gone: `cwd` is removed once the program stands in it.
-    program: "layerwise"; "layerwise 10" or "layerwise 11", with that version of the fake TensorRT imported;
+    program: "layerwise"; "jobs": the first word is the module of a job's process, of support.forked_jobs;
+    "layerwise 10" or "layerwise 11", with that version of the fake TensorRT imported;
     "polygraphy"; "script": the first word is a Python script, which finds neither imported; "writers": support.writers.
     """
     asked = socket.socket(socket.AF_UNIX)
-    asked.connect(_address(program))
+    asked.connect(_address("layerwise" if program == "jobs" else program))
     order: dict[str, Any] = {"words": list(words), "cwd": str(cwd), "env": dict(env), "terminal": terminal}
     order |= {"limits": list((limits or {}).items()), "uid": uid, "gone": gone, "before": before, "umask": _umask()}
+    order["program"] = program
     order["processors"] = sorted(os.sched_getaffinity(0))
     message = json.dumps(order).encode()
     socket.send_fds(asked, [len(message).to_bytes(4, "big")], list(streams))

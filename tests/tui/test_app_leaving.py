@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.bench import Bench, chain_pair, with_bench
+from support.bench import Bench, chain_pair, run_story, with_bench
 from support.big_graph import chain_model
 from textual.worker import WorkerFailed
 
@@ -48,7 +48,7 @@ def test_changes_that_come_while_the_parts_of_the_screen_go(
             await app.show_page(scope)
             monkeypatch.setattr(LineWidget, "on_unmount", changed, raising=False)
 
-    asyncio.run(story())
+    run_story(story())
     assert gone
 
 
@@ -76,7 +76,7 @@ def test_work_that_ends_while_its_page_goes(tmp_path: Path, monkeypatch: pytest.
             await pilot.pause()
             monkeypatch.setattr(LineWidget, "on_unmount", lambda _: going.set(), raising=False)
 
-    asyncio.run(story())
+    run_story(story())
     assert ended
 
 
@@ -94,7 +94,7 @@ def test_work_that_finds_no_place_on_a_page_that_stays_is_an_error(tmp_path: Pat
             await pilot.pause()
 
     with pytest.raises(WorkerFailed, match="nowhere"):
-        asyncio.run(story())
+        run_story(story())
 
 
 def test_keys_for_pages_that_come_while_the_screen_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_keys_for_pages_that_come_while_the_screen_goes(tmp_path: Path, monkeypa
             monkeypatch.setattr(LineWidget, "on_unmount", press, raising=False)
         await asyncio.gather(*pressed)
 
-    asyncio.run(story())
+    run_story(story())
     assert pressed
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import textual
-from support.bench import Bench, with_bench
+from support.bench import Bench, end_jobs, run_story, with_bench
 from support.big_graph import chain_model
 
 from layerwise._tool.backends.errors import BadFile
@@ -44,7 +44,7 @@ def test_every_command_has_a_handler_on_an_object_of_its_scope(tmp_path: Path) -
                 for found in in_scopes((page.SCOPE, "list", "global")):
                     assert callable(getattr(group_of(app.owner(found), found), found.method)), found
 
-    asyncio.run(owners())
+    run_story(owners())
 
 
 def test_keys_do_not_wait_for_work_that_was_cancelled_before_it_began(tmp_path: Path) -> None:
@@ -80,8 +80,9 @@ def test_no_command_of_any_page_ends_an_app_whose_model_cannot_be_read(
                     while app.screen.is_modal:
                         await pilot.press("escape")
             assert app.is_running
+            await end_jobs(app)
 
-    asyncio.run(each())
+    run_story(each())
 
 
 @pytest.mark.parametrize("scope", [page.SCOPE for page in PAGES])
@@ -186,6 +187,6 @@ def test_state_holds_no_controllers(tmp_path: Path) -> None:
             values = [value for part in parts if hasattr(part, "__dict__") for value in vars(part).values()]
             return {type(value).__module__ for value in values}
 
-    found = asyncio.run(held())
+    found = run_story(held())
     assert any(".tui.state." in module for module in found)
     assert not {module for module in found if re.search(r"\.tui\.(controllers|screens|widgets|workbench)", module)}

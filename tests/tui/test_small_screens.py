@@ -1,13 +1,12 @@
 """What is drawn on screens of all sizes: no verdict is cut, and no two different names look equal."""
 
-import asyncio
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from rich.style import Style
-from support.bench import text_of
+from support.bench import run_story, text_of
 from support.screens import FAMILIES, SIZES, at_rest, errors_of, model_of
 from textual.pilot import Pilot
 
@@ -107,4 +106,4 @@ def test_nothing_that_matters_is_cut(
                 }
                 assert colours <= {"default"} and any(style.bold for style in styles)
 
-    asyncio.run(story())
+    run_story(story())

@@ -11,6 +11,8 @@ import pytest
 from support.cli import layerwise
 from support.output_kinds import write_model
 
+from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.results.accuracy import AccuracyResult, AccuracyResults, SimpleResult
 from layerwise._tool.backends.results.inference import IterationResult, RunResults
 from layerwise._tool.debugtools.diff.action import diff_files
@@ -63,6 +65,9 @@ RUNS = {
 }
 
 
+IN_JSON = list(RUNS)[:9:4]
+
+
 @pytest.mark.parametrize("line", RUNS)
 def test_a_run_that_compares_nothing_fails(folder: Path, line: str) -> None:
     done = layerwise("run", *line.split(), cwd=folder)
@@ -71,10 +76,17 @@ def test_a_run_that_compares_nothing_fails(folder: Path, line: str) -> None:
     assert NOTHING in said or "no inputs in there" in said
     assert "PASSED" not in said and "Traceback" not in said
     if RUNS[line] == 1:
+        (view,) = Workspace().list_jobs()
+        (result,) = [event["data"] for event in read_events(view.folder) if event["type"] == "result"]
+        assert result["passed"] is False and result["nothing_compared"]
+        assert all(item["reason"] and item["text"] for item in result["not_compared"])
+        assert result["n_compared"] == 0
+    if line in IN_JSON:
         told = json.loads(layerwise("run", *line.split(), "--json", cwd=folder).stdout)
-        assert told["passed"] is False and told["result"]["nothing_compared"]
-        assert all(item["reason"] and item["text"] for item in told["result"]["not_compared"])
-        assert told["result"]["n_compared"] == 0
+        assert told["passed"] is False and told["result"]["nothing_compared"] and told["result"]["n_compared"] == 0
+        assert [item["reason"] for item in told["result"]["not_compared"]] == [
+            item["reason"] for item in result["not_compared"]
+        ]
 
 
 @pytest.mark.parametrize(
