@@ -1,6 +1,8 @@
 """Without onnxruntime: which commands work, and that each other one says in one sentence what to install."""
 
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +10,9 @@ import onnx
 import pytest
 from support import models
 from support.cli import fresh_layerwise as layerwise
+from support.forks import forked_line
 from support.terminal import app
+from trt.zygote import Zygote
 
 INSTALLED = str(Path(__file__).parents[2] / ".editable")
 ABSENT = 'raise ModuleNotFoundError("No module named \'onnxruntime\'", name="onnxruntime")\n'
@@ -40,13 +44,28 @@ ASKS = (
 )
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Models, where onnxruntime cannot be found."""
-    package = tmp_path / "without" / "onnxruntime"
-    package.mkdir(parents=True)
+@pytest.fixture(scope="module")
+def without(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of modules, before which onnxruntime cannot be found."""
+    package = tmp_path_factory.mktemp("without") / "onnxruntime"
+    package.mkdir()
     (package / "__init__.py").write_text(ABSENT)
-    monkeypatch.setenv("PYTHONPATH", f"{package.parent}:{INSTALLED}")
+    return package.parent
+
+
+@pytest.fixture(scope="module")
+def zygote(without: Path) -> Iterator[Zygote]:
+    """What command lines are forked from."""
+    environment = {**os.environ, "PYTHONPATH": f"{without}:{INSTALLED}:{Path(__file__).parents[1]}"}
+    made = Zygote(environment, "support.forked", "layerwise._tool.tui.__main__", "layerwise._tool.tui.cli.leaf")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, without: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Models, where onnxruntime cannot be found."""
+    monkeypatch.setenv("PYTHONPATH", f"{without}:{INSTALLED}")
     model = models.mlp()
     onnx.save(model, tmp_path / "m.onnx")
     array = onnx.numpy_helper.to_array(model.graph.initializer[0])
@@ -58,17 +77,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("line", WORKS)
-def test_what_needs_no_engine_works(line: str, folder: Path) -> None:
-    done = layerwise(*line.split(), cwd=folder)
-    assert done.returncode == WORKS[line], done.stdout + done.stderr
-    assert (SENTENCE in done.stdout + done.stderr) == (line == "check lint m.onnx")
+def test_what_needs_no_engine_works(line: str, folder: Path, zygote: Zygote) -> None:
+    code, said = forked_line(zygote, line.split(), folder)
+    assert code == WORKS[line], said
+    assert (SENTENCE in said) == (line == "check lint m.onnx")
 
 
 @pytest.mark.parametrize("line", ASKS)
-def test_what_needs_one_says_what_to_install(line: str, folder: Path) -> None:
-    done = layerwise(*line.split(), cwd=folder)
-    assert done.returncode == 1
-    assert done.stderr.count(SENTENCE) == 1 and "Traceback" not in done.stdout + done.stderr
+def test_what_needs_one_says_what_to_install(line: str, folder: Path, zygote: Zygote) -> None:
+    code, said = forked_line(zygote, line.split(), folder)
+    assert code == 1 and said.count(SENTENCE) == 1 and "Traceback" not in said, said
+
+
+def test_a_new_process_says_so_too(folder: Path) -> None:
+    done = layerwise(*ASKS[0].split(), cwd=folder)
+    assert done.returncode == 1 and done.stderr.count(SENTENCE) == 1
 
 
 def test_a_bad_structure_is_found_without_an_engine(folder: Path) -> None:
@@ -82,5 +105,5 @@ def test_a_bad_structure_is_found_without_an_engine(folder: Path) -> None:
 
 
 def test_the_app_opens_without_an_engine(folder: Path) -> None:
-    with app(folder / "m.onnx", env={"PYTHONPATH": f"{folder / 'without'}:{INSTALLED}"}, fresh=True) as terminal:
+    with app(folder / "m.onnx", env={"PYTHONPATH": os.environ["PYTHONPATH"]}, fresh=True) as terminal:
         terminal.wait_for("/fc0/MatMul")

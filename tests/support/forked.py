@@ -8,13 +8,14 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from layerwise._tool.backends.jobs.folder import LOG
 from layerwise._tool.backends.jobs.processes import supervise
-from layerwise._tool.backends.jobs.processes.control import WorkerProcess, tagged
+from layerwise._tool.backends.jobs.processes.control import WorkerProcess, start_worker, tagged
 from layerwise._tool.backends.jobs.processes.spare_worker import _write_to
 from layerwise._tool.backends.jobs.processes.worker import work
 
@@ -49,8 +50,27 @@ class ForkedWorker(WorkerProcess):
         super().__init__(whole, start)
 
 
+def start_forked(
+    actions: str, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]
+) -> WorkerProcess:
+    """A forked worker; a fresh one where other threads run jobs as well, as the cells of a matrix: at a fork they may
+    hold a lock or be half through an import, for ever in the fork."""
+    alone = threading.current_thread() is threading.main_thread()
+    return (ForkedWorker if alone else start_worker)(actions, folder, attempt, env, keep)
+
+
+def _let_go_of_all_but(keep: Sequence[int]) -> None:
+    """Hold no lock and no end of a pipe that only the parent is to have; a number is not free for another file, since
+    an object may think that it is its own."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        if number > 2 and number not in (nothing, *keep):
+            os.dup2(nothing, number, inheritable=False)
+
+
 def _become_worker(actions: str, folder: Path, attempt: int, env: Mapping[str, str], keep: Sequence[int]) -> NoReturn:
     signal.set_wakeup_fd(-1)
+    _let_go_of_all_but(keep)
     for number in (signal.SIGINT, signal.SIGQUIT):  # SIGPIPE stays ignored, as in every Python
         signal.signal(number, signal.SIG_DFL)
     os.environ.update(env)
@@ -64,7 +84,7 @@ def run_line(
 ) -> int:
     """Run one command line here; its exit code. tools: a folder where the programs go that it may call: `layerwise`
     and `others`, of which one may be the `name` of what runs."""
-    supervise.start_worker = ForkedWorker  # type: ignore[attr-defined]
+    supervise.start_worker = start_forked  # type: ignore[attr-defined]
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     programs = {"layerwise": _main, **(others or {})}
     server = None if tools is None else _serve(tools, programs)

@@ -37,9 +37,9 @@ def serve(address: str) -> None:
     waiting.bind(address + ".new")
     waiting.listen(64)
     Path(address + ".new").rename(address)
-    os.sched_setaffinity(0, range(os.cpu_count() or 1))  # each fork gets those of who asks
     atexit._clear()  # what libraries tidy up at the end, such as all types, takes longer than many a command
     atexit.register(logging.shutdown)
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))  # each fork gets those of who asks
     gc.freeze()
     collapse()
     programs: dict[int, tuple[int, socket.socket]] = {}  # of each pidfd: process id, and who asked
@@ -184,12 +184,12 @@ def _import() -> Callable[[], int | None]:
     if " " in PROGRAM:
         importlib.import_module("cuda.bindings.runtime")
         importlib.import_module("tensorrt")._forward.real()
-    from support.forked import ForkedWorker
+    from support.forked import start_forked
     from support.forked_jobs import ForkedSpare
 
     from layerwise._tool.backends.jobs.processes import supervise, warm_supervisor
 
-    supervise.start_worker = ForkedWorker  # type: ignore[attr-defined]
+    supervise.start_worker = start_forked  # type: ignore[attr-defined]
     warm_supervisor.SpareWorker = ForkedSpare  # type: ignore[attr-defined]
     if PROGRAM == "writers":
         from support import jobs, writers

@@ -89,8 +89,8 @@ def start(
     asked = socket.socket(socket.AF_UNIX)
     asked.connect(_address("layerwise" if program == "jobs" else program))
     order: dict[str, Any] = {"words": list(words), "cwd": str(cwd), "env": dict(env), "terminal": terminal}
-    order["program"] = program
     order |= {"limits": list((limits or {}).items()), "uid": uid, "gone": gone, "before": before, "umask": _umask()}
+    order["program"] = program
     order["processors"] = sorted(os.sched_getaffinity(0))
     message = json.dumps(order).encode()
     socket.send_fds(asked, [len(message).to_bytes(4, "big")], list(streams))

@@ -42,7 +42,7 @@ def by_keys(family: Family, base: Path, seen: Seen, size: tuple[int, int] = (100
     """Make the edits in the app; returns the model that it writes, and its script."""
     out, script = base.with_name("by_keys.onnx"), base.with_name("edits.py")
     home = {"LAYERWISE_HOME": str(base.parent / "home")}
-    with app(base, columns=size[0], rows=size[1], env=home, fresh=True) as terminal:
+    with app(base, columns=size[0], rows=size[1], env=home) as terminal:
         terminal.wait_for("[1 Graph]")
         terminal.press("x")
         terminal.wait_for("as the file")

@@ -4,14 +4,18 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from support.big_graph import chain_model
-from support.jobs import alive, pids_of, processes_of, until, wait_for, waiting_pair
+from support.jobs import alive, pids_of, processes_of, until, waiting_pair
 from support.terminal import APP, ROOT, Terminal, app
 
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -19,10 +23,16 @@ def model(tmp_path: Path) -> Path:
     return chain_model(tmp_path / "small.onnx", 70)
 
 
-def opened(model: Path, *, hangup: bool = True) -> Terminal:
-    terminal = app(model, env={"LAYERWISE_HOME": str(model.parent / "home")}, hangup=hangup, fresh=True)
+def opened(model: Path, *, hangup: bool = True, fresh: bool = False) -> Terminal:
+    """The app. fresh: in a Python of its own, whose end is the interpreter's own too."""
+    terminal = app(model, env={"LAYERWISE_HOME": str(model.parent / "home")}, hangup=hangup, fresh=fresh)
     terminal.wait_for("/encoder/layer.0/Relu")
     return terminal
+
+
+def meanwhile(terminal: Terminal, check: Callable[[], T]) -> T:
+    """The first true value of `check`. What the app sends is read until then: it would wait for a reader for ever."""
+    return until(lambda: (terminal.pump(0.0), check())[1])
 
 
 def saved(model: Path) -> dict[str, object]:
@@ -34,7 +44,7 @@ def saved(model: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_saves_the_session_and_ends_the_app(model: Path, number: signal.Signals) -> None:
-    with opened(model) as terminal:
+    with opened(model, fresh=number == signal.SIGTERM) as terminal:
         terminal.press("j", "space")
         terminal.wait_for("1 marked")
         terminal.process.send_signal(number)
@@ -55,8 +65,8 @@ def test_without_its_terminal_the_app_ends(model: Path, hangup: bool) -> None:
 @pytest.mark.parametrize("end", ["q", "SIGTERM", "SIGKILL", "hangup"])
 def test_the_processes_that_wait_for_a_job_leave_with_the_app(model: Path, end: str) -> None:
     home = Workspace(model.parent / "home")
-    with opened(model) as terminal:
-        pair = until(lambda: waiting_pair(home))
+    with opened(model, fresh=end in ("q", "SIGKILL")) as terminal:
+        pair = meanwhile(terminal, lambda: waiting_pair(home))
         terminal.until_silent()
         assert terminal.until_silent(1.0) == 0
         if end == "q":
@@ -72,24 +82,24 @@ def test_the_processes_that_wait_for_a_job_leave_with_the_app(model: Path, end: 
 
 def test_a_job_of_the_app_is_done_by_the_processes_that_waited(model: Path) -> None:
     home = Workspace(model.parent / "home")
-    with opened(model) as terminal:
-        pair = until(lambda: waiting_pair(home))
+    with opened(model, fresh=True) as terminal:
+        pair = meanwhile(terminal, lambda: waiting_pair(home))
         terminal.press("w")
         terminal.wait_for("this node reads no weights")
         terminal.press("R")
         terminal.wait_for("layerwise: every tensor")
-        warm = until(lambda: max(home.ids()) if len(home.ids()) > 1 else 0)  # says what the inputs get
+        warm = meanwhile(terminal, lambda: max(home.ids()) if len(home.ids()) > 1 else 0)  # says what the inputs get
         assert pids_of(home, warm) == pair
-        pair = until(lambda: (found := waiting_pair(home)) and found != pair and found)
+        pair = meanwhile(terminal, lambda: (found := waiting_pair(home)) and found != pair and found)
         terminal.press("r")
-        job = until(lambda: max(home.ids()) if max(home.ids()) > warm else 0)
+        job = meanwhile(terminal, lambda: max(home.ids()) if max(home.ids()) > warm else 0)
         assert pids_of(home, job) == pair
-        until(lambda: (found := waiting_pair(home)) and found != pair)
-        assert wait_for(home, job, "done", "failed").final
+        meanwhile(terminal, lambda: (found := waiting_pair(home)) and found != pair)
+        assert meanwhile(terminal, lambda: home.view(job).final)
 
 
 def test_leaving_gives_the_terminal_back(model: Path) -> None:
-    with opened(model) as terminal:
+    with opened(model, fresh=True) as terminal:
         terminal.press("q")
         assert terminal.process.wait(60) == 0
         terminal.until_silent()
@@ -134,5 +144,8 @@ def test_the_worker_of_the_open_model_leaves_with_an_app_that_was_killed(model: 
     with opened(model) as terminal:
         terminal.press("x")
         terminal.wait_for("as the file", 60)
-        until(lambda: any(view.spec.action == "interactive" and view.state == "running" for view in home.list_jobs()))
+        meanwhile(
+            terminal,
+            lambda: any(view.spec.action == "interactive" and view.state == "running" for view in home.list_jobs()),
+        )
     until(lambda: all(view.final for view in home.list_jobs()))

@@ -123,7 +123,9 @@ if __name__ == "__main__":
 
     reserve()
     fakes = ["cuda.bindings.runtime", "tensorrt"] if "LAYERWISE_FAKE_TRT" in os.environ else []
-    for module in (*fakes, "numpy", "onnx", "onnxruntime", *sys.argv[1:]):
+    with suppress(ModuleNotFoundError):  # where it is told to be absent
+        importlib.import_module("onnxruntime")
+    for module in (*fakes, "numpy", "onnx", *sys.argv[1:]):
         importlib.import_module(module)
     if fakes:
         sys.modules["tensorrt"]._forward.real()
