@@ -42,5 +42,5 @@ def shown_lines(text: object, limit: int | None = None) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """`1 node`, `2 nodes`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    """`1 node`, `2,000 nodes`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -17,7 +17,7 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import ENGINE_SUFFIXES, FeedSpec, InputPlan, RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def runner_label(spec: RunnerSpec) -> str:
     providers = "+".join(shown(provider, 40).lower() for provider in spec.providers) or "cpu"
     kind = f"onnxrt {providers}" if spec.kind == "onnxrt" else {"reference": "onnx"}.get(spec.kind, spec.kind)
     told = [f"level {spec.graph_optimization_level}"] if spec.graph_optimization_level else []
-    told += [f"{spec.threads} threads"] if spec.threads else []
+    told += [counted(spec.threads, "thread")] if spec.threads else []
     told += ["no tf32"] if spec.tf32 is False else []
     told += [shown(Path(spec.model).name, 60)] if spec.model else []
     return spec.name or ", ".join([kind, *told])

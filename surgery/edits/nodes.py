@@ -46,7 +46,7 @@ class DeleteNodes(GraphEdit, frozen=True, tag="delete-node", kw_only=True):
 
 
 class Bypass(Edit, frozen=True, tag="bypass", kw_only=True):
-    """Delete every node of some operators ("Op" or "domain:Op"), in bodies too, like `DeleteNodes`."""
+    """Delete every node of some operators ("Op" or "domain:Op"), in bodies too; their readers read their inputs."""
 
     ops: tuple[str, ...]
 

@@ -21,8 +21,20 @@ LOOKS = (
     ("e", "x", "a"),
     ("e", "n", "ctrl+u", *"rename n7", "enter"), ("e", "a", *"alpha=1", "enter"), ("full_stop",), ("e", "escape"),
 )  # fmt: skip
-MOVES = ("j", "j", "k", "g", "G", "ctrl+d", "ctrl+u")
-FOLDS = ("z", "m", "Z")
+MOVES = (
+    ("j",), ("j",), ("k",), ("g",), ("G",), ("ctrl+d",), ("ctrl+u",), ("number_sign", "3", "j"), ("n",), ("N",), ("c",),
+    ("p",), ("left_square_bracket",), ("right_square_bracket",), ("slash", "ctrl+u", *"tanh", "enter"),
+    ("slash", "ctrl+u", *"op:Add", "enter"), ("slash", "ctrl+u", "enter"),
+    ("colon", *"goto 3", "enter"), ("colon", *"-2", "enter"),
+)  # fmt: skip
+FOLDS = (("z",), ("m",), ("Z",))
+MARKS = (("space",), ("space",), ("minus",), ("v",), ("v", "space"), ("asterisk",), ("colon", *"mark *", "enter"))
+ASIDE = (
+    ("D", "n", "N", "escape"), ("D", "G", "tab", "j", "escape"), ("H", "j", "k", "D", "escape"), ("H", "g", "enter"),
+    ("H", "j", "j", "enter"), ("H", "u", "escape"), ("colon", *"delete ", "tab", "tab", "escape"),
+    ("colon", *"attr ", "tab", "escape"), ("colon", *"rename-tensor ", "tab", "ctrl+c"), ("1", "j", "5"),
+    ("tab", "tab"),
+)  # fmt: skip
 
 
 @dataclass
@@ -59,11 +71,15 @@ class Walk:
 
     async def _step(self) -> None:
         kind = self.chance.random()
-        if kind < 0.35:
-            await self._press(self.chance.choice(MOVES))
+        if kind < 0.3:
+            await self._press(*self.chance.choice(MOVES))
             self.plain.node = self._node()  # a move of the user
-        elif kind < 0.5:
-            await self._press(self.chance.choice(FOLDS))
+        elif kind < 0.4:
+            await self._press(*self.chance.choice(FOLDS))
+        elif kind < 0.47:
+            await self._press(*self.chance.choice(MARKS))
+        elif kind < 0.55:
+            await self._press(*self.chance.choice(ASIDE))
         elif kind < 0.8:
             await self._look()
         else:
@@ -73,7 +89,8 @@ class Walk:
 
     async def _look(self) -> None:
         before, page = self.surgery.preview, self.bench.app.page
-        meant = page.main_list.model.rows.nodes_at(page.main_list.cursor)
+        rows, cursor = page.main_list.model.rows, page.main_list.cursor
+        meant = rows.nodes_at(cursor) if cursor < len(rows) else []
         keys = self.chance.choice(LOOKS)
         idle = keys == ("e", "escape") or (keys == ("full_stop",) and self.surgery.last is None)
         await self._press(*keys)
@@ -84,7 +101,9 @@ class Walk:
         if before is None and preview is not None and preview.edits[0].__class__.__name__ == "DeleteNodes":
             labels = {preview.before.label(node) for node in meant}
             named = {name for edit in preview.edits for name in getattr(edit, "nodes", ())}
-            assert not named or named <= labels or self.steps[-1] == "full_stop", f"{named} for {labels}: {self.steps}"
+            assert self.surgery.session.marks or not named or named <= labels or self.steps[-1] == "full_stop", (
+                f"{named} for {labels}: {self.steps}"
+            )
 
     def _waits(self) -> bool:
         return self.surgery.preview is not None
@@ -97,6 +116,8 @@ class Walk:
         await self.bench.press(*keys)
         if self.bench.app.screen.is_modal:  # what did not fit left a choice open
             await self.bench.press("escape")
+        if self.bench.app.page.SCOPE != "surgery":  # what was to be left asked for something first
+            await self.bench.press("5")
 
     def _order(self) -> list[int]:
         index = self.surgery.session.index
@@ -110,7 +131,9 @@ class Walk:
         page = self.bench.app.page
         rows, cursor = page.main_list.model.rows, page.main_list.cursor
         assert self._node() == self.plain.node, f"on {self._node()}, not {self.plain.node}: {self.steps}"
-        assert rows.stands_for(cursor, self._node()), f"row {cursor} is not of {self._node()}: {self.steps}"
+        assert not len(rows) or rows.stands_for(cursor, self._node()), (
+            f"row {cursor} is not of {self._node()}: {self.steps}"
+        )
 
 
 def walk(model: Path, seed: int, count: int, root: Path) -> None:

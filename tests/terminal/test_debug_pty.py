@@ -69,7 +69,7 @@ def test_from_the_table_to_the_culprit(compared: Path) -> None:
         terminal.press("d")
         terminal.wait_for(lambda text: "[4 Debug]" in text and f"found     {CULPRIT}" in text, 40)
         terminal.press("\x0f")
-        terminal.wait_for("reduced.onnx  1 nodes")
+        terminal.wait_for("reduced.onnx  1 node ")
         terminal.press(":back")
         terminal.press("enter")
         terminal.wait_for(f"found     {CULPRIT}")

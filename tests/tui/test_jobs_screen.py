@@ -93,7 +93,7 @@ def test_a_running_job_is_followed_cancelled_retried_and_pruned(jobs_home: Works
         await bench.press("P")
         await bench.see("Remove which jobs?", "failed, cancelled and lost ones: 1")
         await bench.press("f")
-        await bench.see("1 jobs removed", "no job yet")
+        await bench.see("1 job removed", "no job yet")
 
     with_bench(None, story)
 

@@ -43,7 +43,7 @@ def test_the_slowest_layers_and_the_way_to_their_operator(pair: tuple[Path, Path
         await bench.press("6")
         await bench.see("[6 Perf]", "no bench of this model yet")
         await timed(bench, pair[0])
-        await bench.see(f"done: {2 * LAYERS} layers", "onnxrt cpu, 1 threads", "median", "p99")
+        await bench.see(f"done: {2 * LAYERS} layers", "onnxrt cpu, 1 thread", "median", "p99")
         shares = [perf.row_at(line).percent for line in range(len(perf.order))]
         assert shares == sorted(shares, reverse=True) and sum(shares) == pytest.approx(100)
         assert perf.so_far[-1] == pytest.approx(100) and perf.so_far == sorted(perf.so_far)

@@ -40,6 +40,9 @@ def test_marks_from_before_ask_and_a_change_that_was_left_is_not_repeated(tmp_pa
         await bench.press("escape", "1", "x", "j", "space", "j", "j", "e", "d")
         await bench.see("3 marked nodes" if len(surgery.session.marks) == 3 else "nodes")
         assert len(touched()) == len(surgery.session.marks) > 1
+        await bench.pilot.resize_terminal(80, 24)
+        await bench.press("escape", "e", "e")
+        await bench.see('some operators ("Op" or', '"domain:Op"), in bodies too')  # what is too long goes on below
 
     with_bench(chain_pair(tmp_path)[0], story)
 

@@ -11,7 +11,7 @@ from layerwise._tool.backends.jobs.folder import LOG
 from layerwise._tool.backends.jobs.journal.events import last_events, read_events
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.tui.controllers.opening import engine_job
 from layerwise._tool.tui.presenters.jobs import summary
 from layerwise._tool.tui.presenters.numbers import size_text
@@ -144,7 +144,7 @@ class JobActions:
         """Remove these ended jobs and their files."""
         with self._app.telling():
             removed, freed = await self._app.client.prune(jobs)
-            self._app.say(f"{len(removed)} jobs removed, {freed / 1e6:.1f} MB freed")
+            self._app.say(f"{counted(len(removed), 'job')} removed, {freed / 1e6:.1f} MB freed")
 
     def prunable(self, what: str) -> list[int]:
         """Ended jobs: `failed`, `old` (a week), `large` (50 MB), `listed` ones or `all`; never one on view."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.backends.wording import in_words
 from layerwise._tool.tui.controllers.opening import graph_index
 from layerwise._tool.tui.controllers.surgery_open import OpenSurgery
@@ -221,13 +221,13 @@ class SurgeryController(OpenSurgery):
         if path.exists():
             raise UsageError(f"{shown(str(path))} is there already: choose another name")
         await self.warm_worker.ask("edit_script", {**self.place(), "out": str(path)})
-        self.app.say(f"written: {shown(str(path))}, {self.state.edits} edits for onnx-graphsurgeon", "good")
+        self.app.say(f"written: {shown(str(path))}, {counted(self.state.edits, 'edit')} for onnx-graphsurgeon", "good")
 
     async def write_log(self, path: Path) -> None:
         """Write the edits as JSON, to replay them elsewhere. UsageError if a file is there already."""
         count = await self.run(self.model.write_log, path)
         how = "layerwise surgeon replay makes them elsewhere"
-        self.app.say(f"written: {shown(str(path))}, {count} edits; {how}", "good")
+        self.app.say(f"written: {shown(str(path))}, {counted(count, 'edit')}; {how}", "good")
 
     async def replay(self, path: Path) -> None:
         """Show what the edits of a log make of the head; those that do not fit are named. BadFile, UsageError."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.shell import shell_line
-from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.backends.text import counted, shown, shown_lines
 from layerwise._tool.tui.state.messages import Level
 
 CLIPBOARD_LIMIT = 32_000
@@ -52,4 +52,4 @@ def yank(copy: Copy, folder: Path, to_clipboard: Callable[[str], None]) -> tuple
     if size > CLIPBOARD_LIMIT:
         return f"{size:,} bytes are too long for the terminal's clipboard; {where}", "warn"
     to_clipboard(line)
-    return f"copied {size:,} bytes{' as one line' if copy.block else ''}; {where}", "info"
+    return f"copied {counted(size, 'byte')}{' as one line' if copy.block else ''}; {where}", "info"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.text import Line, plain, spread, wrap_runs
 
@@ -36,7 +36,7 @@ def title_line(model: Path | None, index: "GraphIndex | None", status: Line, cel
     """Model, nodes, size, opset and how it is edited on the left; what the jobs do on the right."""
     left: Line = [(f" {shown(model.name, 40) if model else 'layerwise'}", "title")]
     if index is not None:
-        left.append((f"  {index.n_nodes:,} nodes  {size_text(int(index.meta.get('size', 0)))}", "tab"))
+        left.append((f"  {counted(index.n_nodes, 'node')}  {size_text(int(index.meta.get('size', 0)))}", "tab"))
         opset = index.meta.get("opsets", {}).get("")
         left.append((f"  opset {opset}" if opset else "", "tab"))
         left.append((f"  {edited}" if edited else "", "title"))

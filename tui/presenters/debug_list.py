@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.search.lens.rows import EffectRow
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers, VerdictRow
@@ -325,7 +325,7 @@ def _step_lines(row: StepRow, cells: int) -> list[Line]:
 
 def _verdict_lines(row: VerdictRow, cells: int) -> list[Line]:
     text = f"#{row.n} {row.verdict} ({row.by}{', undone' if row.undone else ''})"
-    text += f": {row.nodes} nodes" if row.nodes is not None else ""
+    text += f": {counted(row.nodes, 'node')}" if row.nodes is not None else ""
     text += f", #{row.i} {row.op or ''} {row.node or ''}" if row.i is not None else ""
     lines = field_lines("verdict", text, cells) + field_lines("measured", measured_text(row.measured), cells)
     return [*lines, *field_lines("note", row.note, cells)]

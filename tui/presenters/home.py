@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from layerwise._tool.backends.model.record_values import Value
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.surgery.inspect.preview import Preview
 from layerwise._tool.tui.presenters.numbers import clock_text, size_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, some, wrap_runs
@@ -59,7 +59,7 @@ def preview_lines(path: Path, seen: Preview, cells: int, glyphs: Glyphs) -> list
     if seen.note:
         return [head, [(seen.note, "")]]
     more = "" if seen.whole else " or more"
-    head.append((f"  {seen.nodes:,} nodes{more}", ""))
+    head.append((f"  {counted(seen.nodes, 'node')}{more}", ""))
     head.append((f"  opset {seen.opset}" if seen.opset else "", ""))
     head.append((f"  {shown(seen.producer, 30)}" if seen.producer else "", "dim"))
     lines = [head]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.shell import shell_line
-from layerwise._tool.backends.text import one_line, shown
+from layerwise._tool.backends.text import counted, one_line, shown
 from layerwise._tool.backends.wording import event_words
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
 from layerwise._tool.debugtools.compare.rows import NotCompared
@@ -162,7 +162,7 @@ def detail_lines(
     unmatched = (view.result or {}).get("unmatched")
     if isinstance(unmatched, list) and unmatched:
         how = f"(layerwise jobs show {view.id} --json lists them)"
-        lines.append([(f"{len(unmatched):,} tensors have no counterpart {how}", "dim")])
+        lines.append([(f"{counted(len(unmatched), 'tensor')} without counterpart {how}", "dim")])
     if question is not None:
         lines += question_lines(question, cells)
     if view.card is not None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import share_bar, sig
@@ -103,7 +103,7 @@ def _standing(state: PerfState, cells: int) -> Line:
     if facts.state == "running":
         text = f"{facts.done} of {facts.total or '?'} {f'{facts.unit} {facts.text}'.strip()}"
     else:
-        text = words.get(facts.state, f"{facts.state}: {len(state.rows)} layers")
+        text = words.get(facts.state, f"{facts.state}: {counted(len(state.rows), 'layer')}")
     others = len(state.profiles)
     more = f"   runner {list(state.profiles).index(state.runner) + 1} of {others} (; next)" if others > 1 else ""
     return [(fit(text, max(1, cells - len(more)), keep="start").rstrip(), ""), (more, "dim")]

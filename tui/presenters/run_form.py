@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 
 from layerwise._tool.backends.shell import shell_word
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, wrap_runs
 from layerwise._tool.tui.state.mark_cost import Cost
@@ -64,7 +64,7 @@ def cost_line(cost: Cost | None, sides: int, iterations: int) -> Line:
     """What the marked tensors cost, in tensors and bytes."""
     if cost is None:
         return [("cost of marking: the graph is not indexed yet", "dim")]
-    line: Line = [("marking ", "dim"), (f"{cost.tensors:,} tensors", "strong"), (", ", "dim")]
+    line: Line = [("marking ", "dim"), (counted(cost.tensors, "tensor"), "strong"), (", ", "dim")]
     line.append((f"{size_text(cost.nbytes)} a side", "strong"))
     if iterations > 1:
         line.append((f" and iteration, {iterations} iterations", ""))

@@ -4,6 +4,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from layerwise._tool.backends.filesystem.files import absolute_path, user_path
+from layerwise._tool.backends.text import counted
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.surgery.origin.origin import SourceLine
 from layerwise._tool.tui.commands import Commands, command
@@ -327,6 +328,6 @@ class ErrorsScreen(Page, scope="errors"):
         path = user_path(name or f"layers-{self.errors.job or 'none'}.txt")
         try:
             count = export_rows(self.errors, path)
-            self.state.say(f"{count:,} rows written to {absolute_path(path)}", "good")
+            self.state.say(f"{counted(count, 'row')} written to {absolute_path(path)}", "good")
         except OSError as error:
             self.state.say(f"{path}: {error.strerror}", "bad")

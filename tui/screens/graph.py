@@ -2,6 +2,7 @@
 
 from textual.app import ComposeResult
 
+from layerwise._tool.backends.text import counted
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.graph import GraphController
@@ -164,11 +165,11 @@ class Marks(NodeGroup, scope="graph"):
             return
         names = self._control.output_names(matches.tolist())
         self._session.mark(names)
-        self._state.say(f"marked the {len(names):,} outputs of {len(matches):,} nodes")
+        self._state.say(f"marked {counted(len(names), 'output')} of {counted(len(matches), 'node')}")
 
     @command("graph.clear_marks", "clear all marks", keys="minus")
     def clear_marks(self) -> None:
-        self._state.say(f"cleared {len(self._session.marks):,} marks")
+        self._state.say(f"cleared {counted(len(self._session.marks), 'mark')}")
         self._session.unmark(set(self._session.marks))
 
     @command("graph.mark_glob", "mark tensors by name, glob or all", line="mark GLOB", complete="names")
@@ -200,7 +201,7 @@ class NodeCommands(NodeGroup, scope="graph"):
         say("reading weights …")
         with self._page.state.telling():
             count = await self._control.read_weights(node)
-            say(f"{count} weight{'s' * (count > 1)} read" if count else "this node reads no weights")
+            say(f"{counted(count, 'weight')} read" if count else "this node reads no weights")
             self._view.show_detail()
 
     @command("graph.surgery", "change the graph from this node on", keys="x", footer="surgery")

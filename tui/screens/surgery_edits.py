@@ -12,7 +12,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import REGISTRY, Command, command, in_scopes
 from layerwise._tool.tui.presenters.text import wrap_runs
 from layerwise._tool.tui.screens.editing import EditGroup
-from layerwise._tool.tui.screens.page import Choice
+from layerwise._tool.tui.screens.page import Choice, chooser_cells
 from layerwise._tool.tui.state.surgery import Check
 from layerwise._tool.tui.typed.settling import Waits
 from layerwise._tool.tui.widgets.following import run_latest
@@ -27,6 +27,7 @@ HINTS = {
     "edit": "KIND field=value   tab completes",
     "write": "a file   tab completes",
 }
+_KIND = 18  # cells of the name of a kind of edit
 LOW = (("f", "float16", ""), ("b", "bfloat16", ""))
 PARTS = (
     ("a", "alone", "these nodes alone"), ("n", "around 1", "with their neighbours"),
@@ -140,8 +141,12 @@ class EditCommands(EditGroup, scope="surgery"):
             return
         if not await self._editing.did(self._surgeon.open()):
             return
-        rows = [Choice([(f"{kind:<18} ", "key"), (told, "")], (kind, fields))
-                for kind, told, fields in self._surgeon.model.families()]  # fmt: skip
+        cells = chooser_cells(self._page.app.size.width)
+        rows = [
+            Choice(line, (kind, fields), more=more)
+            for kind, told, fields in self._surgeon.model.families()
+            for line, *more in [wrap_runs([(f"{kind:<{_KIND}} ", "key"), (told, "")], cells, _KIND + 1)]
+        ]
         self._page.choose("Which edit? (type to filter)", rows, self._family_picked, filterable=True)
 
     def _family_picked(self, family: tuple[str, list[str]]) -> None:

@@ -219,4 +219,4 @@ def test_a_bench_without_end_is_cancelled_like_any_job(chain: Path, jobs_home: W
 def test_opening_alone(chain: Path) -> None:
     view, rows, _ = bench(chain, skip_inference=True, profile=True)
     assert view.state == "done" and not rows and view.result is not None
-    assert view.result["opening_seconds"].keys() == {"onnxrt cpu, 1 threads"}
+    assert view.result["opening_seconds"].keys() == {"onnxrt cpu, 1 thread"}

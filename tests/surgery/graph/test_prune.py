@@ -73,7 +73,7 @@ def test_a_model_whose_index_is_gone_gets_a_new_one(models: list[Path]) -> None:
 def test_jobs_prune_reports_what_it_freed(models: list[Path], tmp_path: Path) -> None:
     opened(models[2], UNUSED + 60)
     named = layerwise("jobs", "prune", str(Workspace().ids()[0]), cwd=tmp_path).stdout
-    assert "1 jobs removed" in named and "indexes" not in named
+    assert "1 job removed" in named and "indexes" not in named
     found = layerwise("jobs", "prune", cwd=tmp_path).stdout
     assert "2 jobs removed" in found
     assert "1 indexes of models removed (not opened for 30 days, or beyond 1.0 GB)" in found and " freed" in found

@@ -162,7 +162,7 @@ def test_the_report_has_trtexecs_lines_and_the_slowest_layers(folder: Path) -> N
     assert done.returncode == 0, done.stdout + done.stderr
     text = done.stdout
     for part in ("Throughput: ", " qps", "Latency: min = ", "median = ", "percentile(99%) = ", "Average on 10 runs",
-                 "Total Host Walltime: ", f"=== Slowest layers: onnxrt cpu, 1 threads (of {2 * LAYERS}) ===",
+                 "Total Host Walltime: ", f"=== Slowest layers: onnxrt cpu, 1 thread (of {2 * LAYERS}) ===",
                  f"… and {2 * LAYERS - 3} more"):  # fmt: skip
         assert part in text, text
     assert "PASSED" in text
@@ -193,11 +193,11 @@ def test_json_and_a_report_to_compare_with(folder: Path, tmp_path: Path) -> None
     document = json.loads(done.stdout)
     assert done.returncode == document["exit_code"] == 0 and len(document["runs"]) == 2
     assert [row["reference"] for row in document["comparisons"]] == [
-        "onnxrt cpu, 2 threads", "before.json (onnxrt cpu, 1 threads)", "before.json (onnxrt cpu, 1 threads)",
+        "onnxrt cpu, 2 threads", "before.json (onnxrt cpu, 1 thread)", "before.json (onnxrt cpu, 1 thread)",
     ]  # fmt: skip
     assert len(document["layers"]) == 2 * 2 * LAYERS
     again = layerwise("bench", report, cwd=folder)
-    assert again.returncode == 0 and "Performance summary: onnxrt cpu, 1 threads" in again.stdout
+    assert again.returncode == 0 and "Performance summary: onnxrt cpu, 1 thread" in again.stdout
 
 
 def test_the_job_says_how_to_repeat_it_and_can_be_left_alone(folder: Path) -> None:

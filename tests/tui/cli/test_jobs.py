@@ -44,7 +44,7 @@ def test_a_detached_job_is_followed_listed_and_pruned(folder: Path) -> None:
     assert layerwise("jobs", "logs", job, "-f", cwd=folder).returncode == 0
     assert layerwise("jobs", "retry", job, cwd=folder).returncode == 0
     assert layerwise("attach", job, cwd=folder).returncode == 0
-    assert "1 jobs removed" in layerwise("jobs", "prune", cwd=folder).stdout
+    assert "1 job removed" in layerwise("jobs", "prune", cwd=folder).stdout
     assert layerwise("jobs", cwd=folder).stdout == "no jobs\n"
 
 

@@ -13,7 +13,7 @@ from layerwise._tool.backends.log import Log, put
 from layerwise._tool.backends.older_python import timeout
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.sizes import parse_size
-from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.backends.text import counted, shown, shown_lines
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.jobs.output import RawOutput
 from layerwise._tool.tui.cli.json_output import print_json
@@ -169,7 +169,7 @@ def run_prune(args: Namespace, log: Log) -> int:
     named = [_number(job) for job in args.jobs] or None
     most = parse_size(args.to) if args.to else None
     removed, freed = prune(workspace, named, keep=max(0, args.keep), older_than=seconds, most=most)
-    log.finish(f"{len(removed)} jobs removed, {size(freed)} freed")
+    log.finish(f"{counted(len(removed), 'job')} removed, {size(freed)} freed")
     if named is None:
         _prune_indexes(workspace.cache, log)
         _prune_engines(workspace.cache, most, log)
