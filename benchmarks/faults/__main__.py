@@ -7,7 +7,7 @@ from benchmarks.faults.tables import parse
 
 WHAT = {
     "locate": ("locating", 25),
-    "aligned": ("aligned", 6),
+    "aligned": ("aligned", 2),
     "quantised": ("quantised", 4),
     "reduce": ("reducing", 25),
     "multi": ("several", 10),

@@ -18,7 +18,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Options:
-    """seed and count: of the plants, per model. names: models; extra: a folder of further ones. table: for the rows."""
+    """seed and count: of the plants, per model. names: models; extra: a folder of further ones. table: for the rows.
+
+    forms: the other sides of `aligned`, all of them where none is named.
+    """
 
     seed: int
     count: int
@@ -26,6 +29,7 @@ class Options:
     extra: Path | None
     small: bool
     table: Path | None
+    forms: tuple[str, ...] = ()
 
 
 def parse(argv: Sequence[str], text: str, count: int) -> Options:
@@ -36,10 +40,11 @@ def parse(argv: Sequence[str], text: str, count: int) -> Options:
     parser.add_argument("--models", type=Path, metavar="DIR", help="a folder with further *.onnx files")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these models")
     parser.add_argument("--small", action="store_true", help="small forms of our own models, no others")
+    parser.add_argument("--forms", nargs="+", default=[], metavar="FORM", help="of aligned: these other sides")
     parser.add_argument("--table", type=Path, help="write a JSON line per fault here")
     given = parser.parse_args(argv)
     names = given.only or (list(zoo.BUILDERS) if given.small else zoo.names(given.models))
-    return Options(given.seed, given.count, tuple(names), given.models, given.small, given.table)
+    return Options(given.seed, given.count, tuple(names), given.models, given.small, given.table, tuple(given.forms))
 
 
 def corpora(options: Options) -> Iterator[Corpus]:

@@ -18,6 +18,9 @@ from layerwise._tool.surgery.cut.explode import Regions
 from layerwise._tool.surgery.model.structure import node_label
 
 _LISTED = 4
+_FLOATING = frozenset(
+    {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+)
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 
@@ -70,8 +73,8 @@ class Differences:
         """Of each weight the one of the same dimensions that is nearest, if it is another one; turned where it is."""
         others = _weights_of(theirs, self._theirs.initializers)
         for name in _weights_of(mine, self._mine.initializers):
-            dims = sorted(self._mine.initializers[name].dims)
-            alike = [own for own in others if sorted(self._theirs.initializers[own].dims) == dims]
+            kind = _kind(self._mine.initializers[name])
+            alike = [own for own in others if _kind(self._theirs.initializers[own]) == kind]
             try:
                 value = self._suspect.weight(name)
                 found = [(_apart(value, self._reference.weight(own)), own) for own in alike]
@@ -92,6 +95,11 @@ class Differences:
         elif not np.array_equal(a, b):
             error = error_of(a, b, (), 1)
             yield f"weight {shown(name, 80)} is not the reference's: off by {error.rel:.3g}, at most {error.abs:.3g}"
+
+
+def _kind(weight: onnx.TensorProto) -> tuple[bool, list[int]]:
+    """What two weights must have in common to be held against each other: codes say nothing of values."""
+    return weight.data_type in _FLOATING, sorted(weight.dims)
 
 
 def _weights_of(nodes: Sequence[onnx.NodeProto], weights: Container[str]) -> list[str]:

@@ -18,7 +18,7 @@ from layerwise._tool.debugtools.locate.conclusion import conclusion
 from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
-from layerwise._tool.debugtools.locate.quantised import accused_rows, others
+from layerwise._tool.debugtools.locate.quantised import accused_rows, others, own_faults
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, suspect_row
 
@@ -41,6 +41,7 @@ class Findings:
         self._truth = TruthOutcome()
         self.engine: list[Mapped] = []
         self.ledger: Ledger | None = None
+        self.quantised_reference = False
 
     def add(self, row: LayerRow, suspect: Suspect | None) -> None:
         """Take in one tensor."""
@@ -141,6 +142,8 @@ class Findings:
 
     def _chosen(self) -> list[tuple[Suspect, list[str]]]:
         found = self._noise_floor.standing_out(self._worth_telling())
+        if self.quantised_reference:
+            return own_faults(found)
         return found if self.ledger is None else others(found, self.ledger)
 
     def _worth_telling(self) -> list[tuple[Suspect, list[str]]]:

@@ -51,8 +51,9 @@ def evidence(row: QuantisedRow) -> str:
 
 def others(found: Sequence[Found], ledger: Ledger) -> list[Found]:
     """Suspects among the nodes that are not there for what they read or hold in few bits."""
-    return [
-        (suspect, outputs)
-        for suspect, outputs in found
-        if (suspect.word in _OWN or suspect.failure) and not ledger.reads_accused(suspect.region)
-    ]
+    return [each for each in own_faults(found) if not ledger.reads_accused(each[0].region)]
+
+
+def own_faults(found: Sequence[Found]) -> list[Found]:
+    """Suspects that are wrong by themselves, not for what a format rounds before them."""
+    return [each for each in found if each[0].word in _OWN or each[0].failure]

@@ -29,6 +29,7 @@ from layerwise._tool.debugtools.locate.walk import Met, Walk
 
 if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.quantised.ledger import Ledger
+    from layerwise._tool.debugtools.locate.formats import ReferenceFormats
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 Judged = tuple[float | None, str]
@@ -41,7 +42,7 @@ class Reader:
 
     plan: of the walk. cut: the suspect's model. mode: how the suspect is observed, as the layer table has it.
     bodies: whether bodies of suspects are looked into. truths: where they are asked for.
-    ledger: of a quantised suspect.
+    ledger: of a quantised suspect; formats: of a quantised reference.
     """
 
     def __init__(
@@ -55,8 +56,9 @@ class Reader:
         bodies: bool,
         truths: LocalTruths | None = None,
         ledger: "Ledger | None" = None,
+        formats: "ReferenceFormats | None" = None,
     ) -> None:
-        self._truths, self._ledger = truths, ledger
+        self._truths, self._ledger, self._formats = truths, ledger, formats
         self._iteration, self._comparer, self._plan, self._walk = iteration, comparer, plan, walk
         self._cut, self._mode, self._bodies = cut, mode, bodies
         runner = comparer.sides[0].spec
@@ -75,12 +77,14 @@ class Reader:
         self._shapes[own] = met.reference.shape
         if self._ledger is not None:
             self._ledger.saw(own, met.reference, self._comparer.sides[1].own(met.name))
+        if self._formats is not None and met.accumulated is not None:
+            self._formats.saw(met.name, met.accumulated, own)
         if met.accumulated is not None:
             self._types[own] = dtype_name(met.accumulated)
         result, accumulated, judged = self._accumulated(met, place)
         local = self._local(met, result, region)
         word = "kernel" if met.failure else diagnose(local, accumulated, *judged)
-        if self._is_format(word, local, accumulated, region):
+        if self._is_format(word, local, accumulated, self._noise(met, region)):
             word = "clean"
         if word == "propagated" and self._only_whole(accumulated, region):
             word = "kernel"
@@ -113,9 +117,15 @@ class Reader:
         suspect.inside = self._inside(met, suspect)
         return row, suspect
 
-    def _is_format(self, word: str, local: Error | None, accumulated: Error | None, region: Sequence[int]) -> bool:
+    def _noise(self, met: Met, region: Sequence[int]) -> float:
+        """What the formats of the quantised side explain where a tensor is made."""
+        if self._formats is not None:
+            return self._formats.noise(met.name)
+        return self._ledger.noise(region) if self._ledger is not None else 0.0
+
+    def _is_format(self, word: str, local: Error | None, accumulated: Error | None, noise: float) -> bool:
         """Whether a quantised tensor's error is that of its format, though it is more than rounding in its type."""
-        if self._ledger is None or local is None or local.beyond or not self._ledger.noise(region):
+        if local is None or local.beyond or not noise:
             return False
         own = accumulated is not None and accumulated.rel <= local.bound
         return word == "ill-conditioned" or (word == "propagated" and own)
@@ -134,7 +144,9 @@ class Reader:
         """Alike runners should give the same bits, so that any local error says something; others round their way, and
         so do sides in different types."""
         alike = self._plan.same_runner and len(set(found.place.types)) < 2
-        differs = alike and found.local is not None and found.local.rel > 0 and self._ledger is None
+        differs = (
+            alike and found.local is not None and found.local.rel > 0 and self._ledger is None and self._formats is None
+        )
         return differs or found.word not in ("clean", "propagated")
 
     def _row(self, met: Met, place: Place, result: Comparison, judged: Judged) -> LayerRow:
@@ -173,10 +185,10 @@ class Reader:
         return self._quantised(met, error, region)
 
     def _quantised(self, met: Met, error: Error, region: Sequence[int]) -> Error:
-        """The error with what the formats of a quantised suspect explain: their own rounding, and as far as it goes
+        """The error with what the formats of a quantised side explain: their own rounding, and as far as it goes
         when the region carries it on.
         """
-        noise = self._ledger.noise(region) if self._ledger is not None else 0.0
+        noise = self._noise(met, region)
         if not noise or not error.bound or error.onset:
             return error
         explained = QUANTISED * noise

@@ -43,6 +43,7 @@ from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.truth.truths import Truths
 from layerwise._tool.debugtools.locate.dumped import read_dump
 from layerwise._tool.debugtools.locate.findings import Findings
+from layerwise._tool.debugtools.locate.formats import formats_of
 from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.reading import Reader
 from layerwise._tool.debugtools.locate.rows import LocateResult
@@ -118,6 +119,7 @@ class LocateRun(ExitStack):
         self._done = {row.key for row in typed(context.previous_rows("layers"), LayerRow)}
         self._plan: LocatePlan | None = None
         self.ledger: Ledger | None = None
+        self._of_reference: Ledger | None = None
         self.findings = Findings(self.suspect, self.reference)
 
     def __enter__(self) -> "Self":
@@ -176,11 +178,13 @@ class LocateRun(ExitStack):
                 return
 
     def _begin_ledger(self) -> None:
-        """Where the suspect holds tensors in few bits: have their stages paired with the reference's."""
+        """Where a side holds tensors in few bits: of the suspect, have their stages paired with the reference's."""
         found = ledger_of(self.suspect, self.reference, self.setup.model)
         if found is not None and found.side is self.suspect:
             self.ledger = self.findings.ledger = found
             found.pair()
+        elif found is not None:
+            self._of_reference, self.findings.quantised_reference = found, True
 
     def _fitted(self, feed: Feed) -> tuple[Feed, Feed]:
         warn = self.context.warn
@@ -232,7 +236,8 @@ class LocateRun(ExitStack):
             walk = stack.enter_context(plan.walk(number, feeds, self._pools, self.context.artifacts / "waiting"))
             truths = self._truths(number, feeds, stack) if self.spec.compare.truth else None
             cut = self.suspect.model.cut
-            reader = Reader(number, self._comparer, plan, walk, cut, mode, self.spec.bodies, truths, self.ledger)
+            bodies, formats = self.spec.bodies, formats_of(self._of_reference, plan.points.values())
+            reader = Reader(number, self._comparer, plan, walk, cut, mode, bodies, truths, self.ledger, formats)
             for done, met in enumerate(walk, 1):
                 row, suspect = reader.read(met)
                 if row.key not in self._done:

@@ -23,7 +23,7 @@ HEAVY = ("densenet121", "resnet50")
 
 def names(folder: Path | None = None) -> list[str]:
     """Every model there is; `folder`: further *.onnx files."""
-    extra = sorted(path.stem for path in folder.glob("*.onnx")) if folder else []
+    extra = sorted(path.stem for path in folder.glob("*.onnx") if "." not in path.stem) if folder else []
     return [*BUILDERS, *(f"heavy_{name}" for name in HEAVY), *extra]
 
 
@@ -40,8 +40,10 @@ def sample(name: str, folder: Path | None = None, small: bool = False) -> Sample
 
 
 def from_file(path: Path) -> Sample:
-    """A model of a file, with random inputs: small integers for token ids, normal numbers otherwise."""
-    model = onnx.load(path)
+    """A model of a file, with the inputs beside it (NAME.npz), else random ones: small integers, or normal numbers."""
+    model, beside = onnx.load(path), path.with_suffix(".npz")
+    if beside.exists():
+        return Sample(model, dict(np.load(beside)))
     return Sample(model, _random_feed(model))
 
 
