@@ -104,8 +104,8 @@ class QuantisedPairs:
         """
         for pair, found in self._ledgers.items():
             if not self._setup.observing and pair not in self.explaining:
-                if not result.passed:
-                    count = len(found.sites.all)
+                count = len(found.sites.all)
+                if not result.passed or rules_of(self._spec.tolerance, layers=False).auto:
                     result.quantised = result.quantised or QuantisedResult(count, 0, unseen(count))
                 continue
             for each in found.rows():
