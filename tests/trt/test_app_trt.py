@@ -69,9 +69,9 @@ def test_a_run_is_built_cancelled_rerun_and_its_engine_inspected(
         await bench.press("3")
         await bench.see("done", "==== TensorRT Engine ====")
 
-    with_bench(model, story)
+    with_bench(model, story, forked=False)
     if trt_version == 10:
-        with_bench(Path(engines[0]), opened, (80, 24))
+        with_bench(Path(engines[0]), opened, (80, 24), forked=False)
 
 
 def test_without_tensorrt_the_card_says_how_to_install_it(model: Path) -> None:
@@ -81,4 +81,4 @@ def test_without_tensorrt_the_card_says_how_to_install_it(model: Path) -> None:
         await bench.press("r")
         await bench.see("[2 Errors]", "failed: 0 rows", "pip install 'layerwise[trt]'", "reproduce")
 
-    with_bench(model, story, size=(80, 24))
+    with_bench(model, story, size=(80, 24), forked=False)

@@ -3,6 +3,7 @@
 `SCREENS=write pytest tests/tui/test_snapshots.py` writes the texts anew; look at the difference before it is committed.
 """
 
+import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable
@@ -12,7 +13,7 @@ import pytest
 from rich.color import ColorSystem, ColorTriplet
 from rich.segment import Segment
 from rich.style import Style
-from support.bench import run_story
+from support.forked_jobs import forked_jobs
 from support.screens import FAMILIES, SIZES, at_rest, errors_of, model_of
 from textual.pilot import Pilot
 
@@ -72,7 +73,8 @@ def walked(tmp_path: Path, story: Callable[[Workbench, Pilot[None], list[str]], 
                 await pilot.pause(0.02)
             await story(app, pilot, names)
 
-    run_story(run())
+    with forked_jobs():
+        asyncio.run(run())
 
 
 def stored(size: tuple[int, int], text: str = "") -> str:
