@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 import psutil
 import pyte
@@ -19,6 +20,7 @@ from support import forkserver
 from support.told import unfinished
 from typing_extensions import Self
 
+T = TypeVar("T")
 ROOT = Path(__file__).parent.parent.parent
 APP = (sys.executable, "-m", "layerwise")
 KEYS = {
@@ -144,6 +146,14 @@ class Terminal:
                 raise AssertionError(f"did not see {seen!r} (exit code {self.process.poll()}):\n{self.text}\n{jobs}")
             self.pump(0.1)
         return time.monotonic() - self.started
+
+    def meanwhile(self, check: Callable[[], T], seconds: float = 60.0) -> T:
+        """The first true value of `check`. What the program sends is read until then: it may wait for its reader."""
+        deadline = time.monotonic() + seconds
+        while not (value := check()):
+            assert time.monotonic() < deadline, f"still not so after {seconds} s: {check}"
+            self.pump(0.02)
+        return value
 
     # ── input ──
 

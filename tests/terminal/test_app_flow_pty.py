@@ -77,7 +77,7 @@ def test_the_table_goes_on_after_the_app_was_killed(pair: tuple[Path, Path], slo
     with app(wrong, columns=80, rows=24) as terminal:
         start_comparison(terminal, wrong, right)
         terminal.wait_for(lambda text: done(terminal) > 20)
-        until(lambda: any("compare_job" in path.read_text() for path in home.root.glob("sessions/*.json")))
+        terminal.meanwhile(lambda: any("compare_job" in path.read_text() for path in home.root.glob("sessions/*.json")))
         os.kill(terminal.process.pid, signal.SIGKILL)
         killed_at = done(terminal)
     with app(wrong, columns=80, rows=24) as terminal:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.bench import BAD_LAYER, chain_pair, compare_spec
-from support.jobs import until, wait_for
+from support.jobs import wait_for
 from support.terminal import Terminal, app
 
 from layerwise._tool.backends.jobs.client import JobClient
@@ -89,7 +89,7 @@ def test_by_hand_over_a_disconnect_to_a_bundle_that_fails_alone(compared: Path, 
         terminal.press("u")
         terminal.wait_for(lambda text: "undone" in text and question(terminal) == 2 and "suggests" in text)
         before = terminal.text.splitlines()[3:14]
-        until(lambda: any('"debug_job"' in path.read_text() for path in home.root.glob("sessions/*.json")))
+        terminal.meanwhile(lambda: any('"debug_job"' in path.read_text() for path in home.root.glob("sessions/*.json")))
         if killed:
             os.kill(terminal.process.pid, signal.SIGKILL)
         else:

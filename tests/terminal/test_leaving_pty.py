@@ -4,9 +4,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 from support.big_graph import chain_model
@@ -14,8 +12,6 @@ from support.jobs import alive, pids_of, processes_of, until, waiting_pair
 from support.terminal import APP, ROOT, Terminal, app
 
 from layerwise._tool.backends.jobs.workspace.store import Workspace
-
-T = TypeVar("T")
 
 
 @pytest.fixture
@@ -28,11 +24,6 @@ def opened(model: Path, *, hangup: bool = True, fresh: bool = False) -> Terminal
     terminal = app(model, env={"LAYERWISE_HOME": str(model.parent / "home")}, hangup=hangup, fresh=fresh)
     terminal.wait_for("/encoder/layer.0/Relu")
     return terminal
-
-
-def meanwhile(terminal: Terminal, check: Callable[[], T]) -> T:
-    """The first true value of `check`. What the app sends is read until then: it would wait for a reader for ever."""
-    return until(lambda: (terminal.pump(0.0), check())[1])
 
 
 def saved(model: Path) -> dict[str, object]:
@@ -66,7 +57,7 @@ def test_without_its_terminal_the_app_ends(model: Path, hangup: bool) -> None:
 def test_the_processes_that_wait_for_a_job_leave_with_the_app(model: Path, end: str) -> None:
     home = Workspace(model.parent / "home")
     with opened(model, fresh=end in ("q", "SIGKILL")) as terminal:
-        pair = meanwhile(terminal, lambda: waiting_pair(home))
+        pair = terminal.meanwhile(lambda: waiting_pair(home))
         terminal.until_silent()
         assert terminal.until_silent(1.0) == 0
         if end == "q":
@@ -83,19 +74,19 @@ def test_the_processes_that_wait_for_a_job_leave_with_the_app(model: Path, end: 
 def test_a_job_of_the_app_is_done_by_the_processes_that_waited(model: Path) -> None:
     home = Workspace(model.parent / "home")
     with opened(model, fresh=True) as terminal:
-        pair = meanwhile(terminal, lambda: waiting_pair(home))
+        pair = terminal.meanwhile(lambda: waiting_pair(home))
         terminal.press("w")
         terminal.wait_for("this node reads no weights")
         terminal.press("R")
         terminal.wait_for("layerwise: every tensor")
-        warm = meanwhile(terminal, lambda: max(home.ids()) if len(home.ids()) > 1 else 0)  # says what the inputs get
+        warm = terminal.meanwhile(lambda: max(home.ids()) if len(home.ids()) > 1 else 0)  # says what the inputs get
         assert pids_of(home, warm) == pair
-        pair = meanwhile(terminal, lambda: (found := waiting_pair(home)) and found != pair and found)
+        pair = terminal.meanwhile(lambda: (found := waiting_pair(home)) and found != pair and found)
         terminal.press("r")
-        job = meanwhile(terminal, lambda: max(home.ids()) if max(home.ids()) > warm else 0)
+        job = terminal.meanwhile(lambda: max(home.ids()) if max(home.ids()) > warm else 0)
         assert pids_of(home, job) == pair
-        meanwhile(terminal, lambda: (found := waiting_pair(home)) and found != pair)
-        assert meanwhile(terminal, lambda: home.view(job).final)
+        terminal.meanwhile(lambda: (found := waiting_pair(home)) and found != pair)
+        assert terminal.meanwhile(lambda: home.view(job).final)
 
 
 def test_leaving_gives_the_terminal_back(model: Path) -> None:
@@ -144,8 +135,7 @@ def test_the_worker_of_the_open_model_leaves_with_an_app_that_was_killed(model: 
     with opened(model) as terminal:
         terminal.press("x")
         terminal.wait_for("as the file", 60)
-        meanwhile(
-            terminal,
+        terminal.meanwhile(
             lambda: any(view.spec.action == "interactive" and view.state == "running" for view in home.list_jobs()),
         )
     until(lambda: all(view.final for view in home.list_jobs()))

@@ -16,7 +16,6 @@ import psutil
 import pytest
 from support.big_graph import chain_model
 from support.edit_models import described, nested_model
-from support.jobs import until
 from support.terminal import Terminal, app
 
 from layerwise._tool.backends.model.file import ModelFile
@@ -426,7 +425,7 @@ def test_unsaved_edits_survive_a_kill(encoder: Path, columns: int, rows: int) ->
         terminal.press("u")
         terminal.wait_for(" 1 edit,")
         home = Path(os.environ["LAYERWISE_HOME"])
-        until(lambda: any('"surgery"' in path.read_text() for path in home.glob("sessions/*.json")))
+        terminal.meanwhile(lambda: any('"surgery"' in path.read_text() for path in home.glob("sessions/*.json")))
         os.kill(terminal.process.pid, signal.SIGKILL)
         terminal.process.wait(60)
     with app(encoder, columns=columns, rows=rows) as terminal:
