@@ -76,6 +76,7 @@ class Reader:
 
     def read(self, met: Met) -> tuple[LayerRow, Suspect | None]:
         """Return the tensor's row, and what there is to suspect."""
+        met = self._lowered.met(met)
         place, region = self._comparer.places.place(met.name), self._plan.region(met.name)
         own = self._comparer.sides[0].own(met.name)
         self._shapes[own] = met.reference.shape
