@@ -8,7 +8,7 @@ from layerwise._tool.debugtools.align.candidates import Values
 from layerwise._tool.debugtools.align.distance import FAR
 from layerwise._tool.debugtools.align.groups import Group, Side
 from layerwise._tool.debugtools.align.names import Names
-from layerwise._tool.debugtools.align.operators import ELEMENTWISE, is_fused, may_end
+from layerwise._tool.debugtools.align.operators import ELEMENTWISE, fuses, is_fused, may_end
 
 _SEARCHED = 32  # groups that are looked through for the next paired one
 _LEAD = 0.5  # powers of ten by which values may be further apart than the nearest ones and still agree
@@ -118,13 +118,22 @@ class Judge:
         if one.operator != other.operator:
             return (0.6 if fused else 0.25) if may_end(one.operator, other.operator, fused) else -0.5
         if fused:
-            return 0.35
+            return -1.0 if self._goes_on(one, other) else 0.35
         if one.slot != other.slot:
             return -1.0
         alike = one.operator not in ELEMENTWISE or len(self.first.before[one.number]) == len(
             self.second.before[other.number]
         )
         return 0.75 if alike else 0.35
+
+    def _goes_on(self, one: Group, other: Group) -> bool:
+        """Whether one of two products goes on to what the other, a fused one, has done already: scaling, activation."""
+        assert other.node is not None
+        sides = (self.first, one), (self.second, other)
+        (plain, group), (fused, end) = sides if is_fused(other.node.op) else sides[::-1]
+        readers = [plain.groups[i] for i in group.readers]
+        taken = {fused.groups[i].operator for i in end.readers}
+        return len(readers) == 1 and fuses(group.operator, readers[0].operator) and readers[0].operator not in taken
 
     # Neighbours
 

@@ -99,6 +99,11 @@ def _ends(one: str, other: str, fused: bool) -> bool:
     return other in _ENDS.get(one, "").split() or (fused and other in _FUSED_ENDS.get(one, "").split())
 
 
+def fuses(one: str, end: str) -> bool:
+    """Whether onnxruntime's fused operator of a class may do what one of another class does behind it."""
+    return end in _FUSED_ENDS.get(one, "").split()
+
+
 def is_fused(op: str) -> bool:
     """Whether it is one of onnxruntime's operators that do what follows another one too: FusedMatMul, FusedConv."""
     return plain(op).startswith("fused")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from layerwise._tool.debugtools.align.alignment import Confidence, Layout, Reason
 from layerwise._tool.debugtools.align.distance import tolerance
-from layerwise._tool.debugtools.align.evidence import Evidence
+from layerwise._tool.debugtools.align.evidence import Evidence, reached
 from layerwise._tool.debugtools.align.matcher import Matcher
 from layerwise._tool.debugtools.align.members import Member, how_far
 from layerwise._tool.debugtools.align.names import METADATA, NAME
@@ -27,19 +27,25 @@ class Verdicts:
         self._known: dict[tuple[int, int], Evidence] = {}
 
     def copies(self) -> Iterator[tuple[int, int]]:
-        """Groups of the first side that are left, with one that holds the same values: computed twice on this side."""
-        m = self.matcher
+        """Groups of the first side that are left, with one that holds the same values: computed twice on this side.
+
+        Not what several tensors come to if one of them is that very counterpart's: what the others add is lost there.
+        """
+        m, counterparts = self.matcher, dict(self.matcher.forth)
         for group in m.first.groups:
             a = group.number
             if a in m.forth or not m.first.prints_of[a]:
                 continue
             found = []
+            several = len(m.first.before[a]) > 1
+            read = {counterparts[i] for i in reached(m.first, a, counterparts, ahead=False)[0]} if several else set()
             for b in self._agreeing[0].get(a, ()):
                 apart, within = m.values.apart(a, b)
-                if apart.in_order <= within:
+                if apart.in_order <= within and b not in read:
                     found.append((-self._weighed(a, b).score, b))
             if found:
-                yield a, min(found)[1]
+                counterparts[a] = min(found)[1]
+                yield a, counterparts[a]
 
     def of(self, a: int, b: int, member: Member) -> tuple[Confidence, tuple[Reason, ...]]:
         """Return how sure a pair of tensors of two paired groups is, and the reasons."""

@@ -14,12 +14,14 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import QUANTISED
 from layerwise._tool.debugtools.compare.quantised.coarsest import rounded_to
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.table.between import Between
 from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place
 from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, step_bound
 from layerwise._tool.debugtools.locate.inside import enter
+from layerwise._tool.debugtools.locate.lowered import Lowered
 from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.rows import Inside
 from layerwise._tool.debugtools.locate.suspects import Suspect, diagnose
@@ -63,6 +65,9 @@ class Reader:
         self._cut, self._mode, self._bodies = cut, mode, bodies
         runner = comparer.sides[0].spec
         self._asked, self._tests = asked_types(runner), _DEAR_TESTS if runner.kind == "trt" else _MOST_TESTS
+        suspect = comparer.sides[0]
+        assert isinstance(suspect, ModelSide)
+        self._lowered = Lowered(suspect, comparer.sides[1], [point.name for point in plan.points.values()])
         backends = {side.backend for side in comparer.sides[:2]}
         self._one_backend = len(backends) == 1
         self._pair_errors = PairErrors(comparer.places, one_backend=self._one_backend)
@@ -72,6 +77,7 @@ class Reader:
 
     def read(self, met: Met) -> tuple[LayerRow, Suspect | None]:
         """Return the tensor's row, and what there is to suspect."""
+        met = self._lowered.met(met)
         place, region = self._comparer.places.place(met.name), self._plan.region(met.name)
         own = self._comparer.sides[0].own(met.name)
         self._shapes[own] = met.reference.shape
@@ -181,7 +187,8 @@ class Reader:
             types = self._comparer.places.place(met.name).types
             error = error_of(met.local, met.reference, low, len(region), types)
         error = self._stepwise(met, error, region, low)
-        error = self._tested(met, error.allowing(self._asked, len(region)), region)
+        kinds = (*self._asked, *self._lowered.types(met.name, region))
+        error = self._tested(met, error.allowing(kinds, len(region)), region)
         return self._quantised(met, error, region)
 
     def _quantised(self, met: Met, error: Error, region: Sequence[int]) -> Error:

@@ -236,8 +236,10 @@ class LocateRun(ExitStack):
             walk = stack.enter_context(plan.walk(number, feeds, self._pools, self.context.artifacts / "waiting"))
             truths = self._truths(number, feeds, stack) if self.spec.compare.truth else None
             cut = self.suspect.model.cut
-            bodies, formats = self.spec.bodies, formats_of(self._of_reference, plan.points.values())
-            reader = Reader(number, self._comparer, plan, walk, cut, mode, bodies, truths, self.ledger, formats)
+            reader = Reader(
+                number, self._comparer, plan, walk, cut, mode, self.spec.bodies, truths, self.ledger,
+                formats_of(self._of_reference, plan.points.values()),
+            )  # fmt: skip
             for done, met in enumerate(walk, 1):
                 row, suspect = reader.read(met)
                 if row.key not in self._done:
