@@ -24,9 +24,10 @@ from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutpu
 from layerwise._tool.debugtools.compare.plots import Plots
 from layerwise._tool.debugtools.compare.quantised.when import quantised_pairs
 from layerwise._tool.debugtools.compare.result import CompareResult
-from layerwise._tool.debugtools.compare.rows import EngineFileRow, InputsRow, LayerRow, NotCompared, RunRow, TensorInfo
+from layerwise._tool.debugtools.compare.rows import InputsRow, LayerRow, NotCompared, RunRow, TensorInfo
 from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
 from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, shown_outputs
+from layerwise._tool.debugtools.compare.sides.notes import RunnerNotes
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.torch import TorchSide, example_feeds
@@ -62,7 +63,7 @@ class ComparisonRun:
         spec = setup.spec
         self.context, self.spec, self.setup, self._stack = context, spec, setup, stack
         self.started = time.perf_counter()
-        self._noted: set[tuple[int, str]] = set()
+        self._notes = RunnerNotes(context)
         check_average(spec)
         self.sides, self.model_sides, self.pairs = setup.sides, setup.model_sides, setup.pairs
         metrics = ["script"] if spec.compare_script else list(spec.metrics)
@@ -113,25 +114,6 @@ class ComparisonRun:
             self._stack.callback(device.close)
         return device
 
-    def _tell_fallbacks(self, side: ModelSide) -> None:
-        fallen = side.runner.fallbacks()
-        if fallen:
-            told = ", ".join(fallen[:10]) + (f" and {len(fallen) - 10} more" if len(fallen) > 10 else "")
-            self.context.warn(f"{shown(side.name, 80)}: {len(fallen)} nodes run on another provider: {told}")
-
-    def _tell_notes(self, side: ModelSide) -> None:
-        """Say what the builds of a runner had to say; an engine may be built with the first feed, and again later."""
-        notes = side.runner.notes() if side.spec.kind in ("trt", "torch") else []
-        for note in notes:
-            if (side.index, note) not in self._noted:
-                self._noted.add((side.index, note))
-                tell = self.context.warn if side.spec.kind == "torch" else self.context.log
-                tell(f"{shown(side.name, 80)}: {note}")
-        file = side.runner.engine_file
-        if file is not None and (side.index, file) not in self._noted:
-            self._noted.add((side.index, file))
-            self.context.row("engines", EngineFileRow(side.name, side.index, str(file)))
-
     def _feeds(self) -> Iterator[Feed]:
         own = next((side for side in self.model_sides if not side.own_model), next(iter(self.model_sides), None))
         feeds = None
@@ -175,13 +157,13 @@ class ComparisonRun:
             return side.plain(number, feed)
         fitted = side.fit(feed, self.context.warn)
         if number == 0:
-            self._tell_fallbacks(side)
+            self._notes.fallbacks(side)
             if side.session_owner is not None and self.comparer.places.any_random():
                 side.session_owner = None  # one session draws other numbers in its next run
             for _ in range(self.spec.warm_up):
                 side.runner.infer(fitted)
         result = side.plain(number, fitted)
-        self._tell_notes(side)
+        self._notes.builds(side)
         if self.setup.one_at_a_time and self.setup.last_use(side):
             (side.session_owner or side).close()
         return result
