@@ -16,7 +16,8 @@ from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.table.between import Between
-from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
+from layerwise._tool.debugtools.compare.table.judging import PairErrors
+from layerwise._tool.debugtools.compare.table.layers import layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place
 from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, step_bound

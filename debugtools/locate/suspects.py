@@ -11,7 +11,8 @@ from msgspec import UNSET, UnsetType
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.rows import Truth
-from layerwise._tool.debugtools.compare.table.layers import LEAP, origin_fields
+from layerwise._tool.debugtools.compare.table.judging import LEAP
+from layerwise._tool.debugtools.compare.table.layers import origin_fields
 from layerwise._tool.debugtools.compare.table.places import Place
 from layerwise._tool.debugtools.locate.rows import Inside, NodeRow, SuspectRow
 from layerwise._tool.debugtools.locate.tensor_error import Error

@@ -16,7 +16,8 @@ from layerwise._tool.debugtools.compare.pairing.counterparts import Uneven
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 from layerwise._tool.debugtools.compare.spec import CompareSpec, rules_of
 from layerwise._tool.debugtools.compare.table.condition import KEPT, Conditions
-from layerwise._tool.debugtools.compare.table.layers import PairErrors, layer_row
+from layerwise._tool.debugtools.compare.table.judging import PairErrors
+from layerwise._tool.debugtools.compare.table.layers import layer_row
 from layerwise._tool.debugtools.compare.table.places import Places
 
 if TYPE_CHECKING:
