@@ -99,7 +99,7 @@ class ErrorsController(Follower):
     def _on_dropped(self, event: Event, facts: RunFacts) -> None:
         if "layers" not in (event.get("kept") or []):
             self.state.drop()
-            self._nodes.forget()
+            self._nodes.forget(self.state.table)
             self._app.session.set_errors({})
             facts.iteration = 0
 
@@ -203,8 +203,9 @@ class NodeErrors:
         self._worst: dict[int, NodeError] = {}
         self._published = 0.0
 
-    def forget(self) -> None:
-        """Begin anew."""
+    def forget(self, table: ErrorTable) -> None:
+        """Begin anew, with another table."""
+        self._table = table
         self._new, self._worst, self._published = [], {}, 0.0
 
     def note(self, place: int) -> None:
