@@ -58,7 +58,7 @@ class LensKeys(Commands, scope="debug"):
             job = await prove(self._state)
             self._state.say(f"job {job}: the choice is measured, and run as a mixed model", job=job)
             told = await outcome(self._state, job)
-            self._state.say(f"job {job}: {told}", job=job)
+            self._state.say(f"job {job}: {told}")
             if debug.job == lens and debug.in_fp32 == kept:
                 debug.proved = told
                 debug.on_change.emit()
