@@ -29,7 +29,8 @@ class Verdicts:
     def copies(self) -> Iterator[tuple[int, int]]:
         """Groups of the first side that are left, with one that holds the same values: computed twice on this side.
 
-        Not what several tensors come to if one of them is that very counterpart's: what the others add is lost there.
+        Not what an operation makes of the counterpart's own tensor if it should do more than hand that on: a sum whose
+        other part is lost, a power of one.
         """
         m, counterparts = self.matcher, dict(self.matcher.forth)
         for group in m.first.groups:
@@ -37,15 +38,21 @@ class Verdicts:
             if a in m.forth or not m.first.prints_of[a]:
                 continue
             found = []
-            several = len(m.first.before[a]) > 1
-            read = {counterparts[i] for i in reached(m.first, a, counterparts, ahead=False)[0]} if several else set()
+            read = {counterparts[i] for i in reached(m.first, a, counterparts, ahead=False)[0]}
             for b in self._agreeing[0].get(a, ()):
                 apart, within = m.values.apart(a, b)
-                if apart.in_order <= within and b not in read:
+                if apart.in_order <= within and not (b in read and self._does_more(a, b)):
                     found.append((-self._weighed(a, b).score, b))
             if found:
                 counterparts[a] = min(found)[1]
                 yield a, counterparts[a]
+
+    def _does_more(self, a: int, b: int) -> bool:
+        """Whether a group that comes to what it is made from is not simply left out on the second side."""
+        m = self.matcher
+        readers = [m.forth[i] for i in m.first.behind[a] if i in m.forth]
+        skipped = any(b in m.second.groups[reader].inputs for reader in readers)
+        return len(m.first.before[a]) > 1 or bool(readers and not skipped)
 
     def of(self, a: int, b: int, member: Member) -> tuple[Confidence, tuple[Reason, ...]]:
         """Return how sure a pair of tensors of two paired groups is, and the reasons."""

@@ -24,9 +24,12 @@ def other_names(found: Alignment) -> list[str]:
     return list(dict.fromkeys([*alone, *(pair.other for pair in found.pairs)]))
 
 
-def correct(root: Path, found: Alignment, tensor: str, other: str) -> None:
-    """Keep for later runs that two tensors belong together ("": that the first has no counterpart). LayerwiseError."""
+def correct(root: Path, found: Alignment, tensor: str, other: str) -> list[str]:
+    """Keep for later runs that two tensors belong together ("": that the first has no counterpart). LayerwiseError.
+
+    Return the tensors whose earlier correction that contradicts.
+    """
     try:
-        save_by_hand(root, found.models, tensor, other)
+        return save_by_hand(root, found.models, tensor, other)
     except OSError as error:
         raise LayerwiseError(f"the pair could not be kept: {error.strerror}") from error

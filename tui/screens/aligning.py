@@ -38,6 +38,7 @@ class Pairing(Commands, scope="errors"):
     def _keep(self, found: Alignment, tensor: str, other: str) -> None:
         state = self._page.state
         with state.telling():
-            correct(state.workspace.root, found, tensor, other)
+            before = correct(state.workspace.root, found, tensor, other)
             told = f"is {shown(other, 60)}" if other else "has no counterpart"
+            told += "".join(f", no longer {shown(name, 60)}" for name in before)
             state.say(f"{shown(tensor, 60)} {told}: kept for these two models; run again to see it", "good")

@@ -53,8 +53,11 @@ def corrections(root: Path, models: tuple[str, str], paths: tuple[str, str], gra
     return kept
 
 
-def save_by_hand(root: Path, models: tuple[str, str], tensor: str, other: str) -> None:
-    """Keep that two tensors belong together; without `other`, that the first one has no counterpart. OSError."""
+def save_by_hand(root: Path, models: tuple[str, str], tensor: str, other: str) -> list[str]:
+    """Keep that two tensors belong together; without `other`, that the first one has no counterpart. OSError.
+
+    Return the tensors that the same counterpart was given before by hand: they are left to the alignment again.
+    """
     known = load_by_hand(root, models)
     pairs = [pair for pair in known.pairs if pair.tensor != tensor and pair.other != other]
     alone = [one for one in known.unpaired if one.tensor != tensor]
@@ -63,6 +66,7 @@ def save_by_hand(root: Path, models: tuple[str, str], tensor: str, other: str) -
     else:
         alone.append(Unpaired(tensor, 0, hand=True))
     _write(_file(root, models), Alignment(pairs, alone, models))
+    return [pair.tensor for pair in known.pairs if pair.other == other and pair.tensor != tensor]
 
 
 def corrected(found: Alignment, given: Iterable[AlignedPair], alone: Iterable[str] = ()) -> Alignment:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from support.comparing import ORT, Compared, run_compare
 
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment
 from layerwise._tool.debugtools.align.file import by_hand, load_map, save_map
-from layerwise._tool.debugtools.compare.aligning.by_hand import save_by_hand
+from layerwise._tool.debugtools.compare.aligning.by_hand import load_by_hand, save_by_hand
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 
 COUNT = 200
@@ -111,3 +112,16 @@ def test_corrections_made_in_the_app_follow_a_model_that_changes(tmp_path: Path)
     (told,) = [text for text in done.texts("warning") if "corrections" in text]
     assert "20 corrections by hand are kept, 1 dropped" in told and gone in told
     assert not any("corrections" in text for text in compared(folder).texts("warning"))
+
+
+def test_corrections_one_by_one_are_all_kept_and_a_contradiction_is_told(tmp_path: Path) -> None:
+    (tmp_path / "alignments").mkdir()
+    names, random = [f"a{i}" for i in range(40)], Random(3)
+    wanted: dict[str, str] = {}
+    for _ in range(COUNT):
+        name, other = random.choice(names), random.choice(["", *(f"b{i}" for i in range(40))])
+        overruled = [known for known, given in wanted.items() if other and given == other and known != name]
+        assert save_by_hand(tmp_path, ("one", "two"), name, other) == overruled
+        wanted = {known: given for known, given in wanted.items() if known not in (name, *overruled)} | {name: other}
+        found = load_by_hand(tmp_path, ("one", "two"))
+        assert {p.tensor: p.other for p in found.pairs} | {u.tensor: "" for u in found.unpaired} == wanted
