@@ -32,7 +32,8 @@ MARKS = (("space",), ("space",), ("minus",), ("v",), ("v", "space"), ("asterisk"
 ASIDE = (
     ("D", "n", "N", "escape"), ("D", "G", "tab", "j", "escape"), ("H", "j", "k", "D", "escape"), ("H", "g", "enter"),
     ("H", "j", "j", "enter"), ("H", "u", "escape"), ("colon", *"delete ", "tab", "tab", "escape"),
-    ("colon", *"attr ", "tab", "escape"), ("colon", *"rename-tensor ", "tab", "ctrl+c"), ("1", "j", "5"), ("tab", "tab"),
+    ("colon", *"attr ", "tab", "escape"), ("colon", *"rename-tensor ", "tab", "ctrl+c"), ("1", "j", "5"),
+    ("tab", "tab"),
 )  # fmt: skip
 
 
@@ -84,6 +85,8 @@ class Walk:
         else:
             await self._press(self.chance.choice(("escape", "enter", "u", "ctrl+r")) if self._waits() else self._back())
         self.plain.take(self._order())
+        if self.bench.app.page.main_list.model.rows.narrowed:  # the cursor is on rows of the filter alone
+            self.plain.node = self._node()
         self._check()
 
     async def _look(self) -> None:
