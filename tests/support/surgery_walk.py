@@ -85,6 +85,8 @@ class Walk:
         else:
             await self._press(self.chance.choice(("escape", "enter", "u", "ctrl+r")) if self._waits() else self._back())
         self.plain.take(self._order())
+        if self.bench.app.page.main_list.model.rows.narrowed:  # the cursor is on rows of the filter alone
+            self.plain.node = self._node()
         self._check()
 
     async def _look(self) -> None:

@@ -35,9 +35,12 @@ def _keys(found: Command) -> list[list[str]]:
     return [[NAMES.get(part, part) for part in key.split()] for key in found.keys.split(",") if key]
 
 
+def _scopes(page: str) -> tuple[str, ...]:
+    return {"surgery": ("surgery", "graph")}.get(page, (page,))
+
+
 def _commands(page: str) -> list[Command]:
-    scopes = {"surgery": ("surgery", "graph")}.get(page, (page,))
-    own = in_scopes((*scopes, "list", "pane"))
+    own = in_scopes((*_scopes(page), "list", "pane"))
     return [found for found in own if found.id not in NOT_TYPED | STARTS | WRITES and found.keys]
 
 
@@ -48,7 +51,7 @@ def _step(chance: random.Random, page: str) -> list[str]:
         return list(chance.choice(_keys(chance.choice(_commands(page)))))
     if kind < 0.72:
         return [chance.choice(MODAL)]
-    if kind < 0.80:
+    if kind < 0.80 and any(found.keys == "slash" for found in in_scopes(_scopes(page))):  # else a text is commands
         return ["/", *chance.choice(TEXTS), *([chance.choice(("enter", "escape", "ctrl+c"))] * (chance.random() < 0.9))]
     if kind < 0.87:
         lines = [found for found in REGISTRY.values() if found.line and found.id not in NOT_TYPED | STARTS]
