@@ -2,7 +2,7 @@
 
 The other form is what onnxruntime's offline optimisation writes (basic, extended, transformer fusion), what onnxslim
 does where it is installed, FP16, INT8 (static with Q/DQ, dynamic), or FORM of a file NAME.FORM.onnx beside NAME.onnx in
---models (another exporter's: `python -m benchmarks.exported DIR`), all inner tensors and nodes renamed. One fault, and
+--models (another exporter's), all inner tensors and nodes renamed. One fault, and
 two at once, each of which moves the outputs ten times more than the form does. A fault in the suspect is found if a
 suspect's region holds one of its nodes; one in the reference, if the part of the reference does that ends in a
 suspect's counterpart.
