@@ -145,7 +145,7 @@ async def _one(app: Workbench, chance: random.Random, count: int, steps: list[st
     async with app.run_test(size=chance.choice(SIZES[:4])) as pilot:
         bench = Bench(app, pilot)
         done = await while_it_runs(app, Walk(bench, chance, steps, jobs=jobs).run(count))
-        if jobs and not app._exit:
+        if app.next_model is None:
             await end_jobs(app)
         return done
 
