@@ -45,7 +45,7 @@ def test_on_a_terminal_the_app_shows_the_comparison(workspace: Path) -> None:
         terminal.press("3")
         terminal.wait_for("index /")
         terminal.press("G")
-        terminal.wait_for("686 tensors have no counterpart (layerwise jobs show 1 --json lists them)")
+        terminal.wait_for("686 tensors without counterpart (layerwise jobs show 1 --json lists them)")
         terminal.press("2", "q")
         terminal.until_silent()  # it ends when all that it drew is read
         assert terminal.process.wait(60) == 0

@@ -343,7 +343,7 @@ def test_log_script_and_replay(encoder: Path, tmp_path: Path) -> None:
         change(terminal, "ed", seen="delete /embeddings/Add")
         apply(terminal, 1)
         terminal.press(f":log {log}", "enter")
-        terminal.wait_for("1 edits;")
+        terminal.wait_for("1 edit;")
         terminal.press(f":script {script}", "enter")
         terminal.wait_for("for onnx-graphsurgeon")
         terminal.press("u")
