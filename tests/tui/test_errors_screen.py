@@ -198,7 +198,9 @@ def test_a_page_that_was_hidden_shows_what_came_meanwhile(pair: tuple[Path, Path
         shown = f"/layer.{BAD_LAYER + 1}/MatMul"  # below the cursor: the rows above may have been scrolled past
         await bench.see("done: 40 rows", shown)
         for job, seen in ((bad, ["failed: 0 rows", "broken.onnx"]), (good, ["done: 40 rows", shown])):
-            await bench.press("3", "g", *"j" * bench.app.state.jobs.index_of(job), "enter")
+            await bench.press("3")
+            await bench.until(lambda: all(bench.app.state.jobs.index_of(each) >= 0 for each in (bad, good)))
+            await bench.press("g", *"j" * bench.app.state.jobs.index_of(job), "enter")
             await bench.see("[2 Errors]", *seen)
 
     with_bench(pair[1], story)
