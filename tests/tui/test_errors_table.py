@@ -413,3 +413,9 @@ def test_a_bar_has_a_cell_for_each_power_of_ten(value: float, cells: int, role: 
     ascii_text, _ = error_bar(value, False, ASCII)
     assert ascii_text.isascii() and len(ascii_text) == DECADES
     assert error_bar(math.nan, True, ASCII) == (ASCII.bars[-1] * DECADES, "bad")
+
+
+@pytest.mark.parametrize("finding", ["propagated", "ill-conditioned"])
+def test_no_finding_is_cut(finding: str) -> None:
+    state = state_of(layer(0, finding=finding, passed=True))
+    assert lines_of(state, 80)[-1].rstrip().endswith(finding)

@@ -57,13 +57,15 @@ class Columns:
 
 
 @lru_cache(64)
-def columns(cells: int, local: bool, truth: bool = False, modules: bool = False, sort: str = "graph") -> Columns:
+def columns(
+    cells: int, local: bool, truth: bool = False, modules: bool = False, sort: str = "graph", *, long: bool = False
+) -> Columns:
     """The columns of a list `cells` wide: the verdict is never cut, a name has `LEAST_NAME` cells at least, numbers
     give way. local: local errors are known. truth: so is how far layers are from the truth. modules: the exporter
-    noted them. sort: what is sorted by is shown.
+    noted them. sort: what is sorted by is shown. long: so are long words of verdicts.
     """
     wide = cells >= WIDE
-    op, verdict = 14 if wide else 10, DIAGNOSIS_CELLS if local else VERDICT_CELLS
+    op, verdict = 14 if wide else 10, DIAGNOSIS_CELLS if local or long else VERDICT_CELLS
     fixed = 2 + PLACE_CELLS + 1 + op + 1 + 1 + verdict
     bar = DECADES if cells - fixed - DECADES - 1 >= LEAST_NAME else 0
     fixed += bar + bool(bar)
@@ -83,7 +85,8 @@ def columns(cells: int, local: bool, truth: bool = False, modules: bool = False,
 
 def table_columns(table: ErrorTable, cells: int, sort: str = "graph") -> Columns:
     """The columns for what a table knows."""
-    return columns(cells, table.has_local, table.has_truth, table.noted, sort)
+    long = any(len(word) > VERDICT_CELLS for word in table.labels("finding")[1])
+    return columns(cells, table.has_local, table.has_truth, table.noted, sort, long=long)
 
 
 def heading(shape: Columns, cells: int, sort: str, reverse: bool, glyphs: Glyphs) -> Line:
