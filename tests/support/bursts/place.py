@@ -33,6 +33,10 @@ class Place:
         return self.folder / "home"
 
     @property
+    def work(self) -> Path:
+        return self.folder / "work"
+
+    @property
     def env(self) -> dict[str, str]:
         home = {"LAYERWISE_HOME": str(self.home), "LAYERWISE_LEASES": str(self.home / "leases")}
         return {**home, "LAYERWISE_SLOW_LINE": "0"}  # a busy machine answers as late as a slow line does

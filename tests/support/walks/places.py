@@ -1,15 +1,14 @@
 """Models to walk over, and workspaces with jobs in them, copied for each walk."""
 
 import os
-import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 from support.bench import chain_pair
+from support.bursts.place import Place
 from support.cli import fork_of
 from support.edit_models import nested_model, varied_model
 from support.hostile import hostile_names
@@ -114,28 +113,6 @@ MAKERS: dict[str, Callable[[Path], Pair]] = {
     "varied": _twice(varied_model, "varied"), "single": _twice(_single, "single"), "demo": _demo,
 }  # fmt: skip
 """By name: makers of a model and of what it is compared with."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A model; `home` is its workspace and `work` the folder that a walk is made in, both copied for each."""
-
-    name: str
-    model: Path
-    folder: Path
-
-    def copy(self, to: Path) -> "Place":
-        """A fresh copy; the model stays where it is."""
-        shutil.copytree(self.folder, to, symlinks=True)
-        return Place(self.name, self.model, to)
-
-    @property
-    def home(self) -> Path:
-        return self.folder / "home"
-
-    @property
-    def work(self) -> Path:
-        return self.folder / "work"
 
 
 def prepare(name: str, folder: Path, *, jobs: bool) -> Place:
