@@ -1,11 +1,13 @@
 """What Python 3.10 lacks."""
 
-import hashlib
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    import hashlib
 
 __all__ = ["StrEnum", "file_digest", "running", "timeout"]
 
@@ -32,7 +34,9 @@ def running(module: str) -> list[str]:
 
 def file_digest(stream: BinaryIO) -> "hashlib.blake2b":
     """`hashlib.file_digest` by BLAKE2b, of what is left of a stream."""
-    digest = hashlib.blake2b()
+    from hashlib import blake2b
+
+    digest = blake2b()
     while block := stream.read(1 << 20):
         digest.update(block)
     return digest

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.garbage import collect_seldom
 from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf, branch_overview, moved, overview, unknown
 from layerwise._tool.tui.cli.streams import forgiving_streams, lost_output, open_closed_streams
 
@@ -124,6 +125,7 @@ def _print(text: str, code: int = 0) -> int:
 
 def run() -> None:
     """The program: all is said when `main` is through, and a late Ctrl-C ends what is left without a word."""
+    collect_seldom()
     status = [1]
     atexit.register(_leave, status)  # registered first, it is called last
     sys.unraisablehook = _unraisable

@@ -58,13 +58,6 @@ def limits(budget: int | None, resident: int, *, usual: int = SEGMENT) -> Limits
     return Limits(segment, max(segment, free // 4), ahead=0)
 
 
-def resident() -> int:
-    """Bytes of memory that the process holds now."""
-    import psutil
-
-    return int(psutil.Process().memory_info().rss)
-
-
 def keep_nothing_back() -> None:
     """Make the C library return large blocks to the system as soon as they are freed, for the rest of the process."""
     _mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)

@@ -13,6 +13,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.plan_text import explained
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
+from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.options import loads_engine
 from layerwise._tool.debugtools.align.fingerprint import fingerprint
@@ -23,7 +24,6 @@ from layerwise._tool.debugtools.compare.memory import (
     keep_nothing_back,
     limits,
     over_budget,
-    resident,
     usual_segment,
 )
 from layerwise._tool.debugtools.compare.observing.canary import same_bits

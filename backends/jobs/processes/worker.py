@@ -21,6 +21,7 @@ from layerwise._tool.backends.builds import OF_PROCESS
 from layerwise._tool.backends.errors import LayerwiseError, is_scarce, refusal
 from layerwise._tool.backends.filesystem.permissions import keep_alone, keep_private
 from layerwise._tool.backends.filesystem.temporary import keep_aside, record_in
+from layerwise._tool.backends.garbage import collect_seldom
 from layerwise._tool.backends.jobs.actions import find_action
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.folder import TEMPORARY, release_reserve
@@ -46,6 +47,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 def work(actions: str, folder: Path, attempt: int, kept: list[int]) -> NoReturn:
     """Do the attempt and end this process. `actions` offers its action; kept: descriptors of lock and leases."""
+    collect_seldom()
     _keep_to_myself(kept)
     try:
         _prepare()

@@ -9,6 +9,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
+from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
 from layerwise._tool.debugtools.align.file import save_map
@@ -26,7 +27,7 @@ from layerwise._tool.debugtools.compare.aligning.rows import AlignmentRow
 from layerwise._tool.debugtools.compare.aligning.scopes import module_pairs
 from layerwise._tool.debugtools.compare.aligning.streamed import streamed
 from layerwise._tool.debugtools.compare.aligning.told import missing_texts, rows_of, summary
-from layerwise._tool.debugtools.compare.memory import Limits, limits, resident
+from layerwise._tool.debugtools.compare.memory import Limits, limits
 from layerwise._tool.debugtools.compare.sides.naming import Naming
 from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.setup import Setup

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence, Set
 from functools import partial
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.memory import Limits, give_back, limits, resident, usual_segment
+from layerwise._tool.debugtools.compare.memory import Limits, give_back, limits, usual_segment
 from layerwise._tool.debugtools.compare.observing.canary import Canary
 from layerwise._tool.debugtools.compare.observing.iteration import (
     ObservationPlan,

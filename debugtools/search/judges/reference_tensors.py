@@ -9,9 +9,10 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.model.reads import MissingTensor
 from layerwise._tool.backends.tensors import dtype_name, dtype_row, to_numpy
-from layerwise._tool.debugtools.compare.memory import limits, resident, usual_segment
+from layerwise._tool.debugtools.compare.memory import limits, usual_segment
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
