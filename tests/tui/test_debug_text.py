@@ -9,19 +9,13 @@ from msgspec import convert
 
 from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED
 from layerwise._tool.debugtools.search.rows import VerdictRow
+from layerwise._tool.tui.presenters.band import band_line, cell_states, pointer_line
 from layerwise._tool.tui.presenters.debug import body_lines
-from layerwise._tool.tui.presenters.debug_list import (
-    band_line,
-    cell_states,
-    head_lines,
-    heading,
-    pointer_line,
-    row_detail,
-    row_line,
-)
+from layerwise._tool.tui.presenters.debug_list import head_lines, heading, row_detail, row_line
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
-from layerwise._tool.tui.state.debugging import DebugState, Shown, StepRow, SuspectRow
+from layerwise._tool.tui.state.debug_rows import Shown, StepRow, SuspectRow
+from layerwise._tool.tui.state.debugging import DebugState
 from layerwise._tool.tui.state.questions import Question, read_question
 
 STATES = ["good", "bad", "unknown", "skipped", "asked"]

@@ -29,7 +29,8 @@ from layerwise._tool.tui.controllers.invariants import invariants_spec
 from layerwise._tool.tui.controllers.run import RunController, wants_gpu
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.presenters.compare_text import compare_title, side_name, side_names
-from layerwise._tool.tui.state.debugging import SEARCHES, DebugState, Shown, StepRow, SuspectRow
+from layerwise._tool.tui.state.debug_rows import Shown, StepRow, SuspectRow
+from layerwise._tool.tui.state.debugging import SEARCHES, DebugState
 from layerwise._tool.tui.state.jobs import other_model
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState

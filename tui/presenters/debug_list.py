@@ -1,4 +1,4 @@
-"""The Debug screen around its list: which search and how far, the order of nodes as a band, the rows, one in full."""
+"""The Debug screen around its list: which search and how far, the rows, one in full."""
 
 import math
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.search.lens.rows import EffectRow
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers, VerdictRow
+from layerwise._tool.tui.presenters.band import band_line, legend, pointer_line
 from layerwise._tool.tui.presenters.compare_text import BACKENDS
 from layerwise._tool.tui.presenters.effects import effect_fields, effect_heading, effect_line
 from layerwise._tool.tui.presenters.invariants import HEADING, relation_line, relation_lines
@@ -17,7 +18,8 @@ from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import clock_text, sig, span_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, merge, some, width, wrap_runs
 from layerwise._tool.tui.presenters.verdicts import DIAGNOSES
-from layerwise._tool.tui.state.debugging import DebugState, Shown, StepRow, SuspectRow
+from layerwise._tool.tui.state.debug_rows import Shown, StepRow, SuspectRow
+from layerwise._tool.tui.state.debugging import DebugState
 
 _STATE_ROLES = {"failed": "bad", "lost": "bad", "waiting": "warn", "done": "good"}
 
@@ -115,63 +117,6 @@ def _band(debug: DebugState, cells: int, glyphs: Glyphs) -> list[Line]:
 
 def _node_text(i: int | None, op: str | None, name: str | None) -> str:
     return f"#{i} {shown(op or '', 30)} {shown(name or '', 60)}".strip()
-
-
-_ROLES = {"good": "good", "bad": "bad", "asked": "accent", "skipped": "warn", "unknown": "dim"}
-_UNICODE = {"good": "█", "bad": "▒", "asked": "▲", "skipped": "╳", "unknown": "·"}
-_ASCII = {"good": "=", "bad": "#", "asked": "^", "skipped": "x", "unknown": "."}
-_FIRST = ("asked", "bad", "unknown", "skipped", "good")
-"""What a cell shows that stands for several nodes: the first of these among them."""
-
-
-def band_line(runs: Sequence[tuple[str, int]], cells: int, glyphs: Glyphs) -> Line:
-    """One line of `cells` cells for all nodes, inputs left, outputs right; no colour alone carries meaning."""
-    total = sum(count for _, count in runs)
-    if not total or cells < 3:
-        return []
-    marks = _ASCII if glyphs.ellipsis == "~" else _UNICODE
-    states = cell_states(runs, cells - 2)
-    edge = "|" if glyphs.ellipsis == "~" else "│"
-    return merge([(edge, "dim"), *((marks[state], _ROLES[state]) for state in states), (edge, "dim")])
-
-
-def cell_states(runs: Sequence[tuple[str, int]], cells: int) -> list[str]:
-    """The state that each of `cells` cells shows."""
-    total = sum(count for _, count in runs)
-    seen: list[set[str]] = [set() for _ in range(cells)]
-    at = 0
-    for state, count in runs:
-        if count <= 0:
-            continue
-        first, last = at * cells // total, max(at * cells // total, -(-(at + count) * cells // total) - 1)
-        for cell in range(first, min(last, cells - 1) + 1):
-            seen[cell].add(state if state in _ROLES else "unknown")
-        at += count
-    return [next((state for state in _FIRST if state in found), "unknown") for found in seen]
-
-
-def pointer_line(position: int | None, total: int, cells: int, text: str, ellipsis: str = "…") -> Line:
-    """A line that points at a node from below the band, with `text` beside it, cut where neither side has room."""
-    if position is None or total <= 0 or cells < 3:
-        return [(text, "")]
-    cell = 1 + min(cells - 3, position * (cells - 2) // total)
-    before, after, needed = cell - 1, cells - cell - 2, cell_len(text)
-    if needed <= after or after >= before:
-        beside = text if needed <= after else fit(text, after, ellipsis)
-        return [(" " * cell + "^ ", "accent"), (beside, "")]
-    beside = text if needed <= before else fit(text, before, ellipsis)
-    return [(" " * (before - cell_len(beside)) + beside + " ", ""), ("^", "accent")]
-
-
-def legend(search: str, glyphs: Glyphs) -> Line:
-    """What the signs mean in a kind of search."""
-    marks = _ASCII if glyphs.ellipsis == "~" else _UNICODE
-    words = {"good": "good", "bad": "bad", "unknown": "not known", "skipped": "skipped", "asked": "asked now"}
-    words |= {"good": "may be low", "bad": "in FP32"} if search == "precision" else {}
-    line: Line = []
-    for state, word in words.items():
-        line += [(marks[state], _ROLES[state]), (f" {word}  ", "dim")]
-    return line
 
 
 _HEADINGS = {

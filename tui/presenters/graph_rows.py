@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.names import Names
-from layerwise._tool.tui.presenters.numbers import sig, size_text, tensor_type
+from layerwise._tool.tui.presenters.numbers import sig, tensor_type
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, spread, wrap_runs
 from layerwise._tool.tui.presenters.verdicts import error_word, passed_glyph
 from layerwise._tool.tui.state.session import NodeError

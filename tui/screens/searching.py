@@ -11,8 +11,9 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import Command, Commands, command, in_scopes
 from layerwise._tool.tui.controllers.debugging import DebugResults, DebugStarter, node_of, suspect_sets
 from layerwise._tool.tui.controllers.jobs import JobActions
-from layerwise._tool.tui.screens.page import Choice, Page
-from layerwise._tool.tui.state.debugging import Shown, StepRow, SuspectRow
+from layerwise._tool.tui.screens.chooser import Choice
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.state.debug_rows import Shown, StepRow, SuspectRow
 from layerwise._tool.tui.state.jobs import not_of_open_model
 from layerwise._tool.tui.state.questions import Question, read_question
 from layerwise._tool.tui.typed.settling import Waits
