@@ -18,7 +18,7 @@ from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import clock_text, sig, span_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, merge, some, width, wrap_runs
 from layerwise._tool.tui.presenters.verdicts import DIAGNOSES
-from layerwise._tool.tui.state.debug_rows import Shown, StepRow, SuspectRow
+from layerwise._tool.tui.state.debug_rows import Shown, ShownStep, ShownSuspect
 from layerwise._tool.tui.state.debugging import DebugState
 
 _STATE_ROLES = {"failed": "bad", "lost": "bad", "waiting": "warn", "done": "good"}
@@ -141,9 +141,9 @@ def row_line(
     row: Shown | None, cells: int, names: Names, glyphs: Glyphs, *, kept: bool = False, gain: float | None = None
 ) -> Line:
     """One row of the list. kept: of a lens, the node stays in FP32; gain: by how much the error falls if it does."""
-    if isinstance(row, SuspectRow):
+    if isinstance(row, ShownSuspect):
         return clip(_suspect(row, cells, names), cells)
-    if isinstance(row, StepRow):
+    if isinstance(row, ShownStep):
         return clip(_step(row, cells, glyphs), cells)
     if isinstance(row, RelationRow):
         return clip(relation_line(row, cells, glyphs), cells)
@@ -168,7 +168,7 @@ def _verdict(row: VerdictRow, cells: int, names: Names, glyphs: Glyphs) -> Line:
     return merge([(f"{row.n:>4} ", ""), (f"{glyph} {row.verdict:<6}", role), (rest, "")])
 
 
-def _suspect(row: SuspectRow, cells: int, names: Names) -> Line:
+def _suspect(row: ShownSuspect, cells: int, names: Names) -> Line:
     place = "" if row.i is None else row.i
     numbers = (row.local, row.accumulated, row.amplification)[: _numbers(cells)]
     head = f"{place:>6} {names.text(row.op, 14, 'op')}" + "".join(f" {sig(number):>8}" for number in numbers) + "  "
@@ -190,7 +190,7 @@ def whole_words(text: str, cells: int, ellipsis: str) -> str:
     return fit(f"{kept.rpartition(' ')[0].rstrip(' ;,:')}{ellipsis}", cells)
 
 
-def _step(row: StepRow, cells: int, glyphs: Glyphs) -> Line:
+def _step(row: ShownStep, cells: int, glyphs: Glyphs) -> Line:
     by = "(you)" if row.by == "user" else ""
     answer = shown(row.answer, 8)
     role = {"yes": "warn", "no": "good", "refused": "bad"}.get(answer, "")
@@ -230,9 +230,9 @@ _MOST = 1000
 
 def row_detail(row: Shown | None, cells: int) -> list[Line]:
     """The row under the cursor, in as many lines as it takes."""
-    if isinstance(row, SuspectRow):
+    if isinstance(row, ShownSuspect):
         return _suspect_lines(row, cells)
-    if isinstance(row, StepRow):
+    if isinstance(row, ShownStep):
         return _step_lines(row, cells)
     if isinstance(row, RelationRow):
         return relation_lines(row, cells)
@@ -246,7 +246,7 @@ def field_lines(name: str, text: str, cells: int, role: str = "") -> list[Line]:
     return wrap_runs([(f"{name:<10}", "dim"), (shown(text, _MOST), role)], cells, 10) if text else []
 
 
-def _suspect_lines(row: SuspectRow, cells: int) -> list[Line]:
+def _suspect_lines(row: ShownSuspect, cells: int) -> list[Line]:
     lines = field_lines("suspect", f"#{row.i} {row.op} {row.node}", cells, "strong")
     meaning = f"  {DIAGNOSES.get(row.diagnosis, '')}"
     lines += wrap_runs([("diagnosis ", "dim"), (shown(row.diagnosis, 20), "bad"), (meaning, "")], cells, 10)
@@ -259,7 +259,7 @@ def _suspect_lines(row: SuspectRow, cells: int) -> list[Line]:
     return [*lines, *(field_lines("region", region, cells) if len(row.region) > 1 else [])]
 
 
-def _step_lines(row: StepRow, cells: int) -> list[Line]:
+def _step_lines(row: ShownStep, cells: int) -> list[Line]:
     by = "you" if row.by == "user" else "measured"
     lines = field_lines("step", f"{row.title}: {row.question}", cells, "strong")
     lines += field_lines("answer", f"{row.answer} ({by}, {span_text(row.seconds)})", cells)

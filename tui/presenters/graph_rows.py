@@ -56,7 +56,7 @@ def header(at: Columns, summed: bool = False) -> Line:
     return [(text + (f"{'max-abs':>{at.error - 2}}  " if at.error else ""), "head")]
 
 
-class Overlay(Protocol):
+class GraphMarks(Protocol):
     """What lies over the graph: marked tensors, and errors by node. A Session is one."""
 
     marks: set[str]
@@ -64,7 +64,7 @@ class Overlay(Protocol):
 
 
 def node_row(
-    index: "GraphIndex", node: int, at: Columns, overlay: Overlay, names: Names, glyphs: Glyphs, depth: int = 0
+    index: "GraphIndex", node: int, at: Columns, overlay: GraphMarks, names: Names, glyphs: Glyphs, depth: int = 0
 ) -> Line:
     """`#  op  ● name  output  type  error`. Neighbouring cells share a role: every run costs bytes.
 
@@ -105,7 +105,13 @@ def error_cell(error: NodeError | None, cells: int, glyphs: Glyphs) -> tuple[str
 
 
 def fold_row(
-    index: "GraphIndex", nodes: Sequence[int], head: "Head", at: Columns, overlay: Overlay, names: Names, glyphs: Glyphs
+    index: "GraphIndex",
+    nodes: Sequence[int],
+    head: "Head",
+    at: Columns,
+    overlay: GraphMarks,
+    names: Names,
+    glyphs: Glyphs,
 ) -> Line:
     """`#  ×8  layer.0 … 7  49 nodes each  enter opens  worst error`. nodes: all that it stands for."""
     many = head.number < 0

@@ -7,7 +7,7 @@ from layerwise._tool.debugtools.search import rows as types
 from layerwise._tool.debugtools.search.lens.rows import EffectRow
 
 
-class SuspectRow(types.Node):
+class ShownSuspect(types.Node):
     """A suspect of a locate job, as the screen reads it. local, accumulated: relative L2 errors."""
 
     diagnosis: str = ""
@@ -20,7 +20,7 @@ class SuspectRow(types.Node):
     iteration: types.Count = 0
 
 
-class StepRow(msgspec.Struct):
+class ShownStep(msgspec.Struct):
     """A step of a triage, as the screen reads it. by: user or machine; jobs: that it ran."""
 
     title: str = ""
@@ -43,7 +43,7 @@ class Result(msgspec.Struct):
     found: list[types.FoundRow] = []
     frontier: list[types.Point] = []
     files: dict[str, str] = {}
-    suspects: list[SuspectRow] = []
+    suspects: list[ShownSuspect] = []
     n_suspects: types.Count | None = None
     level: float | None = None
     seconds: float | None = None
@@ -51,4 +51,4 @@ class Result(msgspec.Struct):
     kept: list[types.Node] | None = None
 
 
-Shown = types.VerdictRow | SuspectRow | StepRow | RelationRow | EffectRow
+Shown = types.VerdictRow | ShownSuspect | ShownStep | RelationRow | EffectRow

@@ -12,7 +12,7 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search import rows as types
 from layerwise._tool.debugtools.search.lens.predict import frontier, predicted, worst
 from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint
-from layerwise._tool.tui.state.debug_rows import Result, Shown, StepRow, SuspectRow
+from layerwise._tool.tui.state.debug_rows import Result, Shown, ShownStep, ShownSuspect
 from layerwise._tool.tui.state.signal import Signal
 
 SEARCHES = {
@@ -160,9 +160,9 @@ class DebugState:
         elif table == "best":
             self.best = msgspec.convert(row, types.BestRow)
         elif table == "suspects":
-            self.rows.append(msgspec.convert(row, SuspectRow))
+            self.rows.append(msgspec.convert(row, ShownSuspect))
         elif table == "steps":
-            self.rows.append(msgspec.convert(row, StepRow))
+            self.rows.append(msgspec.convert(row, ShownStep))
         elif table == "relations":
             self.rows.append(msgspec.convert(row, RelationRow))
         elif table == "effects":
