@@ -74,9 +74,10 @@ def test_every_package_says_what_is_in_it_and_is_typed() -> None:
 
 
 def test_the_web_site_is_built_strictly() -> None:
-    """With --quiet, mkdocs drops its warnings before --strict counts them: a link that leads nowhere then passes."""
+    """CI builds it. With --quiet, mkdocs drops its warnings before --strict counts them: a link that leads nowhere then passes."""
     (build,) = re.findall(r"mkdocs build.*", (ROOT / "Makefile").read_text(encoding="utf-8"))
     assert "--strict" in build and "--quiet" not in build and " -q" not in build
+    assert "- run: make docs\n" in (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
 
 
 def test_every_page_is_on_the_web_site() -> None:
