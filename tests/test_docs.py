@@ -74,7 +74,7 @@ def test_every_package_says_what_is_in_it_and_is_typed() -> None:
 
 
 def test_the_web_site_is_built_strictly() -> None:
-    """CI builds it. With --quiet, mkdocs drops its warnings before --strict counts them: a link that leads nowhere then passes."""
+    """With --quiet, mkdocs drops its warnings before --strict counts them: a link that leads nowhere then passes."""
     (build,) = re.findall(r"mkdocs build.*", (ROOT / "Makefile").read_text(encoding="utf-8"))
     assert "--strict" in build and "--quiet" not in build and " -q" not in build
     assert "- run: make docs\n" in (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
