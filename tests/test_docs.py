@@ -73,6 +73,24 @@ def test_every_package_says_what_is_in_it_and_is_typed() -> None:
             assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
 
 
+def undescribed(text: str) -> list[str]:
+    """Public functions and classes of a module that have no docstring; `fill_…` declares a command's options."""
+    lines = text.splitlines()
+    found = []
+    for i, line in enumerate(lines):
+        name = re.match(r"(?:async def|def|class) (?!fill_|main\()([a-zA-Z]\w*)", line)
+        if name:
+            after = next(j for j in range(i, len(lines)) if lines[j].split("  #")[0].endswith(":")) + 1
+            found += [] if lines[after].lstrip().startswith('"""') else [name[1]]
+    return found
+
+
+def test_every_public_function_says_what_it_does() -> None:
+    paths = (path for floor in FLOORS for path in (ROOT / floor).rglob("*.py") if "template" not in path.parts)
+    assert {str(path): found for path in paths if (found := undescribed(path.read_text(encoding="utf-8")))} == {}
+    assert undescribed("def f(\n    x: int,\n) -> int:\n    return x\n\n\nclass A:\n    x: int\n") == ["f", "A"]
+
+
 def test_the_web_site_is_built_strictly() -> None:
     """With --quiet, mkdocs drops its warnings before --strict counts them: a link that leads nowhere then passes."""
     (build,) = re.findall(r"mkdocs build.*", (ROOT / "Makefile").read_text(encoding="utf-8"))

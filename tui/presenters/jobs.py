@@ -39,6 +39,7 @@ def state_glyph(state: str, glyphs: Glyphs) -> str:
 
 
 def title_cells(cells: int) -> int:
+    """Cells that the title of a job has in a row of so many cells."""
     columns = (ID_CELLS, 1, STATE_CELLS, BAR_CELLS + 5, RATE_CELLS, ETA_CELLS, AGE_CELLS, DISK_CELLS)
     fixed = sum(columns) + len(columns)
     return max(8, cells - fixed - (5 if cells >= 100 else 0))

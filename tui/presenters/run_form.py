@@ -48,6 +48,7 @@ def _value(form: RunForm, field: Field) -> tuple[str, str]:
 
 
 def preset_text(name: str) -> str:
+    """A preset in one line. StopIteration for a name that is none."""
     found = preset(name)
     return f"{name}: {found.what}" + ("  [needs TensorRT]" if found.tensorrt else "")
 

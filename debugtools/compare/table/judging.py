@@ -241,6 +241,7 @@ def _is_bad(finding: str, passed: bool | None, rel_l2: float, bound: float) -> b
 
 
 def finite_sides(result: Comparison) -> tuple[bool, bool]:
+    """Of each side, whether all its elements are finite."""
     first, second = (side is None or side.nans + side.infs == 0 for side in result.sides)
     return first, second
 

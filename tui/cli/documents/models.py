@@ -42,10 +42,14 @@ class Backend(BackendRow, kw_only=True):
 
 
 class Compatibility(OfJob, kw_only=True):
+    """The backends that the model was tried with."""
+
     backends: list[Backend]
 
 
 class Invariants(OfJob, kw_only=True):
+    """axes: the inputs and outputs with their axes; relations: what has to hold between runs, and whether it does."""
+
     result: InvariantsResult | None
     axes: list[AxisRow]
     relations: list[RelationRow]
@@ -70,6 +74,8 @@ class Quantization(Document, kw_only=True):
 
 
 class Sparsity(Document, kw_only=True):
+    """weights: those that were looked at, each sparse or not; skipped: others, and why."""
+
     weights: list[dict[str, Any]]
     skipped: list[dict[str, str]]
 

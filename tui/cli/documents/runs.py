@@ -83,6 +83,8 @@ class AccuracyMetric(Struct):
 
 
 class Accuracy(Judged, kw_only=True):
+    """nothing_compared, not_compared: names of outputs."""
+
     results: list[AccuracyMetric]
     nothing_compared: list[str]
     not_compared: list[str]
@@ -90,6 +92,8 @@ class Accuracy(Judged, kw_only=True):
 
 
 class Autotune(OfJob, kw_only=True):
+    """combinations: plugins that were tried together, with their times."""
+
     result: AutotuneResult | None
     rows: list[dict[str, Any]]
     combinations: list[CombinationRow]

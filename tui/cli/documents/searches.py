@@ -23,6 +23,8 @@ class Searched(OfJob, kw_only=True):
 
 
 class Reduced(Searched, kw_only=True):
+    """Of reduce and bisect. min_good: the file of the nearest model that passes."""
+
     found: list[search.Culprits] = []
     by: str = ""
     min_good: str | UnsetType | None = UNSET
@@ -46,6 +48,8 @@ class Precise(Searched, kw_only=True):
 
 
 class Repeated(Searched, kw_only=True):
+    """interval: of the rate of failures; below: the probability that it is below the rate asked about."""
+
     found: list[search.Culprits] = []
     good: int = 0
     bad: int = 0

@@ -50,6 +50,8 @@ class Onnxruntime(Struct):
 
 
 class Install(Document, kw_only=True):
+    """packages: version by name, None where one is missing; wrong: what does not fit together."""
+
     distribution: str
     version: str
     python: str
@@ -60,6 +62,8 @@ class Install(Document, kw_only=True):
 
 
 class Doctor(Document, kw_only=True):
+    """wrong: the texts of the findings that are wrong."""
+
     findings: list[Finding]
     wrong: list[str]
 
