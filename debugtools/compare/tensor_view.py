@@ -1,16 +1,9 @@
-"""The job action `tensor_view`: one tensor of a comparison again, with its values.
+"""The job action `tensor_view`: one tensor of a comparison again, with its values."""
 
-A histogram of each side, one of the error, and the elements that are worst.
-"""
-
-import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
@@ -22,121 +15,10 @@ from layerwise._tool.debugtools.compare.run import run_comparison
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.spec import NO_FILES, CompareSpec, MarkSpec
 from layerwise._tool.debugtools.compare.table.comparison import Enough
+from layerwise._tool.debugtools.compare.tensor_values import TensorValues, tensor_values
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
-
-
-Floats = NDArray[np.float64]
-
-BINS = 24
-WORST = 40
-CHUNK = 1 << 20
-LARGEST = 8e307
-LOWEST, HIGHEST = -12, 6
-"""The error histogram has one bin a power of ten from 1e-12 to 1e6."""
-
-
-def tensor_values(a: Array, b: Array, atol: float, rtol: float) -> dict[str, Any]:
-    """Describe `a` against the reference `b` as plain JSON values.
-
-    Of equal shapes of real numbers: `values` (common edges, counts of both sides), `errors` (|a - b| by powers of
-    ten, exact ones apart), `worst` (the WORST largest errors with index, both values, absolute and relative error),
-    `over` (elements beyond both tolerances). Otherwise only shapes and dtypes. Works in chunks: a few MB beside the
-    arrays.
-    """
-    found: dict[str, Any] = {"shapes": [list(a.shape), list(b.shape)], "dtypes": [str(a.dtype), str(b.dtype)]}
-    if a.shape != b.shape or not _numeric(a) or not _numeric(b):
-        return found
-    low, high = _range(a, b)
-    edges = np.linspace(low, high, BINS + 1)
-    counts = np.zeros((2, BINS), np.int64)
-    errors = _Errors(atol, rtol)
-    for start, x, y in _chunks(a, b):
-        for side, part in enumerate((x, y)):
-            counts[side] += np.histogram(part[np.isfinite(part)], edges)[0]
-        errors.add(start, x, y)
-    return found | {
-        "values": {"edges": edges.tolist(), "counts": counts.tolist()},
-        "errors": errors.histogram(),
-        "over": errors.over,
-        "size": a.size,
-        "worst": [_element(a, b, place) for place in errors.worst()],
-    }
-
-
-def _numeric(array: Array) -> bool:
-    return not array.dtype.hasobject and array.dtype.kind not in "cUSMm"
-
-
-def _chunks(a: Array, b: Array) -> Iterator[tuple[int, Floats, Floats]]:
-    flat_a, flat_b = a.reshape(-1), b.reshape(-1)
-    for start in range(0, a.size, CHUNK):
-        x, y = (flat[start : start + CHUNK].astype(np.float64) for flat in (flat_a, flat_b))
-        yield start, x, y
-
-
-def _range(a: Array, b: Array) -> tuple[float, float]:
-    low, high = math.inf, -math.inf
-    for _, *parts in _chunks(a, b):
-        for part in parts:
-            finite = part[np.isfinite(part)]
-            if finite.size:
-                low, high = min(low, float(finite.min())), max(high, float(finite.max()))
-    if low > high:
-        return 0.0, 1.0
-    low, high = max(low, -LARGEST), min(high, LARGEST)
-    return (low, high) if low < high else (low - 0.5, high + 0.5)
-
-
-class _Errors:
-    """Absolute errors, chunk by chunk."""
-
-    def __init__(self, atol: float, rtol: float) -> None:
-        self._atol, self._rtol = atol, rtol
-        self._counts = np.zeros(HIGHEST - LOWEST + 2, np.int64)
-        self._exact = self._odd = self.over = 0
-        self._top: list[tuple[float, int]] = []
-
-    def add(self, start: int, x: Floats, y: Floats) -> None:
-        with np.errstate(all="ignore"):
-            error = np.abs(x - y)
-            error[(x == y) | (np.isnan(x) & np.isnan(y))] = 0.0
-            error[np.isnan(error)] = np.inf
-            relative = error / np.abs(y)
-            self.over += int(np.count_nonzero((error > self._atol) & ~(relative <= self._rtol)))
-            inside = error[(error > 0) & np.isfinite(error)]
-            powers = np.clip(np.floor(np.log10(inside)), LOWEST - 1, HIGHEST).astype(np.int64) - (LOWEST - 1)
-        self._counts += np.bincount(powers, minlength=len(self._counts))
-        self._exact += int(np.count_nonzero(error == 0))
-        self._odd += int(np.count_nonzero(np.isinf(error)))
-        self._keep_worst(start, error)
-
-    def _keep_worst(self, start: int, error: Floats) -> None:
-        kept = min(WORST, error.size)
-        places = np.argpartition(error, error.size - kept)[error.size - kept :]
-        self._top += [(float(error[place]), start + int(place)) for place in places if error[place] > 0]
-        self._top = sorted(self._top, key=lambda item: (-item[0], item[1]))[:WORST]
-
-    def worst(self) -> list[int]:
-        return [place for _, place in self._top]
-
-    def histogram(self) -> dict[str, Any]:
-        """counts[k]: errors in [10^(lowest+k-1), 10^(lowest+k)); the first and last take what is beyond."""
-        return {"lowest": LOWEST, "counts": self._counts.tolist(), "exact": self._exact, "not_finite": self._odd}
-
-
-def _element(a: Array, b: Array, place: int) -> dict[str, Any]:
-    index = [int(i) for i in np.unravel_index(place, a.shape)]
-    x, y = _value(a.reshape(-1)[place]), _value(b.reshape(-1)[place])
-    error = abs(x - y) if x != y else 0
-    relative = float(error / abs(y)) if y else (math.inf if error else 0.0)
-    return {"index": index, "a": x, "b": y, "abs": float(error), "rel": relative}
-
-
-def _value(value: Any) -> Any:
-    kind = np.asarray(value).dtype.kind
-    return int(value) if kind in "iub" else float(value)
 
 
 class ViewSpec(msgspec.Struct):
@@ -151,7 +33,7 @@ class ViewSpec(msgspec.Struct):
     rtol: float | None = None
 
 
-def tensor_view(context: "JobContext") -> dict[str, Any]:
+def tensor_view(context: "JobContext") -> TensorValues:
     """Run both sides again as the row's comparison did, observing this tensor only; return its row and values.
 
     The sides run the same feeds. Raises LayerwiseError when the tensor does not come out again.
@@ -160,13 +42,13 @@ def tensor_view(context: "JobContext") -> dict[str, Any]:
     skipped, spec = _alone(view)
     setup = Setup(spec)
     setup.start()
-    found: list[dict[str, Any]] = []
+    found: list[TensorValues] = []
 
     def take(row: LayerRow, result: Comparison, a: Array, b: Array) -> None:
         if row.tensor == view.tensor and row.iteration == skipped:
             atol, rtol = (row.atol if view.atol is None else view.atol), (row.rtol if view.rtol is None else view.rtol)
             values = tensor_values(a, b, float(atol or 0.0), float(rtol or 0.0))
-            found.append({"row": msgspec.to_builtins(row), **values})
+            found.append(msgspec.structs.replace(values, row=row))
             raise Enough
 
     run_comparison(_Quiet(context), setup, take)  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import to_builtins
@@ -12,8 +11,10 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import atomic_writer
 from layerwise._tool.backends.jobs.spec import JobSpec, load_spec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.compare.tensor_values import TensorValues
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.controllers.yank import Copy, block_copy
 from layerwise._tool.tui.presenters.course import svg_lines
@@ -111,25 +112,28 @@ class TensorController:
 
     def __init__(self, app: AppState) -> None:
         self._app = app
-        self._answers: dict[tuple[str, int], dict[str, Any]] = {}
+        self._answers: dict[tuple[str, int], TensorValues] = {}
 
-    async def values(self, place: int) -> dict[str, Any]:
+    async def values(self, place: int) -> TensorValues:
         """What `tensor_view` says of a row of the table.
 
-        Raises LayerwiseError with the reason when the job fails.
+        Raises LayerwiseError with the reason when the job fails, or its result is none.
         """
         key = (self._app.errors.job, place)
         if key not in self._answers:
             self._answers[key] = await self._run(place)
         return self._answers[key]
 
-    async def _run(self, place: int) -> dict[str, Any]:
+    async def _run(self, place: int) -> TensorValues:
         client = self._app.client
         view = await client.wait(await client.submit(self.job(place)))
         if view.result is None:
             card = view.card or {}
             raise LayerwiseError(f"job {view.id} {view.state}: {card.get('summary', 'no result')}")
-        return view.result
+        try:
+            return msgspec.convert(view.result, TensorValues)
+        except msgspec.ValidationError as error:
+            raise LayerwiseError(f"job {view.id}: {in_words(error)}") from error
 
     def job(self, place: int) -> JobSpec:
         """The job that reads one tensor of both sides."""

@@ -1,7 +1,6 @@
 """One row of the layer error table in full: what is known of it, the values of its tensor, what the columns mean."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import UNSET
 from rich.cells import cell_len
@@ -9,6 +8,7 @@ from rich.cells import cell_len
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.quantised.told import held_text
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
+from layerwise._tool.debugtools.compare.tensor_values import Element, ErrorCounts, TensorValues, ValueCounts
 from layerwise._tool.debugtools.compare.truth.figures import LIMIT, times
 from layerwise._tool.surgery.origin.origin import dotted
 from layerwise._tool.tui.presenters.around import side_columns
@@ -215,36 +215,35 @@ def row_text(row: LayerRow, names: list[str], word: Run = ("", "")) -> str:
 INDEX_CELLS = 20
 
 
-def tensor_lines(data: dict[str, Any], names: Sequence[str], cells: int, glyphs: Glyphs) -> list[Line]:
+def tensor_lines(data: TensorValues, names: Sequence[str], cells: int, glyphs: Glyphs) -> list[Line]:
     """Everything under the row's own statistics."""
-    if "errors" not in data:
+    if data.errors is None or data.values is None:
         return [[("the two sides cannot be set against each other: ", "warn"), (_kinds(data), "")]]
-    pair = (data.get("row") or {}).get("pair") or [0, 1]
+    pair = data.row.pair if data.row is not None else (0, 1)
     sides = [f"{k} {names[side]}" if side < len(names) else f"side {k}" for k, side in enumerate(pair, 1)]
     return [
-        *_worst(data["worst"], sides, cells),
+        *_worst(data.worst, sides, cells),
         [],
-        *_errors(data["errors"], int(data.get("size") or 0), cells, glyphs),
+        *_errors(data.errors, data.size, cells, glyphs),
         [],
-        *_values(data["values"], sides, cells, glyphs),
+        *_values(data.values, sides, cells, glyphs),
     ]
 
 
-def _kinds(data: dict[str, Any]) -> str:
-    sides = zip(data.get("dtypes") or [], data.get("shapes") or [], strict=False)
-    return " and ".join(f"{dtype} {shape}" for dtype, shape in sides)
+def _kinds(data: TensorValues) -> str:
+    return " and ".join(f"{dtype} {shape}" for dtype, shape in zip(data.dtypes, data.shapes, strict=True))
 
 
-def _worst(worst: list[dict[str, Any]], sides: Sequence[str], cells: int) -> list[Line]:
+def _worst(worst: list[Element], sides: Sequence[str], cells: int) -> list[Line]:
     if not worst:
         return [[("every element is equal on both sides", "good")]]
     room = max(10, min(24, (cells - INDEX_CELLS - 24) // 2))
     head = f"{'worst elements':<{INDEX_CELLS}} " + "".join(f"{fit(s, room).strip():>{room}} " for s in sides)
     lines: list[Line] = [[(f"{head}{'abs':>10} {'rel':>10}", "head")]]
     for found in worst:
-        both = "".join(f"{_value(found[side], room):>{room}} " for side in ("a", "b"))
-        index = fit(index_text(found["index"]), INDEX_CELLS)
-        lines.append([(f"{index} {both}{sig(found['abs'], 4):>10} {sig(found['rel'], 4):>10}", "")])
+        both = "".join(f"{_value(value, room):>{room}} " for value in (found.a, found.b))
+        index = fit(index_text(found.index), INDEX_CELLS)
+        lines.append([(f"{index} {both}{sig(found.abs, 4):>10} {sig(found.rel, 4):>10}", "")])
     return lines
 
 
@@ -252,19 +251,19 @@ def _value(value: object, room: int) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)[:room]
 
 
-def _errors(errors: dict[str, Any], size: int, cells: int, glyphs: Glyphs) -> list[Line]:
+def _errors(errors: ErrorCounts, size: int, cells: int, glyphs: Glyphs) -> list[Line]:
     lines: list[Line] = [[("|a - b| by powers of ten", "head"), (f"   of {size:,} elements", "dim")]]
-    rows = [("equal", int(errors["exact"]), "good")]
-    lowest, counts = int(errors["lowest"]), errors["counts"]
+    rows = [("equal", errors.exact, "good")]
+    lowest, counts = errors.lowest, errors.counts
     for k, count in enumerate(counts):
         power = lowest + k - 1
         name = f"below 1e{lowest}" if k == 0 else f"1e{power} up" if k == len(counts) - 1 else f"1e{power}"
-        rows.append((name, int(count), ""))
+        rows.append((name, count, ""))
     filled = [k for k, (_, count, _) in enumerate(rows) if count]
     rows = rows[: 1 + max(filled, default=0)]
     rows = [rows[0], *rows[min((k for k in filled if k > 0), default=1) :]]
-    if errors["not_finite"]:
-        rows.append(("NaN or Inf", int(errors["not_finite"]), "bad"))
+    if errors.not_finite:
+        rows.append(("NaN or Inf", errors.not_finite, "bad"))
     most = max((count for _, count, _ in rows), default=0)
     return lines + [
         [(f"{name:<12}{count:>12,}  ", role), (share_bar(count / (most or 1), max(1, cells - 28), glyphs), "accent")]
@@ -272,8 +271,8 @@ def _errors(errors: dict[str, Any], size: int, cells: int, glyphs: Glyphs) -> li
     ]
 
 
-def _values(values: dict[str, Any], sides: Sequence[str], cells: int, glyphs: Glyphs) -> list[Line]:
-    edges, counts = values["edges"], values["counts"]
+def _values(values: ValueCounts, sides: Sequence[str], cells: int, glyphs: Glyphs) -> list[Line]:
+    edges, counts = values.edges, values.counts
     room = max(8, (cells - 26 - 2 * 10) // 2)
     most = max((max(side) for side in counts), default=0)
     title = f"{'values':<26}{fit(sides[0], room + 10, keep='start')} {fit(sides[1], room + 8, keep='start')}"

@@ -17,7 +17,8 @@ from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.debugtools import ACTIONS
-from layerwise._tool.debugtools.compare.tensor_view import CHUNK, WORST, feeds_from, tensor_values
+from layerwise._tool.debugtools.compare.tensor_values import CHUNK, WORST, Element, tensor_values
+from layerwise._tool.debugtools.compare.tensor_view import feeds_from
 
 
 def look(params: dict[str, Any]) -> Any:
@@ -35,10 +36,10 @@ def test_the_worst_elements_are_the_worst(a: np.ndarray[Any, Any], data: st.Data
     error[equal] = 0
     error[np.isnan(error)] = np.inf
     expected = sorted(error[error > 0], reverse=True)[:WORST]
-    assert [error[tuple(item["index"])] for item in found["worst"]] == expected
-    counts = found["errors"]
-    assert sum(counts["counts"]) + counts["exact"] + counts["not_finite"] == a.size
-    assert sum(found["values"]["counts"][0]) == np.isfinite(a).sum()
+    assert [error[tuple(item.index)] for item in found.worst] == expected
+    counts = found.errors
+    assert counts is not None and sum(counts.counts) + counts.exact + counts.not_finite == a.size
+    assert found.values is not None and sum(found.values.counts[0]) == np.isfinite(a).sum()
 
 
 def test_chunks_give_what_one_pass_would() -> None:
@@ -47,8 +48,8 @@ def test_chunks_give_what_one_pass_would() -> None:
     b = a.copy()
     b[[3, CHUNK + 2]] += np.float32(2.0), np.float32(3.0)
     found = tensor_values(a.reshape(-1, 1), b.reshape(-1, 1), 1e-5, 1e-5)
-    assert [item["index"] for item in found["worst"]] == [[CHUNK + 2, 0], [3, 0]]
-    assert (found["over"], found["errors"]["exact"]) == (2, CHUNK + 3)
+    assert [item.index for item in found.worst] == [[CHUNK + 2, 0], [3, 0]]
+    assert (found.over, found.errors and found.errors.exact) == (2, CHUNK + 3)
 
 
 @pytest.mark.parametrize(
@@ -61,16 +62,17 @@ def test_chunks_give_what_one_pass_would() -> None:
 )
 def test_every_kind_of_number_is_described(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> None:
     found = tensor_values(a, b, 0.0, 0.0)
-    assert len(found["worst"]) == 1
-    place = found["worst"][0]["index"][0]
-    assert found["worst"][0]["abs"] == abs(float(a[place]) - float(b[place]))
-    assert tensor_values(np.array(["x"]), np.array(["y"]), 0, 0).keys() == {"shapes", "dtypes"}
-    assert "worst" not in tensor_values(a, np.zeros((7, 7)), 0, 0)
+    assert len(found.worst) == 1
+    place = found.worst[0].index[0]
+    assert found.worst[0].abs == abs(float(a[place]) - float(b[place]))
+    texts = msgspec.to_builtins(tensor_values(np.array(["x"]), np.array(["y"]), 0, 0))
+    assert texts.keys() == {"shapes", "dtypes"}
+    assert tensor_values(a, np.zeros((7, 7)), 0, 0).errors is None
 
 
 def test_int32_does_not_wrap() -> None:
     found = tensor_values(np.array([2**31 - 1], np.int32), np.array([-1], np.int32), 0, 0)
-    assert found["worst"] == [{"index": [0], "a": 2**31 - 1, "b": -1, "abs": 2.0**31, "rel": 2.0**31}]
+    assert found.worst == [Element([0], 2**31 - 1, -1, 2.0**31, 2.0**31)]
 
 
 def test_the_job_reads_the_tensor_of_its_row(tmp_path: Path) -> None:
