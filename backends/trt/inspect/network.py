@@ -43,7 +43,7 @@ def layer_classes(trt: Any) -> dict[str, type]:
     """Return LayerType's names with their layer classes; names that no layer has any more are omitted."""
     found = {}
     for kind in (kind for kind in vars(trt).values() if isinstance(kind, type) and issubclass(kind, trt.ILayer)):
-        found[kind.__name__.removeprefix("I").removesuffix("EngineLayer").upper()] = kind
+        found[kind.__name__.removeprefix("I").removesuffix("Layer").upper()] = kind
     plain = {name: name.replace("_", "") for name in trt.LayerType.__members__}
     return {name: found.get(word) or found[f"IF{word}"] for name, word in plain.items()
             if word in found or f"IF{word}" in found}  # fmt: skip
