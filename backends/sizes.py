@@ -21,6 +21,15 @@ def parse_size(text: str) -> int:
     return value
 
 
+def size_text(size: float) -> str:
+    """Return `436 MB`: bytes with a decimal unit, three figures."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
 def binary_size(nbytes: int) -> str:
     """Return `512 bytes`, `1.5 GiB`, `4 TiB`: three digits in the largest unit that fits."""
     unit, scaled = 0, float(nbytes)

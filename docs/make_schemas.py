@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from layerwise._tool.tui.cli.documents import ANYWHERE, DOCUMENTS, Text
+from layerwise._tool.tui.cli.documents.base import Text
+from layerwise._tool.tui.cli.documents.table import ANYWHERE, DOCUMENTS
 from layerwise._tool.tui.cli.json_output import schema_of
 from layerwise._tool.tui.cli.leaf import fill_parser
 from layerwise._tool.tui.cli.parser import Parser

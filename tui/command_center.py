@@ -1,13 +1,8 @@
 """The app's side of commands: keys, help, palette and the `:` line, and who runs what."""
 
-import asyncio
-from collections.abc import Mapping
-
 from textual import on
-from textual.app import App
 from textual.dom import DOMNode
-from textual.events import Event, Key, MouseEvent, MouseMove, Paste
-from textual.message import Message
+from textual.events import Key
 from textual.widget import Widget
 
 from layerwise._tool.tui.commands import (
@@ -15,11 +10,9 @@ from layerwise._tool.tui.commands import (
     Commanded,
     by_verb,
     command,
-    going_on,
     group_of,
     in_scopes,
     is_count,
-    key_name,
     line_completions,
     parse_line,
     run_command,
@@ -28,40 +21,31 @@ from layerwise._tool.tui.commands import (
 )
 from layerwise._tool.tui.controllers.slow_line import SlowLine
 from layerwise._tool.tui.controllers.yank import Copy, block_copy, yank
-from layerwise._tool.tui.lifetime import stays, while_it_stays
-from layerwise._tool.tui.presenters.bars import candidates_line, command_rows, offers_lines, usage_line
+from layerwise._tool.tui.keyed_app import KeyedApp
+from layerwise._tool.tui.lifetime import stays
+from layerwise._tool.tui.presenters.bars import candidates_line, command_rows, usage_line
 from layerwise._tool.tui.presenters.messages import message_lines
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.screens.page import Choice, Page, PickScreen, chooser_cells
+from layerwise._tool.tui.screens.chooser import Choice, PickScreen, chooser_cells
+from layerwise._tool.tui.screens.key_sequence import KeySequence
+from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.state.files import complete_path
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.typed.driver import KeyDriver
-from layerwise._tool.tui.typed.queue import KeyQueue
-from layerwise._tool.tui.typed.settling import MOVING, WRITING, Settling, Waits
-from layerwise._tool.tui.widgets.bars import CommandBar, Footer
+from layerwise._tool.tui.widgets.bars import CommandBar
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import DetailPane
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
-_GIVES_UP = ("escape", "ctrl+c", "ctrl+q")
-OFFERED = 0.1
-"""Seconds that what may follow a key stays on view once its command runs."""
-_TYPED_AHEAD = "ctrl+j"  # what a terminal makes of enter before the app has told it not to
 
-
-class CommandCenter(Commanded, App[None], scope="global"):
+class CommandCenter(Commanded, KeyedApp, scope="global"):
     """Base of the app. Its pages, which is in front, and the line to the terminal are the subclass's matter."""
 
     slow_line: SlowLine
 
     def __init__(self, state: AppState) -> None:
-        super().__init__(driver_class=KeyDriver)
-        self.state = state
-        self.settling = Settling(self)
-        self.keys = KeyQueue(self.settling, self._ready_for, self._take)
-        self._key_task: asyncio.Task[None] | None = None
+        super().__init__(state)
         self.keys_of_user: dict[str, list[str]] = {}
-        self._begun = ""
+        self._sequence = KeySequence(self, state, self.scopes, self.run_anywhere)
         self._asked_from: Widget | None = None
 
     @property
@@ -77,93 +61,15 @@ class CommandCenter(Commanded, App[None], scope="global"):
         """All pages, shown yet or not."""
         raise NotImplementedError
 
-    # ── what is typed, in its order ──
+    # ── keys ──
 
-    def take_keys(self) -> None:
-        """Handle keys from now on; those that came before wait for this."""
-        self._key_task = asyncio.create_task(self._handle_keys())
-
-    def take_no_more_keys(self) -> None:
-        if self._key_task is not None:
-            self._key_task.cancel()
-
-    async def _handle_keys(self) -> None:
-        try:
-            await self.keys.run()
-        except Exception as error:  # as Textual does with what goes wrong in a handler
-            self._handle_exception(error)
-
-    async def on_event(self, event: Event) -> None:
-        if isinstance(event, Key | Paste) and not event.is_forwarded:
-            at_start = isinstance(event, Key) and event.key == _TYPED_AHEAD
-            self._typed(Key("enter", "\r") if at_start else event)
-        elif isinstance(event, MouseEvent) and not (isinstance(event, MouseMove) or self.keys.is_idle):
-            self.keys.put(event)
-        else:
-            with self.settling.at_work():
-                await super().on_event(event)
-
-    async def _on_message(self, message: Message) -> None:
-        with self.settling.at_work():
-            await super()._on_message(message)
-
-    async def _flush_next_callbacks(self) -> None:
-        with self.settling.at_work():
-            await super()._flush_next_callbacks()
-
-    def _typed(self, event: Key | Paste) -> None:
-        if isinstance(event, Key) and event.key in _GIVES_UP and self.gives_up():
-            self.keys.rest()
-            return
-        lost = self.keys.give_up(event)
-        if lost:
-            self.state.say(f"{lost} keys typed ahead are forgotten", "warn")
-        else:
-            self.keys.put(event)
-
-    async def _take(self, event: Event) -> None:
-        """Handle one thing that was typed."""
-        with while_it_stays(self):
-            if not isinstance(event, Key):
-                await super().on_event(event)
-                return
-            await self._take_key(event)
-
-    async def _ready_for(self, event: Event) -> None:
-        """Wait until all is done that a key acts on."""
-        with while_it_stays(self):
-            await self.settling.settled(WRITING)
-            without = self._not_needed(event)
-            if not without:
-                self.state.owed.flush()
-            if without != WRITING:
-                await self.settling.settled(without)
-
-    def _not_needed(self, event: Event) -> frozenset[Waits]:
-        """What a key does not wait for that only writes on, or moves on in a list."""
-        if not isinstance(event, Key):
-            return frozenset()
-        if isinstance(self.focused, LineInput):
-            return WRITING if event.is_printable else frozenset()
-        moves = in_scopes(("list",)) if isinstance(self.focused, VirtualList) else []
-        moving = any(event.key in found.keys.split(",") for found in moves if found.id != "list.select")
-        return MOVING if moving else frozenset()
-
-    def gives_up(self) -> bool:
-        """Give up what keys wait for, if a person may; the keys are for what comes, and forgotten with it."""
-        return False
-
-    async def _take_key(self, event: Key) -> None:
-        """Handle a key before the next one is looked at; one that means nothing here is dropped.
-
-        Textual hands a key to the widget in focus and comes back to the bindings later: of keys typed ahead
-        (`/relu`), those after the first would still go to the old focus.
-        """
+    async def act_on_key(self, event: Key) -> None:
+        """A key that means nothing here is dropped."""
         self.state.key_pressed()
         self.slow_line.key()
         if event.key == "ctrl+c" and self._leave_line():
             return
-        writes = self.screen.is_modal or bool(self._begun) or isinstance(self.focused, LineInput)
+        writes = self.screen.is_modal or bool(self._sequence) or isinstance(self.focused, LineInput)
         if event.key == "escape" and not writes and self.page.leave_pane():
             return
         for taker in (self.focused, self.screen):
@@ -174,7 +80,7 @@ class CommandCenter(Commanded, App[None], scope="global"):
 
     async def _take_on_page(self, event: Key) -> bool:
         return (
-            await self._take_sequence(event.key)
+            await self._sequence.take(event.key)
             or await self.page.take_key(event)
             or await self._take_users_key(event.key)
         )
@@ -197,60 +103,11 @@ class CommandCenter(Commanded, App[None], scope="global"):
             self.screen.action_dismiss_pick()
         elif isinstance(self.focused, LineInput):
             self.focused.cancel()
-        elif self._begun:
-            self._begin("")
-            self.state.say("")
+        elif self._sequence:
+            self._sequence.leave()
         else:
             return False
         return True
-
-    async def _take_sequence(self, key: str) -> bool:
-        """Whether the key begins, goes on with or ends a command of several keys; escape gives one up."""
-        begun = self._begun
-        typed = f"{begun} {key}".strip()
-        found = going_on(typed, self.scopes())
-        if "" in found:
-            await self._end_sequence(found[""])
-            return True
-        self._begin("")
-        if found:
-            self._begin(typed, found)
-        elif begun:
-            self.state.say("")
-        return bool(found) or (bool(begun) and key == "escape")
-
-    async def _end_sequence(self, found: Command) -> None:
-        """Run what several keys mean; what was offered goes with the frame that shows it, or soon if that is late."""
-        self._begun = ""
-        offered = self.state.messages.on_view
-
-        def put_away() -> None:
-            if self._begun or not stays(self):
-                return
-            if self.state.messages.on_view is offered:
-                self.state.say("")
-            for footer in self.screen_stack[0].query(Footer):
-                footer.show_again()
-
-        late = asyncio.get_running_loop().call_later(OFFERED, put_away)
-        try:
-            await self.run_anywhere(found)
-        finally:
-            late.cancel()
-            put_away()
-
-    def _begin(self, typed: str, found: Mapping[str, Command] | None = None) -> None:
-        """A command of several keys has begun with `typed`, or none: what may follow is in the footer and above it."""
-        if typed == self._begun == "":
-            return
-        self._begun = typed
-        offers = [(key_name(rest), command) for rest, command in (found or {}).items()]
-        if offers:
-            title, rest = offers_lines("".join(map(key_name, typed.split())), offers, self.size.width)
-            self.state.say(title)
-            self.query_one(Footer).set_line(rest)
-        else:
-            self.query_one(Footer).show_again()
 
     def scopes(self) -> tuple[str, ...]:
         """Where a command may come from now: the page in front, the list in focus, the app."""

@@ -13,11 +13,11 @@ from layerwise._tool.tui.commands import Commands, in_scopes, read_keymap, scope
 from layerwise._tool.tui.controllers.own_commands import Subject
 from layerwise._tool.tui.controllers.slow_line import SlowLine
 from layerwise._tool.tui.keys import PRESETS, put_in_force, taken_keys, usable
+from layerwise._tool.tui.screens.chooser import Choice, PickScreen
 from layerwise._tool.tui.screens.counting import Counting
 from layerwise._tool.tui.screens.headless import HeadlessCommands
 from layerwise._tool.tui.screens.keys import Asking, KeyCommands
 from layerwise._tool.tui.screens.own_commands import OwnCommands
-from layerwise._tool.tui.screens.page import Choice, PickScreen
 from layerwise._tool.tui.screens.slow_line import SlowLineCommands
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.themes import DEFAULT, PALETTES

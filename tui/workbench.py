@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Container
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import Monochrome, NoColor
 from textual.reactive import Reactive
@@ -32,19 +31,10 @@ from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.customised import Customised, first_theme
 from layerwise._tool.tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
 from layerwise._tool.tui.lifetime import is_of_leaving
+from layerwise._tool.tui.pages import PAGES, Pages
 from layerwise._tool.tui.presenters.bars import tab_line
 from layerwise._tool.tui.presenters.text import choose_glyphs
-from layerwise._tool.tui.screens.debug import DebugScreen
-from layerwise._tool.tui.screens.errors_page import ErrorsScreen
-from layerwise._tool.tui.screens.graph import GraphScreen
-from layerwise._tool.tui.screens.history import ChangesScreen, HistoryScreen
-from layerwise._tool.tui.screens.home import HomeScreen
-from layerwise._tool.tui.screens.jobs import JobsScreen
-from layerwise._tool.tui.screens.matrix import MatrixScreen
 from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.perf import PerfScreen
-from layerwise._tool.tui.screens.run import RunScreen
-from layerwise._tool.tui.screens.surgery import SurgeryScreen
 from layerwise._tool.tui.screens.switching import Demo, Switching
 from layerwise._tool.tui.screens.tour import Tour
 from layerwise._tool.tui.state.session import HOME, SessionStore
@@ -56,10 +46,6 @@ from layerwise._tool.tui.widgets.bars import CommandBar, Footer, TitleBar
 from layerwise._tool.tui.widgets.lines import LineWidget, OneLine
 from layerwise._tool.tui.widgets.paced import PacedScreen
 
-PAGES: tuple[type[Page], ...] = (
-    HomeScreen, GraphScreen, ErrorsScreen, JobsScreen, DebugScreen, SurgeryScreen, HistoryScreen, ChangesScreen,
-    PerfScreen, MatrixScreen, RunScreen,
-)  # fmt: skip
 WATCH_EVERY = 2.0
 WARM_AFTER = 2.0
 OPEN_WAIT = 3.0
@@ -112,7 +98,6 @@ class Workbench(Customised, scope="global"):
     BINDINGS: ClassVar[list[BindingType]] = []
     CSS = """
     Screen { layout: vertical; background: $background; overflow: hidden; }
-    #pages { height: 1fr; }
     """
 
     def __init__(
@@ -123,9 +108,9 @@ class Workbench(Customised, scope="global"):
         if self.no_color:  # in Textual's grey, red is darker than text
             self._filters = [NoColor() if isinstance(found, Monochrome) else found for found in self._filters]
         self._before = before
-        self._pages: dict[str, Page] = {}
         self._keeper = SessionKeeper(state, store)
         self._controllers = Controllers(state)
+        self._pages = Pages(state, self._controllers)
         self.switching = Switching(state, self._leave_for_next, before, demo)
         self.switching.on_begin.subscribe(self._wait_for_switch)
         self._controllers.open_model = self.switching.switch
@@ -154,7 +139,7 @@ class Workbench(Customised, scope="global"):
     def compose(self) -> ComposeResult:
         yield TitleBar(self.state)
         yield OneLine(id="tabs", role="tab")
-        yield Container(id="pages")
+        yield self._pages
         yield CommandBar(self.state)
         yield Footer()
 
@@ -205,18 +190,8 @@ class Workbench(Customised, scope="global"):
 
     async def show_page(self, name: str) -> None:
         """Bring the page called `name` to the front, mounting it the first time."""
-        page = self._pages.get(name)
-        if page is None:
-            page = self._pages[name] = next(kind for kind in PAGES if name == kind.SCOPE)(self.state, self._controllers)
-            await self.query_one("#pages").mount(page)
-        for other in self._pages.values():
-            other.display = other is page
+        await self._pages.show(name)
         self.query_one("#tabs", OneLine).set_line(tab_line(name))
-        page.came_from = self.state.session.screen if len(self._pages) > 1 else ""
-        self.state.session.set_screen(name)
-        page.shown_again()
-        page.call_after_refresh(page.paint)
-        page.main_widget().focus()
         self._show_footer()
 
     def _wait_for_switch(self) -> None:
@@ -239,7 +214,7 @@ class Workbench(Customised, scope="global"):
 
     @property
     def page(self) -> Page:
-        return self._pages[self.state.session.screen]
+        return self._pages.front
 
     def page_names(self) -> list[str]:
         return [page.SCOPE for page in PAGES]

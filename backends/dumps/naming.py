@@ -127,6 +127,7 @@ def shared_folder(paths: Sequence[str]) -> str:
 
 
 def stem_of(path: str) -> str:
+    """A path without the suffix of a file of tensors; other suffixes are part of a name."""
     suffix = next((suffix for suffix in TENSORS if path.lower().endswith(suffix)), "")
     return path[: len(path) - len(suffix)]
 

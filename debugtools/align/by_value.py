@@ -14,7 +14,7 @@ from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, C
 from layerwise._tool.debugtools.align.distance import FAR, Apart, distance, distances, tolerance
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.graph import AlignGraph, AlignNode
-from layerwise._tool.debugtools.align.groups import Group, Side
+from layerwise._tool.debugtools.align.groups import Group, GroupGraph
 from layerwise._tool.debugtools.align.layouts import layout_of_prints
 from layerwise._tool.debugtools.align.side_data import SideData
 
@@ -61,7 +61,7 @@ def align_values(
 
 class _ByValue:
     def __init__(self, first: SideData, dump: SideData, names: Mapping[str, str], hand: Sequence[AlignedPair]) -> None:
-        self._first, self._dump = Side(first), dump
+        self._first, self._dump = GroupGraph(first), dump
         self._digests = first.digest, dump.digest
         self._hand = [pair for pair in hand if pair.tensor in self._first.of and pair.other in dump.prints]
         self._near = {own: sorted(found, key=_order) for own, found in self._measured().items()}

@@ -8,7 +8,7 @@ import numpy as np
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.align.distance import FAR, FINE, Apart, Decoded, apart, distances, tolerance
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
-from layerwise._tool.debugtools.align.groups import Side
+from layerwise._tool.debugtools.align.groups import GroupGraph
 
 _NEAREST = 4
 _ROWS = 512
@@ -20,7 +20,7 @@ _Row = tuple[int, Fingerprint]
 class Values:
     """Distances of groups. near: pairs of groups worth looking at, by value alone."""
 
-    def __init__(self, first: Side, second: Side) -> None:
+    def __init__(self, first: GroupGraph, second: GroupGraph) -> None:
         self.first, self.second = first, second
         self.quantised = first.quantised or second.quantised
         self._decoded = tuple([[Decoded(p) for p in known] for known in side.prints_of] for side in (first, second))

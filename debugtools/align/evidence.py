@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from layerwise._tool.debugtools.align.candidates import Values
 from layerwise._tool.debugtools.align.distance import FAR
-from layerwise._tool.debugtools.align.groups import Group, Side
+from layerwise._tool.debugtools.align.groups import Group, GroupGraph
 from layerwise._tool.debugtools.align.names import Names
 from layerwise._tool.debugtools.align.operators import ELEMENTWISE, fuses, is_fused, may_end
 
@@ -48,10 +48,10 @@ class Evidence(NamedTuple):
         return self.score + 2.0 * (self.sources is None) + 1.5 * (self.sinks is None)
 
 
-class Judge:
+class PairScorer:
     """Weighs pairs of groups, given those that are paired (first -> second, and back)."""
 
-    def __init__(self, first: Side, second: Side, values: Values, names: Names) -> None:
+    def __init__(self, first: GroupGraph, second: GroupGraph, values: Values, names: Names) -> None:
         self.first, self.second, self.values, self.names = first, second, values, names
         self.forth: dict[int, int] = {}
         self.back: dict[int, int] = {}
@@ -175,7 +175,7 @@ def _share(mapped: Mapping[int, int], theirs: Mapping[int, int]) -> float:
     return (len(both) - 0.06 * further) / len(mapped.keys() | theirs.keys())
 
 
-def reached(side: Side, start: int, paired: Mapping[int, int], *, ahead: bool) -> tuple[dict[int, int], bool]:
+def reached(side: GroupGraph, start: int, paired: Mapping[int, int], *, ahead: bool) -> tuple[dict[int, int], bool]:
     """The paired groups next to one in a direction, looking through others, each with the number of steps to it.
 
     The second result: whether the search ends elsewhere too.

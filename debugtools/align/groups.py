@@ -36,7 +36,7 @@ class Group(Struct, eq=False):
         return self.members[0]
 
 
-class Side:
+class GroupGraph:
     """groups: in topological order. of: tensor -> its group. makers: tensor -> what makes it.
 
     before, behind: of each group, the groups that it is computed from, and that are computed from it,

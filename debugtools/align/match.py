@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
 from layerwise._tool.debugtools.align.distance import FAR, distance
-from layerwise._tool.debugtools.align.groups import Side
+from layerwise._tool.debugtools.align.groups import GroupGraph
 from layerwise._tool.debugtools.align.matcher import Matcher
 from layerwise._tool.debugtools.align.members import Member, how_far, pair_members
 from layerwise._tool.debugtools.align.revision import stand_ins
@@ -18,7 +18,7 @@ def align(first: SideData, second: SideData, hand: Sequence[AlignedPair] = ()) -
     first: the comparison's side. The same feed must have made both sides' fingerprints; tensors without one are paired
     by names and structure. hand: pairs that a person gave: they are kept, and others follow from them.
     """
-    matcher = Matcher(Side(first), Side(second))
+    matcher = Matcher(GroupGraph(first), GroupGraph(second))
     order = {name: place for place, name in enumerate(matcher.first.of)}
     kept = {pair.tensor: pair for pair in hand if pair.tensor in order and pair.other in matcher.second.of}
     matcher.run((pair.tensor, pair.other) for pair in kept.values())
@@ -69,7 +69,7 @@ def _alone(matcher: Matcher, pairs: list[AlignedPair]) -> Iterator[Unpaired]:
                 yield _unpaired(side, other, place, name, near.get(number, []))
 
 
-def _unpaired(side: Side, other: Side, place: int, name: str, near: list[int]) -> Unpaired:
+def _unpaired(side: GroupGraph, other: GroupGraph, place: int, name: str, near: list[int]) -> Unpaired:
     mine = side.prints.get(name)
     if mine is None:
         return Unpaired(name, place)

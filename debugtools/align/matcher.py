@@ -4,8 +4,8 @@ import heapq
 from collections.abc import Iterable
 
 from layerwise._tool.debugtools.align.candidates import Values
-from layerwise._tool.debugtools.align.evidence import Evidence, Judge
-from layerwise._tool.debugtools.align.groups import Side
+from layerwise._tool.debugtools.align.evidence import Evidence, PairScorer
+from layerwise._tool.debugtools.align.groups import GroupGraph
 from layerwise._tool.debugtools.align.names import Names
 from layerwise._tool.debugtools.align.parameters import pair_parameters
 from layerwise._tool.debugtools.align.revision import withdraw
@@ -23,11 +23,11 @@ class Matcher:
     """ties: groups of the first side whose counterpart was chosen among equals by the order alone.
     placed: those that were paired by where they are read."""
 
-    def __init__(self, first: Side, second: Side) -> None:
+    def __init__(self, first: GroupGraph, second: GroupGraph) -> None:
         self.first, self.second = first, second
         self.values = Values(first, second)
         self.names = Names(first, second)
-        self.judge = Judge(first, second, self.values, self.names)
+        self.judge = PairScorer(first, second, self.values, self.names)
         self.forth, self.back = self.judge.forth, self.judge.back
         self.ties: set[int] = set()
         self.placed: set[int] = set()
@@ -212,7 +212,7 @@ class Matcher:
                             self._propose(x, y)
 
     @staticmethod
-    def _cone(side: Side, start: int, paired: dict[int, int], ahead: bool) -> list[int]:
+    def _cone(side: GroupGraph, start: int, paired: dict[int, int], ahead: bool) -> list[int]:
         found: list[int] = []
         waiting, visited = [start], {start}
         while waiting and len(found) < _AHEAD:

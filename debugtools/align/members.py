@@ -6,7 +6,7 @@ from typing import NamedTuple
 from layerwise._tool.backends.tensors import to_numpy
 from layerwise._tool.debugtools.align.alignment import Layout
 from layerwise._tool.debugtools.align.distance import FAR, Apart, comparable, distance
-from layerwise._tool.debugtools.align.groups import Group, Side
+from layerwise._tool.debugtools.align.groups import Group, GroupGraph
 from layerwise._tool.debugtools.align.layouts import layout_of_prints
 from layerwise._tool.debugtools.align.operators import plain
 
@@ -29,7 +29,7 @@ def how_far(member: Member, same_shape: bool) -> float:
     return member.apart.in_order if in_order else member.apart.any_order
 
 
-def pair_members(first: Side, second: Side, one: Group, other: Group, names: bool) -> list[Member]:
+def pair_members(first: GroupGraph, second: GroupGraph, one: Group, other: Group, names: bool) -> list[Member]:
     """Pair the members of two groups. Several of the first may have one counterpart: all are views of one tensor.
 
     names: whether the same name means the same tensor.
@@ -56,7 +56,7 @@ def pair_members(first: Side, second: Side, one: Group, other: Group, names: boo
     return [found[i] for i in sorted(found)]
 
 
-def detours(side: Side, group: Group) -> set[str]:
+def detours(side: GroupGraph, group: Group) -> set[str]:
     """Members that round a tensor to a narrower type which the next one takes back: what that loses is looked for in
     the whole way, and the tensor in between is nobody's counterpart.
     """
@@ -71,7 +71,7 @@ def detours(side: Side, group: Group) -> set[str]:
     return found
 
 
-def _narrower(side: Side, name: str, other: str) -> bool:
+def _narrower(side: GroupGraph, name: str, other: str) -> bool:
     mine, theirs = side.prints.get(name), side.prints.get(other)
     if mine is None or theirs is None or mine.kind != "float" or theirs.kind != "float":
         return False
@@ -84,7 +84,9 @@ def _holds(member: Member) -> bool:
     return apart is None or apart.in_order <= _NEAR or member.layout is not None
 
 
-def _cost(first: Side, second: Side, one: tuple[Group, int], other: tuple[Group, int], names: bool) -> float | None:
+def _cost(
+    first: GroupGraph, second: GroupGraph, one: tuple[Group, int], other: tuple[Group, int], names: bool
+) -> float | None:
     (group, i), (counterpart, j) = one, other
     x, y = group.members[i], counterpart.members[j]
     mine, theirs = first.prints.get(x), second.prints.get(y)
@@ -101,7 +103,7 @@ def _cost(first: Side, second: Side, one: tuple[Group, int], other: tuple[Group,
     return cost + 0.2 * (mine.shape != theirs.shape) + 0.05 * (mine.dtype != theirs.dtype)
 
 
-def _member(first: Side, second: Side, x: str, y: str, free: bool) -> Member:
+def _member(first: GroupGraph, second: GroupGraph, x: str, y: str, free: bool) -> Member:
     mine, theirs = first.prints.get(x), second.prints.get(y)
     if mine is None or theirs is None:
         return Member(x, y, None, None)

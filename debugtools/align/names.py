@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from layerwise._tool.debugtools.align.groups import Group, Side
+from layerwise._tool.debugtools.align.groups import Group, GroupGraph
 
 NAME, METADATA = 1, 2
 _TRUSTED = 0.7
@@ -12,7 +12,7 @@ _WORTH = {0: 0.0, NAME: 2.0, METADATA: 1.5, NAME | METADATA: 2.5}
 class Names:
     """near: pairs of groups that names or metadata propose. trust: the share of them whose values do not contradict."""
 
-    def __init__(self, first: Side, second: Side) -> None:
+    def __init__(self, first: GroupGraph, second: GroupGraph) -> None:
         self.first, self.second = first, second
         self._named: dict[tuple[int, int], int] = {}
         for kind, pairs in ((NAME, _by_name(first, second)), (METADATA, _by_source(first, second))):
@@ -40,20 +40,20 @@ class Names:
                 self.trust[bit] = sum(votes) / len(votes)
 
 
-def _by_name(first: Side, second: Side) -> Iterator[tuple[int, int]]:
+def _by_name(first: GroupGraph, second: GroupGraph) -> Iterator[tuple[int, int]]:
     for name, a in first.of.items():
         if name in second.of:
             yield a, second.of[name]
 
 
-def _by_source(first: Side, second: Side) -> Iterator[tuple[int, int]]:
+def _by_source(first: GroupGraph, second: GroupGraph) -> Iterator[tuple[int, int]]:
     mine, theirs = _labels(first), _labels(second)
     for label, a in mine.items():
         if label in theirs:
             yield a, theirs[label]
 
 
-def _labels(side: Side) -> dict[str, int]:
+def _labels(side: GroupGraph) -> dict[str, int]:
     """What the framework called the operations: the last group that is made of each."""
     found: dict[str, int] = {}
     has_sources = any(group.node is not None and group.node.source for group in side.groups)

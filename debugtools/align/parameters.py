@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 
 from layerwise._tool.debugtools.align.candidates import Values
-from layerwise._tool.debugtools.align.groups import Group, Side
+from layerwise._tool.debugtools.align.groups import Group, GroupGraph
 from layerwise._tool.debugtools.align.operators import plain
 
 _Pair = tuple[int, int]
 
 
-def pair_parameters(first: Side, second: Side, values: Values, forth: dict[int, int], back: dict[int, int]) -> set[int]:
+def pair_parameters(
+    first: GroupGraph, second: GroupGraph, values: Values, forth: dict[int, int], back: dict[int, int]
+) -> set[int]:
     """Add pairs of parameters that stand at the same place of the same operator of a pair; their values may differ.
 
     Returns the first side's.
@@ -35,7 +37,7 @@ def pair_parameters(first: Side, second: Side, values: Values, forth: dict[int, 
     return found
 
 
-def _read_alike(first: Side, second: Side, one: Group, other: Group) -> Iterator[_Pair]:
+def _read_alike(first: GroupGraph, second: GroupGraph, one: Group, other: Group) -> Iterator[_Pair]:
     """Inputs at the same places of operators of the same name, among what makes the members of two groups."""
     makers = [second.makers[name] for name in other.members if name in second.makers]
     for name in one.members:

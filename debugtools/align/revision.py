@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from layerwise._tool.debugtools.align.evidence import Judge, reached
+from layerwise._tool.debugtools.align.evidence import PairScorer, reached
 
 
-def withdraw(judge: Judge) -> None:
+def withdraw(judge: PairScorer) -> None:
     """Take back pairs whose values differ while what is computed from them agrees: the two are not one tensor.
 
     Unless they are the same operation of the same inputs, or nearest to each other in value. A weight that differs is
@@ -32,12 +32,12 @@ def withdraw(judge: Judge) -> None:
             del judge.forth[a], judge.back[b]
 
 
-def differ(judge: Judge, a: int, b: int) -> bool:
+def differ(judge: PairScorer, a: int, b: int) -> bool:
     """Whether the values of two groups are known and do not agree."""
     return not judge.values.agree(a, b)
 
 
-def stand_ins(judge: Judge) -> Iterator[tuple[int, str]]:
+def stand_ins(judge: PairScorer) -> Iterator[tuple[int, str]]:
     """Groups of the first side without counterpart, and what is read in their place: one of those they are made from.
 
     So it is where the second side leaves out an operation: what is computed from both differs, and of what the group is
@@ -53,7 +53,7 @@ def stand_ins(judge: Judge) -> Iterator[tuple[int, str]]:
             yield group.number, found[1]
 
 
-def _instead(judge: Judge, x: int, y: int, made_from: set[int]) -> tuple[int, str] | None:
+def _instead(judge: PairScorer, x: int, y: int, made_from: set[int]) -> tuple[int, str] | None:
     """The only one of some groups that the counterpart of an operation still reads, if its result differs."""
     mine = {judge.forth[k] for k in reached(judge.first, x, judge.forth, ahead=False)[0]}
     theirs = set(reached(judge.second, y, judge.back, ahead=False)[0])
@@ -66,16 +66,16 @@ def _instead(judge: Judge, x: int, y: int, made_from: set[int]) -> tuple[int, st
     return group.number, (read or group.members)[0]
 
 
-def _reading(judge: Judge, a: int) -> Iterator[tuple[int, int]]:
+def _reading(judge: PairScorer, a: int) -> Iterator[tuple[int, int]]:
     """The paired groups computed from one, and their counterparts."""
     for x in judge.first.groups[a].readers:
         if x in judge.forth:
             yield x, judge.forth[x]
 
 
-def _reads(judge: Judge, y: int, b: int) -> bool:
+def _reads(judge: PairScorer, y: int, b: int) -> bool:
     return b in judge.second.groups[y].inputs
 
 
-def _alike(judge: Judge, x: int, y: int) -> bool:
+def _alike(judge: PairScorer, x: int, y: int) -> bool:
     return judge.first.groups[x].operator == judge.second.groups[y].operator

@@ -1,12 +1,12 @@
 """What changed since a baseline was made, and which of it fits a layer that has grown."""
 
 from layerwise._tool.backends.text import counted, shown
-from layerwise._tool.debugtools.baseline.rows import Baseline, Layer
+from layerwise._tool.debugtools.baseline.rows import Baseline, KeptLayer
 
 _SIDES = ("suspect", "reference")
 
 
-def _types(layer: Layer) -> str:
+def _types(layer: KeptLayer) -> str:
     return shown(" and ".join(layer.dtype), 80)
 
 
@@ -16,7 +16,7 @@ class Since:
     def __init__(self, then: Baseline, now: Baseline) -> None:
         self._then, self._now = then, now
 
-    def cause(self, old: Layer, new: Layer, before: str = "") -> str:
+    def cause(self, old: KeptLayer, new: KeptLayer, before: str = "") -> str:
         """The changes that fit a layer that has grown, the likeliest first. before: the nearest changed one before."""
         found = self._of_layer(old, new)
         if not found and before:
@@ -28,7 +28,7 @@ class Since:
             found = ["the model changed elsewhere, before this layer"]
         return "; ".join(found) or "nothing that a baseline keeps changed: it may be the machine's load or threads"
 
-    def _of_layer(self, old: Layer, new: Layer) -> list[str]:
+    def _of_layer(self, old: KeptLayer, new: KeptLayer) -> list[str]:
         found = []
         if old.operator != new.operator and old.operator and new.operator:
             same = old.op == new.op

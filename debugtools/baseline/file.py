@@ -15,7 +15,7 @@ from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import atomic_write, read_file
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.wording import in_words
-from layerwise._tool.debugtools.baseline.rows import Baseline, Layer, Machine
+from layerwise._tool.debugtools.baseline.rows import Baseline, KeptLayer, Machine
 
 VERSION = 1
 KIND = "baseline"
@@ -86,7 +86,7 @@ def load_baseline(path: Path) -> Baseline:
     made = _read(path, lines, 1, _Made, damaged)
     request = _read(path, lines, 2, _Request, damaged)
     inputs = _read(path, lines, 3, _Inputs, damaged)
-    layers = [_read(path, lines, number, Layer, damaged) for number in range(4, len(lines))]
+    layers = [_read(path, lines, number, KeptLayer, damaged) for number in range(4, len(lines))]
     _check(path, layers)
     return Baseline(made.machine, request.request, inputs.models, inputs.feeds, layers)
 
@@ -102,7 +102,7 @@ def _read(path: Path, lines: list[bytes], number: int, kind: Any, what: str) -> 
         raise BadFile(path, f"{what}: line {number + 1} is not JSON: {in_words(error, 200)}") from None
 
 
-def _check(path: Path, layers: list[Layer]) -> None:
+def _check(path: Path, layers: list[KeptLayer]) -> None:
     if not layers:
         raise BadFile(path, "damaged: it holds no layer")
     seen = set()

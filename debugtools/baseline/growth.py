@@ -10,7 +10,7 @@ from layerwise._tool.debugtools.baseline.cause import Since
 from layerwise._tool.debugtools.baseline.measure import Key, Measured, times_of
 from layerwise._tool.debugtools.baseline.pairing import Pairing
 from layerwise._tool.debugtools.baseline.repetition import Repeated
-from layerwise._tool.debugtools.baseline.rows import Baseline, Change, ChangeRow, Layer
+from layerwise._tool.debugtools.baseline.rows import Baseline, Change, ChangeRow, KeptLayer
 
 NEAR = 2.0
 """Up to how many times its limit a layer is repeated, to see whether it stays there."""
@@ -18,18 +18,18 @@ OUTPUT = "an output of the runs"
 FAILING = frozenset({"grown", "follows", "fails"})
 
 
-def changed(old: Layer, new: Layer) -> bool:
+def changed(old: KeptLayer, new: KeptLayer) -> bool:
     """Whether what makes a layer from the tensors before it is not what it was, as far as that is known."""
     reference = old.reference != new.reference and bool(old.reference and new.reference)
     own = (old.operator, old.weights) != (new.operator, new.weights) and bool(old.operator and new.operator)
     return own or reference
 
 
-def _times(old: Layer, new: Layer) -> float:
+def _times(old: KeptLayer, new: KeptLayer) -> float:
     return times_of(new.error, new.peak, new.broken, old)
 
 
-def _fails(old: Layer, new: Layer) -> bool:
+def _fails(old: KeptLayer, new: KeptLayer) -> bool:
     """Whether an output that passed its tolerance fails it."""
     return bool(old.passed) and new.passed is False
 
@@ -44,13 +44,13 @@ class Growth:
         self._times = {j: _times(old, now[j].layer) for j, old in self._old.items()}
         self._settled: dict[Key, Repeated] = {}
 
-    def near(self) -> dict[Key, Layer]:
+    def near(self) -> dict[Key, KeptLayer]:
         """What is worth repeating, by what it is now called; each as it was then.
 
         Layers that are beyond their limits, but not far, and outputs that fail their tolerances within them; not what
         comes behind a layer that is far beyond its own.
         """
-        found: dict[Key, Layer] = {}
+        found: dict[Key, KeptLayer] = {}
         tainted: set[Key] = set()
         for j, each in enumerate(self._now):
             by = self._times.get(j, 0.0)
@@ -102,7 +102,7 @@ class Growth:
                 nearest[each.key] = each.layer.node or each.layer.layer
         return found
 
-    def _change(self, each: Measured, old: Layer, by: float) -> Change | None:
+    def _change(self, each: Measured, old: KeptLayer, by: float) -> Change | None:
         repeated = self._settled.get(each.key)
         fails = _fails(old, each.layer)
         if by > 1 or fails:
@@ -140,7 +140,7 @@ def _bare(each: Measured, change: Change) -> ChangeRow:
     )  # fmt: skip
 
 
-def _lost(old: Layer) -> ChangeRow:
+def _lost(old: KeptLayer) -> ChangeRow:
     return ChangeRow(
         change="lost", note=OUTPUT if old.passed is not None else "", layer=old.layer,
         pair=old.pair, op=old.op, node=old.node, error_then=old.error, limit=old.limit,

@@ -15,7 +15,7 @@ from layerwise._tool.debugtools.baseline.jitter import (
     peak_limit,
     whole_limit,
 )
-from layerwise._tool.debugtools.baseline.rows import Layer
+from layerwise._tool.debugtools.baseline.rows import KeptLayer
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 
 Key = tuple[Pair, str]
@@ -24,7 +24,7 @@ Key = tuple[Pair, str]
 class Measured(Struct, frozen=True):
     """A layer of now, its first row and what its graph says of it."""
 
-    layer: Layer
+    layer: KeptLayer
     row: LayerRow
     fact: Fact
 
@@ -89,7 +89,7 @@ def _rms(row: LayerRow) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def times_of(error: float | None, peak: float | None, broken: int, old: Layer) -> float:
+def times_of(error: float | None, peak: float | None, broken: int, old: KeptLayer) -> float:
     """How many times its limit the error of a layer, or of its worst element, is; inf if it is broken.
 
     error, peak, broken: of now; old: as a baseline has it.
@@ -130,14 +130,14 @@ def layers_of(
     return list(found.values())
 
 
-def _layer(rows: Sequence[LayerRow], fact: Fact, behind: float, way: Way) -> Layer:
+def _layer(rows: Sequence[LayerRow], fact: Fact, behind: float, way: Way) -> KeptLayer:
     first = rows[0]
     error, peak, broken = errors_of(rows)
     size = sum(row.size for row in rows)
     whole = is_whole(first.dtype)
     bound = whole_limit(error or 0.0, size) if whole else limit(error or 0.0, behind, size, way)
     verdicts = [row.passed for row in rows if row.mode in ("plain", "saved") and row.passed is not None]
-    return Layer(
+    return KeptLayer(
         layer=first.tensor, pair=first.pair, op=first.op, node=first.node, dtype=first.dtype, shape=first.shape,
         error=error, limit=bound, peak=peak,
         peak_limit=0.0 if peak is None else peak_limit(peak, error or 0.0, bound, size),
@@ -146,7 +146,7 @@ def _layer(rows: Sequence[LayerRow], fact: Fact, behind: float, way: Way) -> Lay
     )  # fmt: skip
 
 
-def _with_reference(layer: Layer, theirs: Fact) -> Layer:
+def _with_reference(layer: KeptLayer, theirs: Fact) -> KeptLayer:
     from msgspec.structs import replace
 
     return replace(layer, reference=f"{theirs.operator}{theirs.weights}")

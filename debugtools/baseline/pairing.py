@@ -7,17 +7,17 @@ paired by these; only what is left after that is paired by its name.
 
 from collections.abc import Callable, Hashable, Sequence
 
-from layerwise._tool.debugtools.baseline.rows import Layer
+from layerwise._tool.debugtools.baseline.rows import KeptLayer
 
 _ALIKE = 5e-3
-Signature = Callable[[Layer], Hashable]
-Sure = Callable[[Layer, Layer], bool]
+Signature = Callable[[KeptLayer], Hashable]
+Sure = Callable[[KeptLayer, KeptLayer], bool]
 
 
 class Pairing:
     """then -> now by their positions. lost, new: those of either without counterpart."""
 
-    def __init__(self, then: Sequence[Layer], now: Sequence[Layer]) -> None:
+    def __init__(self, then: Sequence[KeptLayer], now: Sequence[KeptLayer]) -> None:
         self.then, self.now = then, now
         self.found: dict[int, int] = {}
         self._left = list(range(len(then))), list(range(len(now)))
@@ -53,19 +53,19 @@ class Pairing:
         self._left = [i for i in self._left[0] if i not in self.found], [j for j in self._left[1] if j not in taken]
 
 
-def _same(old: Layer, new: Layer) -> bool:
+def _same(old: KeptLayer, new: KeptLayer) -> bool:
     digests = (old.operator, old.weights, old.shape)
     if old.operator and old.weights and digests == (new.operator, new.weights, new.shape):
         return True
     return (old.op, old.shape) == (new.op, new.shape) and _alike(old, new)
 
 
-def _alike(old: Layer, new: Layer) -> bool:
+def _alike(old: KeptLayer, new: KeptLayer) -> bool:
     """Whether the reference's values are about the same."""
     if old.rms is None or new.rms is None:
         return old.rms is new.rms
     return abs(old.rms - new.rms) <= _ALIKE * max(old.rms, new.rms)
 
 
-def _any(old: Layer, new: Layer) -> bool:
+def _any(old: KeptLayer, new: KeptLayer) -> bool:
     return True

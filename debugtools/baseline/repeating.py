@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.debugtools.baseline.measure import Key, by_layer, errors_of, times_of
 from layerwise._tool.debugtools.baseline.repetition import Repeated, beyond, enough
-from layerwise._tool.debugtools.baseline.rows import Layer
+from layerwise._tool.debugtools.baseline.rows import KeptLayer
 from layerwise._tool.debugtools.baseline.run import read_inputs, repeat_rows
 from layerwise._tool.debugtools.compare.arithmetic.nudge import nudged
 from layerwise._tool.debugtools.compare.rows import LayerRow
@@ -23,7 +23,7 @@ _THREADS = (1, 2, 3, 4)
 
 
 def settle(
-    context: "JobContext", spec: CompareSpec, inputs: Path | None, near: Mapping[Key, Layer], times: int | None
+    context: "JobContext", spec: CompareSpec, inputs: Path | None, near: Mapping[Key, KeptLayer], times: int | None
 ) -> dict[Key, Repeated]:
     """Repeat a comparison and tell of each layer whether it stays beyond its limits.
 
@@ -51,7 +51,7 @@ def varied(spec: CompareSpec, number: int) -> CompareSpec:
     return replace(spec, runners=runners)
 
 
-def _times(rows: Sequence[LayerRow], old: Layer) -> float:
+def _times(rows: Sequence[LayerRow], old: KeptLayer) -> float:
     """How many times its limits a layer is; an output that fails its tolerance, as it did not, is beyond them."""
     error, peak, broken = errors_of(rows)
     by = times_of(error, peak, broken, old)

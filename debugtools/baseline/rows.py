@@ -10,7 +10,7 @@ from layerwise._tool.surgery.origin.origin import SourceLine
 Change = Literal["grown", "follows", "unsure", "fails", "lost", "new", "less"]
 
 
-class Layer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class KeptLayer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A tensor of a comparison, over all its iterations.
 
     layer: its name in the comparison's model. pair: places of the two runners. error: relative L2 error, of whole
@@ -59,7 +59,7 @@ class Baseline(Struct, frozen=True):
     request: dict[str, Any]
     models: list[str]
     feeds: list[str]
-    layers: list[Layer]
+    layers: list[KeptLayer]
 
 
 class ChangeRow(Struct, frozen=True, kw_only=True):

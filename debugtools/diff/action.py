@@ -23,7 +23,7 @@ from layerwise._tool.debugtools.diff.models import diff_models
 from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.diff.spec import DiffSpec
 from layerwise._tool.debugtools.diff.tensors import diff_inputs, diff_results
-from layerwise._tool.debugtools.engines.tactics import REPLAY_DECODERS, Replay, load_replay
+from layerwise._tool.debugtools.engines.tactics import REPLAY_DECODERS, TacticReplay, load_replay
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
@@ -170,7 +170,7 @@ def _json_side(path: Path) -> DiffFile:
         found = load(path, REPLAY_DECODERS)
     except BadFile as error:
         return DiffFile(path, "bytes" if "not valid JSON" in error.reason else "json")
-    if isinstance(found, Replay):
+    if isinstance(found, TacticReplay):
         return DiffFile(path, "tactics", found)
     if isinstance(found, dict) and found.get("layerwise") == "tactics":
         return DiffFile(path, "tactics", load_replay(path))

@@ -11,7 +11,7 @@ from layerwise._tool.backends.filesystem.files import open_regular
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.diff.graph_side import BLOCK
 from layerwise._tool.debugtools.diff.outcome import DiffOutcome
-from layerwise._tool.debugtools.engines.tactics import Algorithm, Choice, Replay
+from layerwise._tool.debugtools.engines.tactics import Algorithm, Choice, TacticReplay
 
 _BEFORE, _ROWS, _ROW = 16, 5, 8
 
@@ -150,7 +150,7 @@ def _ascii(data: bytes) -> str:
     return "".join(chr(c) if 32 <= c < 127 else "." for c in data).ljust(_ROW)
 
 
-def diff_replays(a: Replay, b: Replay) -> DiffOutcome:
+def diff_replays(a: TacticReplay, b: TacticReplay) -> DiffOutcome:
     """Compare layer by layer."""
     outcome = DiffOutcome("tactics")
     changed = outcome.section("layers with another algorithm", "changed")

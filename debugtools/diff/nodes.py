@@ -14,7 +14,7 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.diff.graph_side import GraphSide
 from layerwise._tool.debugtools.diff.matching import Matching
 from layerwise._tool.debugtools.diff.outcome import Section
-from layerwise._tool.debugtools.diff.regions import Region, pair_weights, parameter_text, region_lines, regions
+from layerwise._tool.debugtools.diff.regions import DiffRegion, pair_weights, parameter_text, region_lines, regions
 from layerwise._tool.debugtools.diff.weights import Weights, distance, match_weights, same
 from layerwise._tool.surgery.inspect.text import attribute_text
 from layerwise._tool.surgery.inspect.view import GraphView
@@ -78,7 +78,7 @@ class NodeChanges:
         self._outputs(matching, prefix)
         return matching
 
-    def _region(self, matching: Matching, region: Region, prefix: str) -> None:
+    def _region(self, matching: Matching, region: DiffRegion, prefix: str) -> None:
         a, b = matching.a, matching.b
         label, other = a.labels[region.first[-1]], b.labels[region.second[-1]]
         ops = [[operator(side.nodes[i]) for i in part] for side, part in ((a, region.first), (b, region.second))]

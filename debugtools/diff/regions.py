@@ -17,14 +17,14 @@ _LISTED = 8
 _PARAMETER = 4  # elements at most of what is shown as a parameter
 
 
-class Region(Struct, frozen=True):
+class DiffRegion(Struct, frozen=True):
     """Nodes of both sides in topological order; the last of each are those that correspond."""
 
     first: list[int]
     second: list[int]
 
 
-def regions(matching: Matching) -> dict[int, Region]:
+def regions(matching: Matching) -> dict[int, DiffRegion]:
     """The regions, by their last node on the first side.
 
     Nodes without counterpart belong to the first node with one that is computed from them. Where one side alone has
@@ -36,11 +36,11 @@ def regions(matching: Matching) -> dict[int, Region]:
         one, other = mine.get(i, []), theirs.get(j, [])
         other_operator = matching.a.nodes[i].op != matching.b.nodes[j].op
         if (one and other) or (other_operator and (one or other)):
-            found[i] = Region([*one, i], [*other, j])
+            found[i] = DiffRegion([*one, i], [*other, j])
     return found
 
 
-def pair_weights(matching: Matching, region: Region) -> None:
+def pair_weights(matching: Matching, region: DiffRegion) -> None:
     """Pair weights without counterpart that a region reads, where one on each side has as many elements."""
     by_size: dict[int, tuple[list[str], list[str]]] = {}
     for place, names in enumerate(_alone(matching, region)):
@@ -50,7 +50,7 @@ def pair_weights(matching: Matching, region: Region) -> None:
     matching.take((x[0], y[0]) for x, y in by_size.values() if len(x) == len(y) == 1)
 
 
-def _alone(matching: Matching, region: Region) -> tuple[list[str], list[str]]:
+def _alone(matching: Matching, region: DiffRegion) -> tuple[list[str], list[str]]:
     """What one part reads alone, of either side."""
     mine, theirs = _reads(matching.a, region.first), _reads(matching.b, region.second)
     mapped = {name: matching.tensors.get(name, "") for name in mine}
@@ -80,7 +80,7 @@ def _inner(side: GraphSide, paired: Mapping[int, int]) -> dict[int, list[int]]:
     return {number: inner[::-1] for number, inner in found.items()}
 
 
-def region_lines(matching: Matching, region: Region) -> Iterator[str]:
+def region_lines(matching: Matching, region: DiffRegion) -> Iterator[str]:
     """What the two parts read that is not the same, and their attributes and parameters."""
     for side, names in zip(("first", "second"), _alone(matching, region), strict=True):
         if names:

@@ -15,7 +15,7 @@ from typing import Any
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.formats.json_format import load
 from layerwise._tool.backends.results.io import DECODERS
-from layerwise._tool.backends.trt.tactics.record import Record, decode_record, read_bounded
+from layerwise._tool.backends.trt.tactics.record import TacticRecord, decode_record, read_bounded
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ Choice = Algorithm | CacheTactic
 
 
 @dataclass(frozen=True)
-class Replay:
+class TacticReplay:
     """Choices by layer name, in file order."""
 
     layers: Mapping[str, Choice]
@@ -95,18 +95,18 @@ class Replay:
             yield f"    Algorithm: {algorithm}"
 
 
-def load_replay(path: str | os.PathLike[str]) -> Replay:
+def load_replay(path: str | os.PathLike[str]) -> TacticReplay:
     """Read a tactic replay, or a record of tactics as one. BadFile if the file is neither."""
     record = decode_record(read_bounded(Path(path)))
     if record is not None:
-        return Replay(dict(choices(record)))
+        return TacticReplay(dict(choices(record)))
     found = load(path, REPLAY_DECODERS)
-    if not isinstance(found, Replay):
+    if not isinstance(found, TacticReplay):
         raise BadFile(path, "not a tactic replay (as --save-tactics writes them)")
     return found
 
 
-def choices(record: Record) -> Iterator[tuple[str, CacheTactic]]:
+def choices(record: TacticRecord) -> Iterator[tuple[str, CacheTactic]]:
     """Yield (name, choice) of a record's operations; duplicate names get their keys appended."""
     names = Counter(op.name for op in record.ops.values())
     for key, op in record.ops.items():
@@ -161,11 +161,11 @@ def _algorithm(fields: dict[str, Any]) -> Algorithm:
     return Algorithm(*numbers, *sides)
 
 
-def _replay(fields: dict[str, Any]) -> Replay:
+def _replay(fields: dict[str, Any]) -> TacticReplay:
     layers = fields["replay"]
     if not isinstance(layers, dict) or not all(isinstance(item, Algorithm) for item in layers.values()):
         raise ValueError("a replay is not what it should be")
-    return Replay(layers)
+    return TacticReplay(layers)
 
 
 REPLAY_DECODERS = {**DECODERS, "TensorInfo": _tensor, "Algorithm": _algorithm, "TacticReplayData": _replay}

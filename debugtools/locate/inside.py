@@ -111,7 +111,7 @@ def _all(values: Values, names: Sequence[str], own: Sequence[Array]) -> dict[str
 
 
 @dataclass(frozen=True)
-class Pair:
+class NodePair:
     """A node of the suspect's graph and the one that stands for it in the reference's, with the graphs.
 
     rename: the reference's name of a tensor of the suspect's.
@@ -129,7 +129,7 @@ class Pair:
         return {**self.mine.weights(self.node), **given}, {**self.theirs.weights(self.other), **renamed}
 
 
-def enter(pair: Pair, suspect: Suspect, walk: Walk, depth: int = 0) -> Inside | None:
+def enter(pair: NodePair, suspect: Suspect, walk: Walk, depth: int = 0) -> Inside | None:
     """Look into the node that makes the tensor last met, if it has a body; the suspect's `inside`."""
     if pair.node.op_type not in CONTROL_FLOW:
         return None
@@ -138,7 +138,7 @@ def enter(pair: Pair, suspect: Suspect, walk: Walk, depth: int = 0) -> Inside | 
     return look_inside(pair, walk.inputs(suspect.tensor), depth)
 
 
-def look_inside(pair: Pair, values: Values, depth: int = 0) -> Inside:
+def look_inside(pair: NodePair, values: Values, depth: int = 0) -> Inside:
     """Find what is at fault in the body of a control-flow node.
 
     values: the reference's tensors that the node reads, by the suspect's names.
@@ -153,7 +153,7 @@ def look_inside(pair: Pair, values: Values, depth: int = 0) -> Inside:
         return Inside(note=str(error))
 
 
-def _search(pair: Pair, values: tuple[Values, Values], depth: int) -> Inside:
+def _search(pair: NodePair, values: tuple[Values, Values], depth: int) -> Inside:
     """Run the body trip by trip until the sides part, and look there."""
     name, mine, theirs = _graphs(pair, values[1])
     parts = [_part(*which) for which in ((pair.mine, mine, values[0]), (pair.theirs, theirs, values[1]))]
@@ -181,7 +181,7 @@ def _part(outer: Part, body: onnx.GraphProto, values: Values) -> Part:
     return Part(body_graph(outer.cut, body, types), outer.folder, outer.spec, outer.name)
 
 
-def _graphs(pair: Pair, values: Values) -> tuple[str, onnx.GraphProto, onnx.GraphProto]:
+def _graphs(pair: NodePair, values: Values) -> tuple[str, onnx.GraphProto, onnx.GraphProto]:
     """The body that runs, on both sides."""
     mine, theirs = dict(bodies(pair.node)), dict(bodies(pair.other))
     name = "body"
@@ -220,7 +220,7 @@ def _locate(
             if suspect is None:
                 continue
             node, other = (part.cut.nodes[part.cut.maker[met.name]] for part in (mine, theirs))
-            suspect.inside = enter(Pair(mine, theirs, node, other, rename), suspect, walk, depth + 1)
+            suspect.inside = enter(NodePair(mine, theirs, node, other, rename), suspect, walk, depth + 1)
             suspects.add(suspect)
     differences = Differences(mine, theirs, rename)
     rows = []

@@ -16,7 +16,7 @@ from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool, observing
-from layerwise._tool.debugtools.locate.inside import Pair
+from layerwise._tool.debugtools.locate.inside import NodePair
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part, held
 from layerwise._tool.debugtools.locate.walk import Reference, Walk, find_points
 from layerwise._tool.surgery.cut.explode import Exploder, Regions
@@ -59,7 +59,7 @@ class LocatePlan:
         pair = self.pair(name) if self.same_runner and len(self.region(name)) == 1 else None
         return pair is not None and (pair.node.domain, pair.node.op_type) == (pair.other.domain, pair.other.op_type)
 
-    def pair(self, name: str) -> Pair | None:
+    def pair(self, name: str) -> NodePair | None:
         """The nodes that make a tensor in both models, None if the reference runs none or has it as a weight."""
         side = self._reference
         if not isinstance(side, ModelSide) or side.own(name) not in side.model.cut.maker:
@@ -69,7 +69,7 @@ class LocatePlan:
             part.cut.nodes[part.cut.maker[own]]
             for part, own in ((mine, self._suspect.own(name)), (theirs, side.own(name)))
         ]
-        return Pair(mine, theirs, nodes[0], nodes[1], lambda tensor: side.own(self._suspect.common(tensor)))
+        return NodePair(mine, theirs, nodes[0], nodes[1], lambda tensor: side.own(self._suspect.common(tensor)))
 
     @contextmanager
     def walk(

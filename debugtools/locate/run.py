@@ -15,7 +15,6 @@ from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.trt.options import loads_engine
 from layerwise._tool.debugtools.align.fingerprint import fingerprint
 from layerwise._tool.debugtools.compare.aligning.when import align_sides
 from layerwise._tool.debugtools.compare.memory import (
@@ -26,7 +25,6 @@ from layerwise._tool.debugtools.compare.memory import (
     over_budget,
     usual_segment,
 )
-from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.quantised.ledger import Ledger, ledger_of
 from layerwise._tool.debugtools.compare.rows import LayerRow
@@ -37,18 +35,17 @@ from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
 from layerwise._tool.debugtools.compare.sides.torch import TorchSide, example_feeds, feeding_side, renamed_feeds
-from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.truth.truths import Truths
 from layerwise._tool.debugtools.locate.dumped import read_dump
+from layerwise._tool.debugtools.locate.executed import can_tell, observe_executed, plain_runs_differ, wanted
 from layerwise._tool.debugtools.locate.findings import Findings
 from layerwise._tool.debugtools.locate.formats import formats_of
 from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.reading import Reader
 from layerwise._tool.debugtools.locate.rows import LocateResult
 from layerwise._tool.debugtools.locate.spec import LocateSpec
-from layerwise._tool.debugtools.locate.tensor_error import error_of
 from layerwise._tool.debugtools.locate.truth import LocalTruths
 
 if TYPE_CHECKING:
@@ -58,44 +55,6 @@ if TYPE_CHECKING:
 
 Feed = Mapping[str, NDArray[Any]]
 _ALIGNED_AGAIN = 3  # times
-
-
-def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:
-    """Whether to look at the executed graph from the start: as asked, or because unfused sides cannot differ."""
-    if suspect.spec.kind == "trt":
-        return spec.observe == "executed"
-    if suspect.spec.kind != "onnxrt" or spec.observe == "every":
-        return False
-    from layerwise._tool.debugtools.compare.table.comparison import alike_unfused  # with all that a comparison saves
-
-    return spec.observe == "executed" or alike_unfused(suspect, reference)
-
-
-def can_tell(spec: CompareSpec, suspect: ModelSide) -> bool:
-    """Whether the executed graph may hold what the unfused one does not show."""
-    fuses = suspect.spec.kind == "trt" and not loads_engine(suspect.spec, suspect.model.path)
-    fuses |= suspect.spec.kind == "onnxrt" and suspect.spec.graph_optimization_level != "disable"
-    return fuses and spec.observe == "auto" and not suspect.observed.executed
-
-
-def observe_executed(suspect: ModelSide, feed: Feed, folder: Path) -> None:
-    """Have the suspect observed in the graph that its session runs. LayerwiseError if it cannot be written."""
-    from layerwise._tool.debugtools.compare.sides.executed import executed_graph, original_prints
-
-    suspect.observe(None)
-    suspect.observe(executed_graph(suspect, folder, original_prints(suspect, feed), feed))
-
-
-def plain_runs_differ(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed], iteration: int) -> bool:
-    """Whether the outputs of both sides, run as configured, differ by more than rounding explains."""
-    mine, theirs = (side.plain(iteration, feed).outputs for side, feed in zip((suspect, reference), feeds, strict=True))
-    cut = suspect.model.cut
-    for name in mine:
-        if name in theirs and not same_bits(mine[name], theirs[name]):
-            maker = cut.maker.get(suspect.own(name))
-            if error_of(mine[name], theirs[name], (), 1 if maker is None else cut.depth[maker]).beyond:
-                return True
-    return False
 
 
 class LocateRun(ExitStack):

@@ -18,7 +18,7 @@ from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.triage import measure
 from layerwise._tool.debugtools.triage.conclusion import conclusion, nothing_wrong
-from layerwise._tool.debugtools.triage.finding import Case, Finding, JobFolders, SubJobs
+from layerwise._tool.debugtools.triage.finding import JobFolders, StepAnswer, SubJobs, TriageState
 from layerwise._tool.debugtools.triage.flow import END, FIRST, STEPS, check_answers, follow
 from layerwise._tool.debugtools.triage.rows import StepRow, TriageReport, TriageResult
 from layerwise._tool.debugtools.triage.spec import TriageSpec
@@ -26,7 +26,7 @@ from layerwise._tool.debugtools.triage.spec import TriageSpec
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-MEASURES: dict[str, Callable[[Case], Finding]] = {
+MEASURES: dict[str, Callable[[TriageState], StepAnswer]] = {
     "original": measure.reproduce,
     "sanitize": measure.sanitize,
     "inputs": measure.inputs,
@@ -68,7 +68,7 @@ class Triage:
     def __init__(self, context: "JobContext", spec: TriageSpec) -> None:
         self.context, self.spec = context, spec
         self.earlier = typed(context.previous_rows("steps"), StepRow)
-        self.case = Case(spec, SubJobs(context, spec.compare), self._place())
+        self.case = TriageState(spec, SubJobs(context, spec.compare), self._place())
         self.rows: list[StepRow] = []
         self._asks = spec.ask
 
@@ -106,7 +106,7 @@ class Triage:
                 break
             self.rows.append(row)
             data = self.case.place.known(row.data)
-            self.case.findings[name] = Finding(row.answer, row.evidence, row.jobs, data)
+            self.case.findings[name] = StepAnswer(row.answer, row.evidence, row.jobs, data)
             name = follow(name, row.answer)
         return name
 
@@ -114,7 +114,7 @@ class Triage:
         started = time.monotonic()
         self.context.log(f"{STEPS[name].title}: {STEPS[name].question}")
         given = self.spec.answers.get(name)
-        found = Finding(given, ["answered by you"]) if given else MEASURES[name](self.case)
+        found = StepAnswer(given, ["answered by you"]) if given else MEASURES[name](self.case)
         by = "user" if given else "machine"
         if self._asks and not given:
             chosen = self._ask(name, found)
@@ -124,7 +124,7 @@ class Triage:
         self._tell(name, found, by, time.monotonic() - started)
         return follow(name, found.answer)
 
-    def _ask(self, name: str, found: Finding) -> str:
+    def _ask(self, name: str, found: StepAnswer) -> str:
         """Put the machine's answer to the user, who may overrule it."""
         step = STEPS[name]
         question = {
@@ -136,7 +136,7 @@ class Triage:
         self._asks = answer != "auto"
         return answer if answer in step.answers else found.answer
 
-    def _tell(self, name: str, found: Finding, by: str, seconds: float) -> None:
+    def _tell(self, name: str, found: StepAnswer, by: str, seconds: float) -> None:
         step = STEPS[name]
         row = StepRow(
             step=name, title=step.title, question=step.question, answer=found.answer, by=by,
@@ -187,7 +187,7 @@ def _text(value: Any, limit: int) -> str:
     return escape(shown(str(value), limit))
 
 
-def write_reports(case: Case, rows: Sequence[StepRow], job: Mapping[str, Any]) -> dict[str, str]:
+def write_reports(case: TriageState, rows: Sequence[StepRow], job: Mapping[str, Any]) -> dict[str, str]:
     """Write the report and put all files of the case in place; their paths. LayerwiseError if that cannot be."""
     bundle = case.place.told(case.data("report", "bundle"))
     document = TriageReport(shell_line(job.get("command", [])), list(rows), case.suspects, bundle)

@@ -163,7 +163,7 @@ def _replaced(value: Any, old: str, new: str) -> Any:
 
 
 @dataclass
-class Finding:
+class StepAnswer:
     """An answer with its evidence: lines of text, the jobs that gave it, and what later steps need of it.
 
     advice: in place of the one that the answer has otherwise.
@@ -177,13 +177,13 @@ class Finding:
 
 
 @dataclass
-class Case:
+class TriageState:
     """The triage so far."""
 
     spec: TriageSpec
     jobs: SubJobs
     place: JobFolders
-    findings: dict[str, Finding] = field(default_factory=dict)
+    findings: dict[str, StepAnswer] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:

@@ -18,10 +18,10 @@ from layerwise._tool.debugtools.search.rows import NodeSearchResult
 from layerwise._tool.debugtools.search.spec import DebugSpec
 from layerwise._tool.debugtools.triage.finding import (
     Bundled,
-    Case,
     Done,
-    Finding,
     Sanitized,
+    StepAnswer,
+    TriageState,
     failed,
     outputs_told,
 )
@@ -40,23 +40,23 @@ def plain(spec: CompareSpec) -> CompareSpec:
     return replace(spec, marks=MarkSpec(), observe="auto", **NO_FILES)
 
 
-def reproduce(case: Case) -> Finding:
+def reproduce(case: TriageState) -> StepAnswer:
     """Does anything differ, as configured? The inputs are kept for whoever wants to try."""
     inputs = str(case.folder / "inputs.safetensors")
     done = case.jobs.compare(replace(plain(case.spec.compare), save_inputs=inputs), "does it fail?")
     data = {"inputs": inputs}
     answer = "refused" if done.refused else "yes" if failed(done) else "no"
-    return Finding(answer, outputs_told(done), [done.job], data)
+    return StepAnswer(answer, outputs_told(done), [done.job], data)
 
 
-def sanitize(case: Case) -> Finding:
+def sanitize(case: TriageState) -> StepAnswer:
     """Does it fail with its constants folded and what nothing needs gone?"""
     spec = case.spec.compare
     suspect = spec.runners[0]
     engine = loads_engine(suspect, suspect.model or spec.model or "")
     if suspect.kind not in ("onnxrt", "trt") or engine:
         what = "an engine" if engine else suspect.kind
-        return Finding("yes", [f"the suspect is {what}: its model is taken as it is"])
+        return StepAnswer("yes", [f"the suspect is {what}: its model is taken as it is"])
     path = str(case.folder / "sanitized.onnx")
     options = spec.model_options
     job = SanitizeJob(
@@ -66,35 +66,35 @@ def sanitize(case: Case) -> Finding:
     )  # fmt: skip
     made = case.jobs.run("sanitize", job, "sanitise the model", Sanitized)
     if made.problem:
-        return Finding("yes", [f"the model could not be sanitised: {made.problem}"], [made.job])
+        return StepAnswer("yes", [f"the model could not be sanitised: {made.problem}"], [made.job])
     runners = [replace(suspect, model=path), *spec.runners[1:]]
     done = case.jobs.compare(replace(plain(spec), runners=runners), "does the sanitised model fail?")
     told = [f"{made.result.before} nodes became {made.result.after}", *outputs_told(done)]
-    return Finding("yes" if failed(done) else "no", told, [made.job, done.job], {"model": path})
+    return StepAnswer("yes" if failed(done) else "no", told, [made.job, done.job], {"model": path})
 
 
-def inputs(case: Case) -> Finding:
+def inputs(case: TriageState) -> StepAnswer:
     """Other data: made-up data where the user gave real data, other seeds where the data was made up."""
     feeds = case.spec.compare.feeds
     if feeds.files or feeds.script:
         done = _with_feeds(case, FeedSpec(shapes=feeds.shapes, made=feeds.made), "does made-up data fail too?")
         told = ["it fails with the data given", *outputs_told(done)]
         told.append("made-up data fails too" if failed(done) else "made-up data passes: keep to the data given")
-        return Finding("no", told, [done.job])
+        return StepAnswer("no", told, [done.job])
     seeds = range(feeds.seed + 1, feeds.seed + case.spec.tries)
     runs = [_with_feeds(case, replace(feeds, seed=seed), f"does other data fail? seed {seed}") for seed in seeds]
     count = 1 + sum(map(failed, runs))
     told = [f"made-up data fails with {count} of {len(runs) + 1} seeds"]
     told += [line for done in runs for line in outputs_told(done)]
     told.append("only real data tells whether this matters: answer inputs=yes if real data passes")
-    return Finding("no", told, [done.job for done in runs])
+    return StepAnswer("no", told, [done.job for done in runs])
 
 
-def _with_feeds(case: Case, feeds: FeedSpec, title: str) -> Done[CompareResult]:
+def _with_feeds(case: TriageState, feeds: FeedSpec, title: str) -> Done[CompareResult]:
     return case.jobs.compare(replace(plain(case.spec.compare), feeds=feeds), title)
 
 
-def intermittent(case: Case) -> Finding:
+def intermittent(case: TriageState) -> StepAnswer:
     """The same again, in fresh processes with fresh sessions (and engines): do the numbers stay?"""
     spec = plain(case.spec.compare)
     spec = replace(spec, runners=[built_anew(spec.runners[0]), *spec.runners[1:]])
@@ -108,7 +108,9 @@ def intermittent(case: Case) -> Finding:
     if len(verdicts) > 1:
         told.append(f"{sum(map(failed, runs))} of {len(runs)} fail")
     answer = "yes" if len(seen) > 1 or len(verdicts) > 1 else "no"
-    return Finding(answer, told, [done.job for done in runs], {"failures": sum(map(failed, runs)), "runs": len(runs)})
+    return StepAnswer(
+        answer, told, [done.job for done in runs], {"failures": sum(map(failed, runs)), "runs": len(runs)}
+    )
 
 
 def _numbers(done: Done[CompareResult]) -> Iterator[tuple[str, str, str]]:
@@ -116,15 +118,15 @@ def _numbers(done: Done[CompareResult]) -> Iterator[tuple[str, str, str]]:
         yield row.tensor, repr(row.max_abs), repr(row.rel_l2)
 
 
-def repeat(case: Case) -> Finding:
+def repeat(case: TriageState) -> StepAnswer:
     """How often it fails; a fault that always fails needs no special search."""
     failures, runs = case.data("intermittent", "failures") or 0, case.data("intermittent", "runs") or 0
     always = runs > 0 and failures == runs
     told = [f"{failures} of {runs} runs fail", "`layerwise debug repeat` states a rate with its confidence"]
-    return Finding("no", [*told, "every run fails: the searches below can be trusted"] if always else told)
+    return StepAnswer("no", [*told, "every run fails: the searches below can be trusted"] if always else told)
 
 
-def layerwise(case: Case) -> Finding:
+def layerwise(case: TriageState) -> StepAnswer:
     """Every tensor as an output: does it fail still, and did looking move the outputs?"""
     spec = replace(plain(case.spec.compare), marks=MarkSpec(everything=True))
     done = case.jobs.compare(spec, "every tensor an output")
@@ -134,10 +136,10 @@ def layerwise(case: Case) -> Finding:
         told.append(f"first bad: #{first.i} {first.op} {first.node}: {first.finding or 'over tolerance'}")
     by_rounding = rules_of(spec.tolerance, layers=True).auto
     if by_rounding and case.answer("intermittent") == "no" and _rounding_explains(done):
-        return Finding("explained", [*told, done.result.conclusion], [done.job], {"compare_job": done.job})
+        return StepAnswer("explained", [*told, done.result.conclusion], [done.job], {"compare_job": done.job})
     visible = failed(done) and not done.problem and (canary is None or canary.ok)
     advice = _UNMARKED if done.problem else ""
-    return Finding("yes" if visible else "no", told, [done.job], {"compare_job": done.job}, advice)
+    return StepAnswer("yes" if visible else "no", told, [done.job], {"compare_job": done.job}, advice)
 
 
 def _rounding_explains(done: Done[CompareResult]) -> bool:
@@ -146,28 +148,28 @@ def _rounding_explains(done: Done[CompareResult]) -> bool:
     return not done.problem and done.result.passed and done.result.n_compared > 0 and (canary is None or canary.ok)
 
 
-def extract(case: Case) -> Finding:
+def extract(case: TriageState) -> StepAnswer:
     """Does the node that is wrong by itself fail when it stands alone?"""
     spec = LocateSpec(compare=plain(case.spec.compare))
     done = case.jobs.run("locate", spec, "which layer is wrong by itself?", LocateResult)
     suspects = done.result.suspects
     if not suspects:
         why = done.problem or "no node is wrong by itself: the fault grows over several, or sits in what is fused"
-        return Finding("no", [why], [done.job])
+        return StepAnswer("no", [why], [done.job])
     told = [_told(suspect) for suspect in suspects[:_SHOWN]]
     nodes = [node.i for node in suspects[0].region] or [suspects[0].i]
     found = _bundle(case, nodes, "does the layer fail on its own?")
     told.append(found.problem or found.result.summary)
     alone, listed = found.result.passed, msgspec.to_builtins(suspects)
     data = {"suspects": listed, "bundle": found.result.path if alone else None, "nodes": nodes}
-    return Finding("yes" if alone else "no", told, [done.job, found.job], data)
+    return StepAnswer("yes" if alone else "no", told, [done.job, found.job], data)
 
 
 def _told(suspect: SuspectRow) -> str:
     return f"#{suspect.i} {suspect.op} {suspect.node}: {suspect.diagnosis}; {suspect.evidence}"
 
 
-def reduce(case: Case) -> Finding:
+def reduce(case: TriageState) -> StepAnswer:
     """Is there a smaller model that still fails?"""
     compare = plain(case.spec.compare)
     spec = DebugSpec(compare=compare, output=str(case.folder / "reduced.onnx"))
@@ -175,12 +177,12 @@ def reduce(case: Case) -> Finding:
     found = done.result.found
     told = [done.problem or done.result.summary]
     if not found or not done.result.verified:
-        return Finding("no", told, [done.job])
+        return StepAnswer("no", told, [done.job])
     nodes = [node.i for node in found[0].nodes if node.i is not None]
-    return Finding("yes", told, [done.job], {"nodes": nodes, "model": found[0].path})
+    return StepAnswer("yes", told, [done.job], {"nodes": nodes, "model": found[0].path})
 
 
-def check(case: Case) -> Finding:
+def check(case: TriageState) -> StepAnswer:
     """How far the failure lies above what the suspect's own optimisation moves: a failure within it is none."""
     spec = case.spec.compare
     suspect = msgspec.structs.replace(spec.runners[0], model=spec.runners[0].model or spec.model)
@@ -190,33 +192,33 @@ def check(case: Case) -> Finding:
         other = msgspec.structs.replace(suspect, graph_optimization_level="disable")
         what, noise = "optimisation", "optimisation's"
     else:
-        return Finding("no", [f"nothing was reduced; the suspect is {suspect.kind}: look at tolerance and inputs"])
+        return StepAnswer("no", [f"nothing was reduced; the suspect is {suspect.kind}: look at tolerance and inputs"])
     alone = msgspec.structs.replace(plain(spec), runners=[suspect, other], rename={})
     done = case.jobs.compare(alone, f"the suspect against itself, without {what}")
     told = [f"the suspect against itself without {what}:", *outputs_told(done)]
     if done.problem:
-        return Finding("no", [*told, "so nothing can be said of tolerance and inputs"], [done.job], advice=_NOT_RUN)
+        return StepAnswer("no", [*told, "so nothing can be said of tolerance and inputs"], [done.job], advice=_NOT_RUN)
     if case.answer("original") == "refused":
-        return Finding("no", told, [done.job], advice=_ONLY_THE_REFERENCE)
+        return StepAnswer("no", told, [done.job], advice=_ONLY_THE_REFERENCE)
     if failed(done):
         told.append(f"it fails against itself: the tolerance is tighter than {noise} noise; try --tolerance auto")
         told += ["`layerwise debug precision` finds what must stay in FP32"] if suspect.kind == "trt" else []
-    return Finding("no" if failed(done) else "yes", told, [done.job])
+    return StepAnswer("no" if failed(done) else "yes", told, [done.job])
 
 
-def report(case: Case) -> Finding:
+def report(case: TriageState) -> StepAnswer:
     """The bundle: of the layer that fails alone, of the reduced model, or of the whole."""
     made = case.data("extract", "bundle")
     if made:
-        return Finding("yes", [f"the bundle of the failing layer: {made}"], data={"bundle": made})
+        return StepAnswer("yes", [f"the bundle of the failing layer: {made}"], data={"bundle": made})
     nodes: Sequence[int] = case.data("reduce", "nodes") or []
     done = _bundle(case, nodes, "write the repro bundle")
     path = done.result.path
     told = [done.problem or f"{path}: {done.result.summary}"]
-    return Finding("yes" if path else "no", told, [done.job], {"bundle": path})
+    return StepAnswer("yes" if path else "no", told, [done.job], {"bundle": path})
 
 
-def _bundle(case: Case, nodes: Sequence[int], title: str) -> Done[Bundled]:
+def _bundle(case: TriageState, nodes: Sequence[int], title: str) -> Done[Bundled]:
     taken = case.place.bundles()
     target = case.folder / (f"bundle-{taken + 1}" if taken else "bundle")
     spec = BundleSpec(compare=plain(case.spec.compare), nodes=list(nodes), output=str(target))

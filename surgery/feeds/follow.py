@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from layerwise._tool.surgery.feeds.graph import FeedGraph, Table, Use, Walk, attribute
+from layerwise._tool.surgery.feeds.graph import FeedGraph, IndexedTable, Use, Walk, attribute
 
 _KEEP = frozenset({
     "Identity", "Cast", "CastLike", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Expand", "Tile",
@@ -30,7 +30,7 @@ _INDICES = {
 _MOST = 20_000  # tensors looked at for one input
 
 
-class Index(NamedTuple):
+class Indexing(NamedTuple):
     """An input's values index `table` along one axis of `rows`: low…high are the valid ones."""
 
     table: str
@@ -46,7 +46,7 @@ class Traced(NamedTuple):
     with the shift that was added before.
     """
 
-    indices: list[Index]
+    indices: list[Indexing]
     uses: list[Use]
 
     def at(self, *places: tuple[str, int]) -> Use | None:
@@ -96,16 +96,16 @@ def _shift(graph: FeedGraph, use: Use) -> tuple[int, int] | None:
     return (least, most) if use.node.op_type == "Add" else (-most, -least)
 
 
-def _index(graph: FeedGraph, use: Use, least: int, most: int) -> Index | None:
+def _index(graph: FeedGraph, use: Use, least: int, most: int) -> Indexing | None:
     """What a use indexes, for values to which least…most was added."""
     for table, rows in _rows(graph, use):
-        return Index(table.name, rows, max(0, -least), max(0, rows - 1 - most), table.weight, use.node.op_type)
+        return Indexing(table.name, rows, max(0, -least), max(0, rows - 1 - most), table.weight, use.node.op_type)
     if (use.node.op_type, use.slot) in _INDICES:  # of what is not known: the first two, as Polygraphy's
-        return Index("", 2, max(0, -least), max(0, 1 - most), False, use.node.op_type)
+        return Indexing("", 2, max(0, -least), max(0, 1 - most), False, use.node.op_type)
     return None
 
 
-def _rows(graph: FeedGraph, use: Use) -> Iterator[tuple[Table, int]]:
+def _rows(graph: FeedGraph, use: Use) -> Iterator[tuple[IndexedTable, int]]:
     node, slot = use.node, use.slot
     data = graph.table(graph.read_by(use, 0))
     if node.op_type in ("Gather", "GatherElements", "ScatterElements", "Scatter", "GatherBlockQuantized") and slot == 1:
@@ -116,7 +116,7 @@ def _rows(graph: FeedGraph, use: Use) -> Iterator[tuple[Table, int]]:
     elif node.op_type == "OneHot" and slot == 0:
         depth = graph.constant(graph.read_by(use, 1))
         if depth is not None and depth.size:
-            yield Table(node.name or "OneHot", (), False), int(depth.reshape(-1)[0])
+            yield IndexedTable(node.name or "OneHot", (), False), int(depth.reshape(-1)[0])
     elif node.op_type in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss") and slot == 1:
         yield from _along(data, 1)
     elif node.op_type == "ArrayFeatureExtractor" and slot == 1:
@@ -128,14 +128,14 @@ def _rows(graph: FeedGraph, use: Use) -> Iterator[tuple[Table, int]]:
         yield from _along(data, 0)
 
 
-def _along(data: Table | None, axis: int) -> Iterator[tuple[Table, int]]:
+def _along(data: IndexedTable | None, axis: int) -> Iterator[tuple[IndexedTable, int]]:
     if data is not None and -len(data.dims) <= axis < len(data.dims):
         rows = data.dims[axis]
         if rows:
             yield data, rows
 
 
-def _along_first(graph: FeedGraph, use: Use, data: Table | None) -> Iterator[tuple[Table, int]]:
+def _along_first(graph: FeedGraph, use: Use, data: IndexedTable | None) -> Iterator[tuple[IndexedTable, int]]:
     """The smallest of the dimensions that tuples of indices go over."""
     places = graph.dims(graph.read_by(use, 1))
     count = (places[-1] if places else None) or 1

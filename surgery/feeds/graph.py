@@ -33,7 +33,7 @@ class Use(NamedTuple):
     scope: int
 
 
-class Table(NamedTuple):
+class IndexedTable(NamedTuple):
     """What is indexed: its name, its dimensions as far as they are known, whether it is a weight."""
 
     name: str
@@ -126,7 +126,7 @@ class FeedGraph:
             return None
         return next((_constant(a) for a in made[0].attribute), None)
 
-    def table(self, value: Value | None) -> Table | None:
+    def table(self, value: Value | None) -> IndexedTable | None:
         """Name and dimensions of what is indexed: a weight, cast or dequantised or not; or an inner tensor."""
         if value is None:
             return None
@@ -135,14 +135,14 @@ class FeedGraph:
             tensor = self._tensor(at)
             if tensor is not None:
                 dims = tuple(tensor.dims)
-                return Table(at.name, dims[::-1] if swapped else dims, True)
+                return IndexedTable(at.name, dims[::-1] if swapped else dims, True)
             made = self.makers.get(at)
             if made is None or not made[0].input or made[0].op_type not in (*_WEIGHT_KEEPS, "Transpose"):
                 break
             swapped ^= made[0].op_type == "Transpose"
             at = self.value(made[1], made[0].input[0])
         known = self._shapes.get(value.name) if value.scope == 0 else None
-        return None if known is None else Table(value.name, known, False)
+        return None if known is None else IndexedTable(value.name, known, False)
 
     def dims(self, value: Value | None) -> tuple[int | None, ...] | None:
         """The dimensions of a tensor, as far as known."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from layerwise._tool.backends.specs import InputKind
 from layerwise._tool.backends.tensors import TensorInfo, is_floating, is_integral
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.feeds.follow import Index, Traced, traced
+from layerwise._tool.surgery.feeds.follow import Indexing, Traced, traced
 from layerwise._tool.surgery.feeds.graph import FeedGraph
 from layerwise._tool.surgery.feeds.masks import added_to_scores, mask_by_use
 from layerwise._tool.surgery.feeds.settings import setting
@@ -54,7 +54,7 @@ class Roles:
             return Chosen("values", low, max(given.values, default=0), given.reason, given.values)
         return self._mask(info) or self._counted(info, found) or self._free(info, found)
 
-    def _index(self, info: TensorInfo, indices: list[Index]) -> Chosen:
+    def _index(self, info: TensorInfo, indices: list[Indexing]) -> Chosen:
         low, high = max(index.low for index in indices), min(index.high for index in indices)
         least = min(indices, key=lambda index: (index.high, not index.weight))
         high = max(low, high)

@@ -7,7 +7,7 @@ from layerwise._tool.debugtools.bench.rows import BenchResult, ComparisonRow, Pr
 from layerwise._tool.debugtools.checks.compatibility.conclusion import conclusion as of_backends
 from layerwise._tool.debugtools.checks.compatibility.spec import BackendRow
 from layerwise._tool.debugtools.checks.lint.conclusion import conclusion as of_lint
-from layerwise._tool.debugtools.checks.lint.report import Entry, Level, LintResult, Origin
+from layerwise._tool.debugtools.checks.lint.report import Entry, Level, LintResult, LintSource
 from layerwise._tool.debugtools.convert.conclusion import conclusion as of_conversion
 from layerwise._tool.debugtools.convert.spec import ConvertSpec
 from layerwise._tool.debugtools.locate.conclusion import conclusion as of_locate
@@ -128,7 +128,7 @@ def test_lint() -> None:
     assert of_lint(fine, []).startswith(
         "The model is sound: 2 nodes loaded and ran. No fault, but told above: 1 remark."
     )
-    bad = Entry(Level.EXCEPTION, Origin.ONNXRUNTIME, "no kernel\nat all", ("n\x1b",), "Odd")
+    bad = Entry(Level.EXCEPTION, LintSource.ONNXRUNTIME, "no kernel\nat all", ("n\x1b",), "Odd")
     wrong = of_lint(LintResult(failing=1, unjudged=2), [bad])
     assert (
         wrong == "1 node is at fault, Odd n\\x1b: no kernel. Not reached behind it: 2 nodes. Mend that, and lint again."

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layerwise._tool.backends.trt.tactics.over_cache import Autotuning
-from layerwise._tool.backends.trt.tactics.record import Offer, Op, Record, decode_record, save_record
+from layerwise._tool.backends.trt.tactics.record import Offer, Op, TacticRecord, decode_record, save_record
 from layerwise._tool.debugtools.diff.action import diff_files
 from layerwise._tool.debugtools.diff.spec import DiffSpec
 from layerwise._tool.debugtools.engines.tactics import load_replay, load_replays, potentially_bad
@@ -71,7 +71,7 @@ def record(path: Path, *tactics: str) -> Path:
     names = ["same", "same", "\x1b[31mred", "other"]
     ops = {f"0x{at:032x}": Op(name=name, tactic=tactic, offered=[Offer(tactic=tactic, kernel="k" * at)])
            for at, (name, tactic) in enumerate(zip(names, tactics, strict=False))}  # fmt: skip
-    save_record(Record(layerwise="tactics", tensorrt="11.4.0.106", ops=ops, cache=b"\0cache"), path)
+    save_record(TacticRecord(layerwise="tactics", tensorrt="11.4.0.106", ops=ops, cache=b"\0cache"), path)
     return path
 
 
@@ -95,7 +95,7 @@ def test_records_are_displayed_and_compared_without_tensorrt(tmp_path: Path) -> 
 @given(st.binary(max_size=200))
 def test_any_bytes_decode_to_a_record_or_none(data: bytes) -> None:
     assert decode_record(data) is None
-    assert decode_record(b'{"layerwise": "tactics", "ops": ' + data + b"}") in (None, Record(layerwise="tactics"))
+    assert decode_record(b'{"layerwise": "tactics", "ops": ' + data + b"}") in (None, TacticRecord(layerwise="tactics"))
 
 
 def test_a_replay_reproduces_the_tactics(run: Callable[[str], str], trt_version: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.trt.inference.engine import EngineTensor
 from layerwise._tool.backends.trt.inspect.engine import EngineView
-from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor, layers_of, metadata_nodes
+from layerwise._tool.backends.trt.inspect.layers import EngineLayer, LayerTensor, layers_of, metadata_nodes
 from layerwise._tool.debugtools.engines.inspect.text import engine_picture
 
 RunIn = Callable[..., str]
@@ -205,8 +205,8 @@ print([node.op_type for node in onnx_like_from_network(NetworkFromOnnxBytes(conv
 def test_a_tensor_that_several_layers_write_is_several_in_the_graph() -> None:
     ends = [EngineTensor("x", "float32", (2,), True, False), EngineTensor("y", "float32", (2,), False, False)]
     y = LayerTensor("y", "float32", (2,))
-    second = Layer("b", "k", [y], [y], attributes={"big": 1 << 70, "no": None})
-    layers = [Layer("a", "k", [LayerTensor("x")], [y]), second]
+    second = EngineLayer("b", "k", [y], [y], attributes={"big": 1 << 70, "no": None})
+    layers = [EngineLayer("a", "k", [LayerTensor("x")], [y]), second]
     graph = engine_picture(EngineView("", False, ends, [], 0, None, 0, [layers])).graph
     assert [(list(node.input), list(node.output)) for node in graph.node] == [(["x"], ["y"]), (["y"], ["y #2"])]
     assert [value.name for value in graph.output] == ["y #2"] and len(graph.node[1].attribute) == 1

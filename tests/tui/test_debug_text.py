@@ -9,19 +9,13 @@ from msgspec import convert
 
 from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED
 from layerwise._tool.debugtools.search.rows import VerdictRow
+from layerwise._tool.tui.presenters.band import band_line, cell_states, pointer_line
 from layerwise._tool.tui.presenters.debug import body_lines
-from layerwise._tool.tui.presenters.debug_list import (
-    band_line,
-    cell_states,
-    head_lines,
-    heading,
-    pointer_line,
-    row_detail,
-    row_line,
-)
+from layerwise._tool.tui.presenters.debug_list import head_lines, heading, row_detail, row_line
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
-from layerwise._tool.tui.state.debugging import DebugState, Shown, StepRow, SuspectRow
+from layerwise._tool.tui.state.debug_rows import Shown, ShownStep, ShownSuspect
+from layerwise._tool.tui.state.debugging import DebugState
 from layerwise._tool.tui.state.questions import Question, read_question
 
 STATES = ["good", "bad", "unknown", "skipped", "asked"]
@@ -167,12 +161,12 @@ def test_a_suspect_and_a_step_in_full() -> None:
         "accumulated": 0.2, "amplification": None, "outputs": ["z"], "evidence": "weight w7 is not the reference's",
         "region": [{"i": 13, "node": "n13"}, {"i": 14, "node": "n14"}],
     }  # fmt: skip
-    text = "\n".join(plain(line) for line in row_detail(convert(suspect, SuspectRow), 80))
+    text = "\n".join(plain(line) for line in row_detail(convert(suspect, ShownSuspect), 80))
     for part in ("#14 MatMul n14", "off by more than", "weight w7", "local 0.2 (max abs 0.1)", "#13 n13, #14 n14"):
         assert part in text
     step = {"title": "Input data", "question": "Does it?", "answer": "no", "by": "user", "seconds": 0.2,
             "evidence": ["5 seeds fail"], "advice": "take real data"}  # fmt: skip
-    text = "\n".join(plain(line) for line in row_detail(convert(step, StepRow), 80))
+    text = "\n".join(plain(line) for line in row_detail(convert(step, ShownStep), 80))
     assert all(part in text for part in ("Input data: Does it?", "no (you, 0.2 s)", "5 seeds fail", "take real data"))
 
 
@@ -181,7 +175,7 @@ NAMED = dict.fromkeys(["op", "node", "title", "question", "answer", "diagnosis",
 PLACES = st.one_of(st.none(), st.integers(0, 1 << 53))
 
 
-@pytest.mark.parametrize("kind", [SuspectRow, StepRow, VerdictRow])
+@pytest.mark.parametrize("kind", [ShownSuspect, ShownStep, VerdictRow])
 @given(texts=st.fixed_dictionaries(NAMED), i=PLACES, measured=st.fixed_dictionaries({"tensor": TEXTS, "note": TEXTS}))
 def test_rows_from_anywhere_stay_one_harmless_line(
     kind: type[Shown], texts: dict[str, str], i: int | None, measured: dict[str, str]

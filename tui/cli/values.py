@@ -51,6 +51,7 @@ def parse_shapes(items: Iterable[str]) -> dict[str, list[list[int]]]:
 
 
 def format_shapes(shapes: dict[str, list[list[int]]]) -> list[str]:
+    """The words that `parse_shapes` reads as these."""
     return [f"{name}:[{','.join(map(str, dims))}]" for name, many in shapes.items() for dims in many]
 
 
@@ -70,6 +71,7 @@ def parse_ranges(items: Iterable[str]) -> dict[str, tuple[float, float]]:
 
 
 def format_ranges(ranges: dict[str, tuple[float, float]]) -> list[str]:
+    """The words that `parse_ranges` reads as these."""
     return [f"{_prefix(name)}[{low!r},{high!r}]" for name, (low, high) in ranges.items()]
 
 
@@ -94,6 +96,7 @@ def bound(text: str) -> float:
 
 
 def format_map(values: dict[str, Value], text: Callable[[Value], str] = repr) -> list[str]:
+    """The words `NAME:VALUE`, of the default the value alone. text: of a value."""
     return [f"{_prefix(name)}{text(value)}" for name, value in values.items()]
 
 
@@ -112,6 +115,7 @@ def parse_names_map(items: Iterable[str]) -> dict[str, str]:
 
 
 def format_names_map(names: dict[str, str]) -> list[str]:
+    """The words that `parse_names_map` reads as these: JSON where a name would not stand in `A=B`."""
     plain = all(a and b and "=" not in a and a[0] not in "{-" for a, b in names.items())
     return [f"{a}={b}" for a, b in names.items()] if plain else [json.dumps(names)]
 
@@ -140,6 +144,7 @@ def parse_provider_options(items: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def format_provider_options(options: dict[str, dict[str, str]]) -> list[str]:
+    """The words `PROVIDER:KEY=VALUE`."""
     return [f"{provider}:{key}={value}" for provider, many in options.items() for key, value in many.items()]
 
 
@@ -150,6 +155,7 @@ def parse_script(text: str, default: str) -> tuple[str, str]:
 
 
 def format_script(path: str, function: str, default: str) -> str:
+    """The word that `parse_script` reads as these: the function is left out where it is the default."""
     return path if function == default and parse_script(path, default) == (path, default) else f"{path}:{function}"
 
 

@@ -29,7 +29,8 @@ from layerwise._tool.tui.controllers.invariants import invariants_spec
 from layerwise._tool.tui.controllers.run import RunController, wants_gpu
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.presenters.compare_text import compare_title, side_name, side_names
-from layerwise._tool.tui.state.debugging import SEARCHES, DebugState, Shown, StepRow, SuspectRow
+from layerwise._tool.tui.state.debug_rows import Shown, ShownStep, ShownSuspect
+from layerwise._tool.tui.state.debugging import SEARCHES, DebugState
 from layerwise._tool.tui.state.jobs import other_model
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
@@ -258,7 +259,7 @@ def suspect_sets(debug: DebugState, row: Shown | None) -> list[tuple[str, list[i
     if debug.search == "precision":  # its nodes are right, but not to be lowered
         return []
     if debug.search == "locate":
-        suspects, sets = [row] if isinstance(row, SuspectRow) else [], list[list[Node]]()
+        suspects, sets = [row] if isinstance(row, ShownSuspect) else [], list[list[Node]]()
     else:
         suspects = debug.result.suspects if debug.result else []
         sets = [entry.nodes for entry in debug.found]
@@ -277,7 +278,7 @@ def node_of(index: "GraphIndex | None", row: Shown | None) -> int:
     if isinstance(row, RelationRow):
         name = (row.where.node or row.where.tensor) if row.where else None
     else:
-        name = None if row is None or isinstance(row, StepRow) else row.node
+        name = None if row is None or isinstance(row, ShownStep) else row.node
     if index is None or not name:
         return -1
     node = index.find_node(name)

@@ -30,7 +30,7 @@ from layerwise._tool.surgery.types.incremental import learn
 from layerwise._tool.tui.controllers.edit_complete import Completions
 from layerwise._tool.tui.controllers.edit_target import find_node, target
 from layerwise._tool.tui.controllers.edit_words import FAMILIES, VERBS, fields, words
-from layerwise._tool.tui.state.surgery import Pair, Preview, Sides, Step
+from layerwise._tool.tui.state.surgery import NodesBeside, Preview, Sides, Step
 
 _OVERLAYS = 8
 
@@ -190,7 +190,7 @@ def states_side_by_side(names: tuple[str, str], preview: Preview) -> Sides:
     pairs = []
     for node in preview.shown.order.tolist():
         sign = preview.signs.get(node, " ")
-        pairs.append(Pair(-1 if sign == "+" else node, -1 if sign == "-" else node, sign))
+        pairs.append(NodesBeside(-1 if sign == "+" else node, -1 if sign == "-" else node, sign))
     return Sides(names, preview.before, preview.after, pairs)
 
 
@@ -215,20 +215,20 @@ def _alike(one: TensorRecord, other: TensorRecord | None) -> bool:
     return other is not None and (one.dtype, list(one.dims)) == (other.dtype, list(other.dims))
 
 
-def _pairs(matching: Matching, left: list[int], right: dict[int, int]) -> list[Pair]:
+def _pairs(matching: Matching, left: list[int], right: dict[int, int]) -> list[NodesBeside]:
     """Nodes in the order of the right side, those of the left alone before what follows them."""
-    found: list[Pair] = []
+    found: list[NodesBeside] = []
     alone = [i for i in matching.a.order if i not in matching.forth]
     place = {i: at for at, i in enumerate(matching.a.order)}
     for j in matching.b.order:
         i = matching.back.get(j)
         if i is None:
-            found.append(Pair(-1, right[j], "+"))
+            found.append(NodesBeside(-1, right[j], "+"))
             continue
         while alone and place[alone[0]] < place[i]:
-            found.append(Pair(left[alone.pop(0)], -1, "-"))
-        found.append(Pair(left[i], right[j], " " if _same(matching, i, j) else "~"))
-    return found + [Pair(left[i], -1, "-") for i in alone]
+            found.append(NodesBeside(left[alone.pop(0)], -1, "-"))
+        found.append(NodesBeside(left[i], right[j], " " if _same(matching, i, j) else "~"))
+    return found + [NodesBeside(left[i], -1, "-") for i in alone]
 
 
 def _same(matching: Matching, i: int, j: int) -> bool:

@@ -11,10 +11,11 @@ from layerwise._tool.backends.jobs.folder import LOG
 from layerwise._tool.backends.jobs.journal.events import last_events, read_events
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.tui.controllers.opening import engine_job
-from layerwise._tool.tui.presenters.jobs import summary
-from layerwise._tool.tui.presenters.numbers import size_text
+from layerwise._tool.tui.controllers.yank import Copy, block_copy
+from layerwise._tool.tui.presenters.jobs import card_text, summary
 from layerwise._tool.tui.state.debugging import SEARCHES
 from layerwise._tool.tui.state.jobs import comparison_params
 from layerwise._tool.tui.state.questions import Question
@@ -26,6 +27,12 @@ MOST_EVENTS = 20_000
 TAIL = 1 << 16
 OLD = 7 * 86400.0
 LARGE = 50e6
+PRUNABLE = (
+    ("listed", "those that the filter lists", "v"), ("failed", "failed, cancelled and lost ones", "f"),
+    ("old", "those older than a week", "o"), ("large", f"those of {size_text(LARGE)} and more", "l"),
+    ("all", "all that have ended, but the one on view", "a"),
+)  # fmt: skip
+"""Which ended jobs to remove, in words, and the key that picks them."""
 STEPS = (1e9, 2e9, 5e9, 1e10, 2e10, 5e10, 1e11)
 """Bytes of all jobs at which the user is told."""
 
@@ -147,7 +154,7 @@ class JobActions:
             self._app.say(f"{counted(len(removed), 'job')} removed, {freed / 1e6:.1f} MB freed")
 
     def prunable(self, what: str) -> list[int]:
-        """Ended jobs: `failed`, `old` (a week), `large` (50 MB), `listed` ones or `all`; never one on view."""
+        """Ended jobs of a kind of PRUNABLE; never one on view."""
         ended = [view for view in self._app.jobs.views if view.final]
         if what == "failed":
             ended = [view for view in ended if view.state != "done"]
@@ -160,6 +167,15 @@ class JobActions:
             ended = [view for view in ended if (view.ended or 0.0) < time.time() - OLD]
         on_view = (self._app.session.compare_job, str(self._app.session.debug_job))
         return [view.id for view in ended if str(view.id) not in on_view]
+
+    def copies(self, view: JobView) -> list[Copy]:
+        """What can be copied of a job: its command, its folder, why it failed."""
+        spec = self._app.jobs.spec(view)
+        targets = [Copy("c", "command", tuple(spec.command))] if spec is not None and spec.command else []
+        targets.append(Copy("f", "folder", (str(view.folder),)))
+        if view.card is not None:
+            targets.append(block_copy("k", "crash card", card_text(view.card, self._app.glyphs)))
+        return targets
 
 
 async def read_tail(view: JobView, *, whole: bool) -> tuple[list[Event], str]:

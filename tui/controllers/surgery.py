@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.backends.wording import in_words
 from layerwise._tool.tui.controllers.opening import graph_index
 from layerwise._tool.tui.controllers.surgery_open import OpenSurgery
-from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.surgery import effect_text, misfit_text
 from layerwise._tool.tui.state.surgery import Check, Preview, Sides
 

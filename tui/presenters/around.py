@@ -127,6 +127,7 @@ def neighbourhood(index: "GraphIndex", node: int, cells: int, glyphs: Glyphs) ->
 
 
 def label(index: "GraphIndex", node: int, glyphs: Glyphs) -> str:
+    """A node in a few cells: `MatMul #12`."""
     op = fit(index.node_op(node), LABEL - 8, glyphs.ellipsis, "start").rstrip()
     return f"{op} #{node}"
 

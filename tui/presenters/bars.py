@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import counted, shown
-from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.text import Line, plain, spread, wrap_runs
 
 if TYPE_CHECKING:

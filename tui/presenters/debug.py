@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.search.rows import BestRow, CandidateRow, FoundRow, Numbers
@@ -10,9 +11,9 @@ from layerwise._tool.tui.presenters.debug_list import field_lines, measured_text
 from layerwise._tool.tui.presenters.frontier import frontier_lines
 from layerwise._tool.tui.presenters.invariants import axes_lines
 from layerwise._tool.tui.presenters.jobs import card_lines
-from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, some, wrap_runs
-from layerwise._tool.tui.state.debugging import DebugState, Result
+from layerwise._tool.tui.state.debug_rows import Result
+from layerwise._tool.tui.state.debugging import DebugState
 from layerwise._tool.tui.state.questions import Question
 
 _STARTS = (

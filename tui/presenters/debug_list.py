@@ -1,4 +1,4 @@
-"""The Debug screen around its list: which search and how far, the order of nodes as a band, the rows, one in full."""
+"""The Debug screen around its list: which search and how far, the rows, one in full."""
 
 import math
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.search.lens.rows import EffectRow
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers, VerdictRow
+from layerwise._tool.tui.presenters.band import band_line, legend, pointer_line
 from layerwise._tool.tui.presenters.compare_text import BACKENDS
 from layerwise._tool.tui.presenters.effects import effect_fields, effect_heading, effect_line
 from layerwise._tool.tui.presenters.invariants import HEADING, relation_line, relation_lines
@@ -17,7 +18,8 @@ from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import clock_text, sig, span_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, merge, some, width, wrap_runs
 from layerwise._tool.tui.presenters.verdicts import DIAGNOSES
-from layerwise._tool.tui.state.debugging import DebugState, Shown, StepRow, SuspectRow
+from layerwise._tool.tui.state.debug_rows import Shown, ShownStep, ShownSuspect
+from layerwise._tool.tui.state.debugging import DebugState
 
 _STATE_ROLES = {"failed": "bad", "lost": "bad", "waiting": "warn", "done": "good"}
 
@@ -117,63 +119,6 @@ def _node_text(i: int | None, op: str | None, name: str | None) -> str:
     return f"#{i} {shown(op or '', 30)} {shown(name or '', 60)}".strip()
 
 
-_ROLES = {"good": "good", "bad": "bad", "asked": "accent", "skipped": "warn", "unknown": "dim"}
-_UNICODE = {"good": "█", "bad": "▒", "asked": "▲", "skipped": "╳", "unknown": "·"}
-_ASCII = {"good": "=", "bad": "#", "asked": "^", "skipped": "x", "unknown": "."}
-_FIRST = ("asked", "bad", "unknown", "skipped", "good")
-"""What a cell shows that stands for several nodes: the first of these among them."""
-
-
-def band_line(runs: Sequence[tuple[str, int]], cells: int, glyphs: Glyphs) -> Line:
-    """One line of `cells` cells for all nodes, inputs left, outputs right; no colour alone carries meaning."""
-    total = sum(count for _, count in runs)
-    if not total or cells < 3:
-        return []
-    marks = _ASCII if glyphs.ellipsis == "~" else _UNICODE
-    states = cell_states(runs, cells - 2)
-    edge = "|" if glyphs.ellipsis == "~" else "│"
-    return merge([(edge, "dim"), *((marks[state], _ROLES[state]) for state in states), (edge, "dim")])
-
-
-def cell_states(runs: Sequence[tuple[str, int]], cells: int) -> list[str]:
-    """The state that each of `cells` cells shows."""
-    total = sum(count for _, count in runs)
-    seen: list[set[str]] = [set() for _ in range(cells)]
-    at = 0
-    for state, count in runs:
-        if count <= 0:
-            continue
-        first, last = at * cells // total, max(at * cells // total, -(-(at + count) * cells // total) - 1)
-        for cell in range(first, min(last, cells - 1) + 1):
-            seen[cell].add(state if state in _ROLES else "unknown")
-        at += count
-    return [next((state for state in _FIRST if state in found), "unknown") for found in seen]
-
-
-def pointer_line(position: int | None, total: int, cells: int, text: str, ellipsis: str = "…") -> Line:
-    """A line that points at a node from below the band, with `text` beside it, cut where neither side has room."""
-    if position is None or total <= 0 or cells < 3:
-        return [(text, "")]
-    cell = 1 + min(cells - 3, position * (cells - 2) // total)
-    before, after, needed = cell - 1, cells - cell - 2, cell_len(text)
-    if needed <= after or after >= before:
-        beside = text if needed <= after else fit(text, after, ellipsis)
-        return [(" " * cell + "^ ", "accent"), (beside, "")]
-    beside = text if needed <= before else fit(text, before, ellipsis)
-    return [(" " * (before - cell_len(beside)) + beside + " ", ""), ("^", "accent")]
-
-
-def legend(search: str, glyphs: Glyphs) -> Line:
-    """What the signs mean in a kind of search."""
-    marks = _ASCII if glyphs.ellipsis == "~" else _UNICODE
-    words = {"good": "good", "bad": "bad", "unknown": "not known", "skipped": "skipped", "asked": "asked now"}
-    words |= {"good": "may be low", "bad": "in FP32"} if search == "precision" else {}
-    line: Line = []
-    for state, word in words.items():
-        line += [(marks[state], _ROLES[state]), (f" {word}  ", "dim")]
-    return line
-
-
 _HEADINGS = {
     "triage": f"{'step':<24} {'answer':<8} {'':<8} what was found",
     "invariants": HEADING,
@@ -196,9 +141,9 @@ def row_line(
     row: Shown | None, cells: int, names: Names, glyphs: Glyphs, *, kept: bool = False, gain: float | None = None
 ) -> Line:
     """One row of the list. kept: of a lens, the node stays in FP32; gain: by how much the error falls if it does."""
-    if isinstance(row, SuspectRow):
+    if isinstance(row, ShownSuspect):
         return clip(_suspect(row, cells, names), cells)
-    if isinstance(row, StepRow):
+    if isinstance(row, ShownStep):
         return clip(_step(row, cells, glyphs), cells)
     if isinstance(row, RelationRow):
         return clip(relation_line(row, cells, glyphs), cells)
@@ -223,7 +168,7 @@ def _verdict(row: VerdictRow, cells: int, names: Names, glyphs: Glyphs) -> Line:
     return merge([(f"{row.n:>4} ", ""), (f"{glyph} {row.verdict:<6}", role), (rest, "")])
 
 
-def _suspect(row: SuspectRow, cells: int, names: Names) -> Line:
+def _suspect(row: ShownSuspect, cells: int, names: Names) -> Line:
     place = "" if row.i is None else row.i
     numbers = (row.local, row.accumulated, row.amplification)[: _numbers(cells)]
     head = f"{place:>6} {names.text(row.op, 14, 'op')}" + "".join(f" {sig(number):>8}" for number in numbers) + "  "
@@ -245,7 +190,7 @@ def whole_words(text: str, cells: int, ellipsis: str) -> str:
     return fit(f"{kept.rpartition(' ')[0].rstrip(' ;,:')}{ellipsis}", cells)
 
 
-def _step(row: StepRow, cells: int, glyphs: Glyphs) -> Line:
+def _step(row: ShownStep, cells: int, glyphs: Glyphs) -> Line:
     by = "(you)" if row.by == "user" else ""
     answer = shown(row.answer, 8)
     role = {"yes": "warn", "no": "good", "refused": "bad"}.get(answer, "")
@@ -285,9 +230,9 @@ _MOST = 1000
 
 def row_detail(row: Shown | None, cells: int) -> list[Line]:
     """The row under the cursor, in as many lines as it takes."""
-    if isinstance(row, SuspectRow):
+    if isinstance(row, ShownSuspect):
         return _suspect_lines(row, cells)
-    if isinstance(row, StepRow):
+    if isinstance(row, ShownStep):
         return _step_lines(row, cells)
     if isinstance(row, RelationRow):
         return relation_lines(row, cells)
@@ -301,7 +246,7 @@ def field_lines(name: str, text: str, cells: int, role: str = "") -> list[Line]:
     return wrap_runs([(f"{name:<10}", "dim"), (shown(text, _MOST), role)], cells, 10) if text else []
 
 
-def _suspect_lines(row: SuspectRow, cells: int) -> list[Line]:
+def _suspect_lines(row: ShownSuspect, cells: int) -> list[Line]:
     lines = field_lines("suspect", f"#{row.i} {row.op} {row.node}", cells, "strong")
     meaning = f"  {DIAGNOSES.get(row.diagnosis, '')}"
     lines += wrap_runs([("diagnosis ", "dim"), (shown(row.diagnosis, 20), "bad"), (meaning, "")], cells, 10)
@@ -314,7 +259,7 @@ def _suspect_lines(row: SuspectRow, cells: int) -> list[Line]:
     return [*lines, *(field_lines("region", region, cells) if len(row.region) > 1 else [])]
 
 
-def _step_lines(row: StepRow, cells: int) -> list[Line]:
+def _step_lines(row: ShownStep, cells: int) -> list[Line]:
     by = "you" if row.by == "user" else "measured"
     lines = field_lines("step", f"{row.title}: {row.question}", cells, "strong")
     lines += field_lines("answer", f"{row.answer} ({by}, {span_text(row.seconds)})", cells)

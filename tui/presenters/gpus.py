@@ -3,8 +3,9 @@
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.numbers import bar, size_text
+from layerwise._tool.tui.presenters.numbers import bar
 from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, merge
 
 if TYPE_CHECKING:

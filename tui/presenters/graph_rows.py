@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.names import Names
-from layerwise._tool.tui.presenters.numbers import sig, size_text, tensor_type
+from layerwise._tool.tui.presenters.numbers import sig, tensor_type
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, spread, wrap_runs
 from layerwise._tool.tui.presenters.verdicts import error_word, passed_glyph
 from layerwise._tool.tui.state.session import NodeError
@@ -55,7 +56,7 @@ def header(at: Columns, summed: bool = False) -> Line:
     return [(text + (f"{'max-abs':>{at.error - 2}}  " if at.error else ""), "head")]
 
 
-class Overlay(Protocol):
+class GraphMarks(Protocol):
     """What lies over the graph: marked tensors, and errors by node. A Session is one."""
 
     marks: set[str]
@@ -63,7 +64,7 @@ class Overlay(Protocol):
 
 
 def node_row(
-    index: "GraphIndex", node: int, at: Columns, overlay: Overlay, names: Names, glyphs: Glyphs, depth: int = 0
+    index: "GraphIndex", node: int, at: Columns, overlay: GraphMarks, names: Names, glyphs: Glyphs, depth: int = 0
 ) -> Line:
     """`#  op  ● name  output  type  error`. Neighbouring cells share a role: every run costs bytes.
 
@@ -104,7 +105,13 @@ def error_cell(error: NodeError | None, cells: int, glyphs: Glyphs) -> tuple[str
 
 
 def fold_row(
-    index: "GraphIndex", nodes: Sequence[int], head: "Head", at: Columns, overlay: Overlay, names: Names, glyphs: Glyphs
+    index: "GraphIndex",
+    nodes: Sequence[int],
+    head: "Head",
+    at: Columns,
+    overlay: GraphMarks,
+    names: Names,
+    glyphs: Glyphs,
 ) -> Line:
     """`#  ×8  layer.0 … 7  49 nodes each  enter opens  worst error`. nodes: all that it stands for."""
     many = head.number < 0

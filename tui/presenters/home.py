@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from layerwise._tool.backends.model.record_values import Value
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.surgery.inspect.preview import Preview
-from layerwise._tool.tui.presenters.numbers import clock_text, size_text
+from layerwise._tool.tui.presenters.numbers import clock_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, some, wrap_runs
 from layerwise._tool.tui.state.home import HomeRow, HomeState
 

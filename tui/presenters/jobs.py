@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.shell import shell_line
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import counted, one_line, shown
 from layerwise._tool.backends.wording import event_words
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
 from layerwise._tool.debugtools.compare.rows import NotCompared
 from layerwise._tool.tui.presenters.names import Names
-from layerwise._tool.tui.presenters.numbers import age_text, bar, size_text, span_text
+from layerwise._tool.tui.presenters.numbers import age_text, bar, span_text
 from layerwise._tool.tui.presenters.questions import question_lines
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, plain, wrap_runs
 from layerwise._tool.tui.state.job_list import JobList, ModelHead
@@ -38,6 +39,7 @@ def state_glyph(state: str, glyphs: Glyphs) -> str:
 
 
 def title_cells(cells: int) -> int:
+    """Cells that the title of a job has in a row of so many cells."""
     columns = (ID_CELLS, 1, STATE_CELLS, BAR_CELLS + 5, RATE_CELLS, ETA_CELLS, AGE_CELLS, DISK_CELLS)
     fixed = sum(columns) + len(columns)
     return max(8, cells - fixed - (5 if cells >= 100 else 0))

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.presenters.around import neighbourhood
-from layerwise._tool.tui.presenters.numbers import index_text, sig, size_text, tensor_type
+from layerwise._tool.tui.presenters.numbers import index_text, sig, tensor_type
 from layerwise._tool.tui.presenters.source import origin_lines
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, wrap_runs
 from layerwise._tool.tui.presenters.verdicts import MEANINGS, error_word

@@ -24,15 +24,6 @@ def sig(value: object, digits: int = 2) -> str:
     return f"{value:.{digits - 1}e}"
 
 
-def size_text(size: float) -> str:
-    """Bytes with a decimal unit, three figures: 436 MB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} TB"
-
-
 def span_text(seconds: float | None) -> str:
     """A duration as `0.4 s`, `12 s`, `3 min 20 s`, `5 h 10 min`, `3 days`; `-` for none."""
     if seconds is None or seconds < 0:

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import one_line, shown
-from layerwise._tool.tui.presenters.numbers import short_dtype, size_text
+from layerwise._tool.tui.presenters.numbers import short_dtype
 from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, some, spread, width, wrap_runs
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 
 from layerwise._tool.backends.shell import shell_word
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import counted, shown
-from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, wrap_runs
 from layerwise._tool.tui.state.mark_cost import Cost
 from layerwise._tool.tui.state.run_fields import Field
@@ -48,6 +48,7 @@ def _value(form: RunForm, field: Field) -> tuple[str, str]:
 
 
 def preset_text(name: str) -> str:
+    """A preset in one line. StopIteration for a name that is none."""
     found = preset(name)
     return f"{name}: {found.what}" + ("  [needs TensorRT]" if found.tensorrt else "")
 

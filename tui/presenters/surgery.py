@@ -10,7 +10,7 @@ from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import tensor_type
 from layerwise._tool.tui.presenters.preview import changes
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, plain, spread, wrap_runs
-from layerwise._tool.tui.state.surgery import Gap, Pair, Sides, Step, SurgeryState
+from layerwise._tool.tui.state.surgery import Gap, NodesBeside, Sides, Step, SurgeryState
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
@@ -149,7 +149,7 @@ def heading(sides: Sides, cells: int, glyphs: Glyphs) -> list[Line]:
     ]
 
 
-def side_row(sides: Sides, row: Pair | Gap, cells: int, names: Names, glyphs: Glyphs) -> Line:
+def side_row(sides: Sides, row: NodesBeside | Gap, cells: int, names: Names, glyphs: Glyphs) -> Line:
     """`~ op name type │ op name type`, or how many equal nodes are left out."""
     if isinstance(row, Gap):
         return [(f"  {glyphs.ellipsis} {row.count:,} equal nodes  (enter shows them)", "dim")]
@@ -171,7 +171,7 @@ def _node(graph: "GraphIndex", node: int, cells: int, names: Names, glyphs: Glyp
     return f"{text} {fit(kind, kind_cells, glyphs.ellipsis)}" if kind_cells else text
 
 
-def pair_lines(sides: Sides, row: Pair | Gap, cells: int, glyphs: Glyphs) -> list[Line]:
+def pair_lines(sides: Sides, row: NodesBeside | Gap, cells: int, glyphs: Glyphs) -> list[Line]:
     """The row under the cursor in words."""
     if isinstance(row, Gap):
         return [[(f"{row.count:,} nodes that are equal on both sides", "dim")]]

@@ -24,6 +24,7 @@ def width(line: Line) -> int:
 
 
 def plain(line: Line) -> str:
+    """A line without its styles."""
     return "".join(text for text, _ in line)
 
 

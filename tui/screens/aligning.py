@@ -5,7 +5,8 @@ from layerwise._tool.debugtools.align.alignment import Alignment
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.alignment import alignment_of, correct, other_names
 from layerwise._tool.tui.presenters.alignment import alone_line, head_text, pair_line
-from layerwise._tool.tui.screens.page import Choice, Page
+from layerwise._tool.tui.screens.chooser import Choice
+from layerwise._tool.tui.screens.page import Page
 
 
 class Pairing(Commands, scope="errors"):

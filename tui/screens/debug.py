@@ -20,7 +20,7 @@ from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.lens_keys import LensKeys
 from layerwise._tool.tui.screens.page import Page, turns_pane
 from layerwise._tool.tui.screens.searching import Answering, DebugFound, Searching
-from layerwise._tool.tui.state.debugging import Shown
+from layerwise._tool.tui.state.debug_rows import Shown
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import Soon, follow

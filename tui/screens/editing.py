@@ -7,8 +7,9 @@ from layerwise._tool.backends.shell import shell_word
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import Command, Commands
 from layerwise._tool.tui.controllers.surgery import SurgeryController
+from layerwise._tool.tui.screens.chooser import Choice
 from layerwise._tool.tui.screens.nodes import NodeView
-from layerwise._tool.tui.screens.page import Choice, Page
+from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.widgets.following import run_latest, run_work
 
 WHOLE = ("fold",)

@@ -10,10 +10,11 @@ from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.graph_rows import columns, node_row
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.chooser import Choice
 from layerwise._tool.tui.screens.node_folding import NodeFolds
 from layerwise._tool.tui.screens.node_model import NodeModel
 from layerwise._tool.tui.screens.nodes import NodeView
-from layerwise._tool.tui.screens.page import Choice, Page
+from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.source import TITLE, offer
 from layerwise._tool.tui.state.graph import JumpHistory
 from layerwise._tool.tui.state.shared import AppState

@@ -9,7 +9,7 @@ from layerwise._tool.tui.controllers.own_commands import Subject
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.headless import EQUIVALENTS, equivalent
 from layerwise._tool.tui.presenters.text import fit
-from layerwise._tool.tui.screens.page import Choice
+from layerwise._tool.tui.screens.chooser import Choice
 from layerwise._tool.tui.state.shared import AppState
 
 

@@ -14,7 +14,7 @@ from layerwise._tool.tui.presenters.surgery import Branch, branch_row, branches,
 from layerwise._tool.tui.presenters.text import Line, wrap_runs
 from layerwise._tool.tui.screens.page import Page, turns_pane
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.state.surgery import Gap, Pair, SideRows
+from layerwise._tool.tui.state.surgery import Gap, NodesBeside, SideRows
 from layerwise._tool.tui.typed.settling import Waits
 from layerwise._tool.tui.widgets.following import Soon, follow, run_latest, run_work
 from layerwise._tool.tui.widgets.lines import DetailPane, LinesView, OneLine
@@ -184,7 +184,7 @@ class ChangesScreen(Page, scope="changes"):
     def _moved(self) -> None:
         self._detail_soon.touch()
 
-    def _row(self) -> Pair | Gap | None:
+    def _row(self) -> NodesBeside | Gap | None:
         rows = self._rows.rows if self._rows else []
         return rows[self.main_list.cursor] if self.main_list.cursor < len(rows) else None
 

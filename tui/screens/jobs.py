@@ -8,14 +8,13 @@ from textual import on
 from textual.app import ComposeResult
 
 from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import command
-from layerwise._tool.tui.controllers.jobs import LARGE, JobActions, read_tail
+from layerwise._tool.tui.controllers.jobs import PRUNABLE, JobActions, read_tail
 from layerwise._tool.tui.controllers.opening import engines_of
 from layerwise._tool.tui.controllers.shared import Controllers
-from layerwise._tool.tui.controllers.yank import Copy, block_copy
 from layerwise._tool.tui.presenters.jobs import (
-    card_text,
     count_line,
     detail_lines,
     event_lines,
@@ -25,10 +24,10 @@ from layerwise._tool.tui.presenters.jobs import (
     row_line,
 )
 from layerwise._tool.tui.presenters.names import Names
-from layerwise._tool.tui.presenters.numbers import size_text
 from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.screens.chooser import Choice
 from layerwise._tool.tui.screens.gpus import GpuStrip
-from layerwise._tool.tui.screens.page import Choice, Page, turns_pane
+from layerwise._tool.tui.screens.page import Page, turns_pane
 from layerwise._tool.tui.screens.searching import Answering
 from layerwise._tool.tui.state.job_list import ModelHead
 from layerwise._tool.tui.state.shared import AppState
@@ -263,13 +262,8 @@ class JobsScreen(Page, scope="jobs"):
 
     @command("jobs.prune", "remove ended jobs and their files", keys="P", footer="prune", line="prune")
     def prune(self) -> None:
-        kinds = [("failed", "failed, cancelled and lost ones", "f"), ("old", "those older than a week", "o"),
-                 ("large", f"those of {size_text(LARGE)} and more", "l"),
-                 ("all", "all that have ended, but the one on view", "a")]  # fmt: skip
-        if self._list.filter_text:
-            kinds.insert(0, ("listed", "those that the filter lists", "v"))
         choices: list[Choice] = []
-        for what, text, key in kinds:
+        for what, text, key in PRUNABLE[0 if self._list.filter_text else 1 :]:
             jobs = self._actions.prunable(what)
             size = size_text(sum(view.bytes_on_disk for view in self.state.jobs.views if view.id in jobs))
             choices.append(Choice([(f"{key}  ", "key"), (f"{text}: {len(jobs)}, {size}", "")], jobs, key))
@@ -291,12 +285,5 @@ class JobsScreen(Page, scope="jobs"):
     @command("jobs.yank", "copy the command, folder or crash card", keys="y", footer="yank")
     def yank(self) -> None:
         view = self._in_view()
-        if view is None:
-            return
-        spec = self.state.jobs.spec(view)
-        targets = [Copy("f", "folder", (str(view.folder),))]
-        if spec is not None and spec.command:
-            targets.insert(0, Copy("c", "command", tuple(spec.command)))
-        if view.card is not None:
-            targets.append(block_copy("k", "crash card", card_text(view.card, self.state.glyphs)))
-        self.offer_copies(targets)
+        if view is not None:
+            self.offer_copies(self._actions.copies(view))

@@ -9,7 +9,7 @@ from layerwise._tool.tui.commands import REGISTRY, Commands, command
 from layerwise._tool.tui.controllers.settings import write_key
 from layerwise._tool.tui.keys import usable, written
 from layerwise._tool.tui.presenters.text import Line, fit
-from layerwise._tool.tui.screens.page import Choice
+from layerwise._tool.tui.screens.chooser import Choice
 from layerwise._tool.tui.state.shared import AppState
 
 _NONE = "none"

@@ -2,7 +2,8 @@
 
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.presenters.left_out import left_out_entries, title
-from layerwise._tool.tui.screens.page import Choice, Page, chooser_cells
+from layerwise._tool.tui.screens.chooser import Choice, chooser_cells
+from layerwise._tool.tui.screens.page import Page
 
 
 class LeftOutList(Commands, scope="errors"):

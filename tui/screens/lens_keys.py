@@ -6,7 +6,7 @@ from layerwise._tool.surgery.quantise.formats import FORMATS
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.lens import outcome, prove, start
 from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.state.debugging import Shown
+from layerwise._tool.tui.state.debug_rows import Shown
 from layerwise._tool.tui.typed.settling import Waits
 from layerwise._tool.tui.widgets.following import run_work
 

@@ -11,7 +11,8 @@ from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.presenters.matrix import detail_lines, head_lines, heading, row_line
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.screens.page import Choice, Page, turns_pane
+from layerwise._tool.tui.screens.chooser import Choice
+from layerwise._tool.tui.screens.page import Page, turns_pane
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import follow, run_work
 from layerwise._tool.tui.widgets.lines import DetailPane, LinesView

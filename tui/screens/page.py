@@ -1,4 +1,4 @@
-"""What all screens share: a page between the bars, which owns its commands, and a modal list to choose from."""
+"""What all screens share: a page between the bars, which owns its commands."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -6,146 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from textual.app import ComposeResult
-from textual.containers import Container, Vertical
+from textual.containers import Container
 from textual.events import Key, Resize
 from textual.message import Message
-from textual.reactive import Reactive
-from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import Command, Commanded, Commands, bind, command, declare, in_scopes
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
-from layerwise._tool.tui.presenters.text import ASCII, Glyphs, Line, plain
+from layerwise._tool.tui.screens.chooser import Choice, PickScreen, yank_choices
 from layerwise._tool.tui.state.session import Session
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.typed.settling import Settling
-from layerwise._tool.tui.widgets.line_input import LineInput
-from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
-from layerwise._tool.tui.widgets.paced import PacedScreen
-from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, VirtualList
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One row of a chooser: its value comes back when it is picked; `key` picks it at once. more: rows that go on."""
-
-    line: Line
-    value: object
-    key: str = ""
-    more: Sequence[Line] = ()
-
-    @property
-    def lines(self) -> list[Line]:
-        return [self.line, *self.more]
-
-
-WIDEST = 110
-
-
-def chooser_cells(columns: int) -> int:
-    """Cells of a row of a chooser in a terminal of so many columns."""
-    return max(20, min(WIDEST, columns) - 2 - GUTTER)
-
-
-class PickScreen(PacedScreen[object], ModalScreen[object], inherit_bindings=False):
-    """Shows choices; returns the value of the picked one, or None.
-
-    With `filterable` the text typed narrows the rows (every word must occur), and arrows move.
-    Without, single keys of the choices and the keys of a list apply.
-    """
-
-    class Ready(Message):
-        """The screen stands; closing it any earlier would leave Textual waiting for ever."""
-
-    DEFAULT_CSS = """
-    PickScreen { align: center middle; background: $background; }
-    PickScreen > Vertical { width: 100%; max-width: 110; height: auto; max-height: 95%; border: solid $primary; }
-    PickScreen > .ascii { border: ascii $primary; }
-    PickScreen VirtualList { height: auto; }
-    """
-    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
-    BINDINGS = [("escape", "dismiss_pick"), ("q", "dismiss_pick")]
-
-    def __init__(self, title: str, choices: Sequence[Choice], glyphs: Glyphs, *, filterable: bool = False) -> None:
-        super().__init__()
-        self._title = title
-        self._answered = False  # not _closed: that one is Textual's, and it would never remove the screen
-        self.ready = False
-        self._glyphs = glyphs
-        self._all = list(choices)
-        self._filterable = filterable
-        self._input = LineInput("/ ")
-        self._list = VirtualList(glyphs=glyphs)
-        self._show(self._all)
-
-    def compose(self) -> ComposeResult:
-        self._list.styles.height = max(1, min(len(self._rows), self.app.size.height - 8))
-        title = OneLine(role="title")
-        title.set_line([(f" {self._title}", "title")])
-        with Vertical() as box:
-            box.set_class(self._glyphs is ASCII, "ascii")
-            yield title
-            if self._filterable:
-                yield self._input
-            yield self._list
-
-    def on_mount(self) -> None:
-        self.call_after_refresh(self._announce)
-        (self._input if self._filterable else self._list).focus()
-
-    def _announce(self) -> None:
-        self.ready = True
-        self.app.post_message(self.Ready())
-
-    def on_line_input_changed(self, event: LineInput.Changed) -> None:
-        words = event.value.lower().split()
-        texts = ((choice, "".join(map(plain, choice.lines)).lower()) for choice in self._all)
-        self._show([choice for choice, text in texts if all(word in text for word in words)])
-        self._list.set_model(self._list.model)
-
-    def _show(self, choices: Sequence[Choice]) -> None:
-        self._rows = [(line, choice) for choice in choices for line in choice.lines]
-        self._list.model = FixedRows([line for line, _ in self._rows])
-
-    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        self._pick(self._list.cursor)
-
-    def on_line_input_cancelled(self, event: LineInput.Cancelled) -> None:
-        self._close(None)
-
-    def on_virtual_list_selected(self, event: VirtualList.Selected) -> None:
-        self._pick(event.index)
-
-    async def take_key(self, event: Key) -> bool:
-        """Keys of the choices, or typing and moving while the rows are filtered; false for all others."""
-        if self._answered:
-            return True
-        if self._filterable:
-            moves = {"down": self._list.down, "up": self._list.up, "pagedown": self._list.page_down,
-                     "pageup": self._list.page_up}  # fmt: skip
-            move = moves.get(event.key)
-            if move is not None:
-                move()
-            return move is not None or await self._input.take_key(event)
-        picked = [choice for _, choice in self._rows if choice.key and choice.key == event.character]
-        if picked:
-            self._close(picked[0].value)
-        return bool(picked)
-
-    def _pick(self, index: int) -> None:
-        if index < len(self._rows):
-            self._close(self._rows[index][1].value)
-
-    def _close(self, value: object) -> None:
-        if not self._answered:  # the key may come twice before the screen is gone
-            self._answered = True
-            self.dismiss(value)
-
-    def action_dismiss_pick(self) -> None:
-        self._close(None)
+from layerwise._tool.tui.widgets.lines import DetailPane
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 
 def turns_pane(id: str, title: str, footer: str = "") -> Callable[["Page"], None]:
@@ -156,14 +30,6 @@ def turns_pane(id: str, title: str, footer: str = "") -> Callable[["Page"], None
         (self.main_widget() if pane.has_focus else pane).focus()
 
     return command(id, title, keys="tab", footer=footer)(turn)
-
-
-def yank_choices(targets: Sequence[Copy]) -> list[Choice]:
-    """Rows of a copy menu; what is picked comes back."""
-    return [
-        Choice([(f"{copy.key}  ", "key"), (f"{copy.what:<14} ", "dim"), (shown(copy.line, 200), "")], copy, copy.key)
-        for copy in targets
-    ]
 
 
 def _first_keys(found: Command) -> set[str]:

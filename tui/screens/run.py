@@ -23,7 +23,8 @@ from layerwise._tool.tui.presenters.run_form import (
     problem_lines,
 )
 from layerwise._tool.tui.presenters.text import Line
-from layerwise._tool.tui.screens.page import Choice, Page
+from layerwise._tool.tui.screens.chooser import Choice
+from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.state.files import complete_path
 from layerwise._tool.tui.state.run_fields import Field
 from layerwise._tool.tui.state.run_form import PRESETS, RunForm, add_side, drop_side, put

@@ -11,8 +11,9 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import Command, Commands, command, in_scopes
 from layerwise._tool.tui.controllers.debugging import DebugResults, DebugStarter, node_of, suspect_sets
 from layerwise._tool.tui.controllers.jobs import JobActions
-from layerwise._tool.tui.screens.page import Choice, Page
-from layerwise._tool.tui.state.debugging import Shown, StepRow, SuspectRow
+from layerwise._tool.tui.screens.chooser import Choice
+from layerwise._tool.tui.screens.page import Page
+from layerwise._tool.tui.state.debug_rows import Shown, ShownStep, ShownSuspect
 from layerwise._tool.tui.state.jobs import not_of_open_model
 from layerwise._tool.tui.state.questions import Question, read_question
 from layerwise._tool.tui.typed.settling import Waits
@@ -171,7 +172,7 @@ class DebugFound(Commands, scope="debug"):
 
     def _show_job(self) -> None:
         row = self._row()
-        last = row.jobs[-1] if isinstance(row, StepRow) and row.jobs else None
+        last = row.jobs[-1] if isinstance(row, ShownStep) and row.jobs else None
         view = self._state.jobs.view(last)
         page = JobActions(self._state).show(view) if view else ""
         if page:
@@ -222,7 +223,7 @@ class DebugFound(Commands, scope="debug"):
     async def _bundle(self, nodes: list[int], folder: str) -> None:
         row = self._row()
         with self._state.telling():
-            number = row.iteration if isinstance(row, SuspectRow) else 0
+            number = row.iteration if isinstance(row, ShownSuspect) else 0
             self._state.say(await self._results.bundle(self._debug, nodes, number, folder), "good")
 
     @command("debug.yank", "copy the command line, a path or the answer", keys="y", footer="yank", line="yank")

@@ -11,7 +11,8 @@ from layerwise._tool.surgery.origin.origin import SourceLine
 from layerwise._tool.tui.controllers.source import editor_command
 from layerwise._tool.tui.presenters.source import link_role, source_text
 from layerwise._tool.tui.presenters.text import wrap_runs
-from layerwise._tool.tui.screens.page import Choice, Page
+from layerwise._tool.tui.screens.chooser import Choice
+from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.widgets.lines import LineWidget
 
 TITLE = "open the Python line that it comes from in $EDITOR"

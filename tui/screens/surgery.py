@@ -12,11 +12,12 @@ from layerwise._tool.tui.screens.graph import graph_groups
 from layerwise._tool.tui.screens.node_model import NodeModel
 from layerwise._tool.tui.screens.nodes import NodeView
 from layerwise._tool.tui.screens.page import Page
-from layerwise._tool.tui.screens.surgery_edits import Change, EditCommands, EditFiles, EditHistory
+from layerwise._tool.tui.screens.surgery_edits import Change, EditCommands, EditHistory
+from layerwise._tool.tui.screens.surgery_files import EditFiles
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.typed.settling import Waits
 from layerwise._tool.tui.widgets.following import follow, run_latest, run_work
-from layerwise._tool.tui.widgets.virtual_list import FootedList
+from layerwise._tool.tui.widgets.footed_list import FootedList
 
 
 class EditedNodes(NodeModel):

@@ -12,62 +12,16 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search import rows as types
 from layerwise._tool.debugtools.search.lens.predict import frontier, predicted, worst
 from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint
+from layerwise._tool.tui.state.debug_rows import Result, Shown, ShownStep, ShownSuspect
 from layerwise._tool.tui.state.signal import Signal
 
 SEARCHES = {
     "debug_reduce": "reduce", "debug_bisect": "bisect", "debug_repeat": "repeat", "debug_precision": "precision",
-    "debug_lens": "lens",
-    "debug_build": "build",
+    "debug_lens": "lens", "debug_build": "build",
     "locate": "locate", "triage": "triage", "invariants": "invariants",
 }  # fmt: skip
 """Job action -> what the screen calls it."""
 
-
-class SuspectRow(types.Node):
-    """A suspect of a locate job, as the screen reads it. local, accumulated: relative L2 errors."""
-
-    diagnosis: str = ""
-    evidence: str = ""
-    local: float | None = None
-    local_abs: float | None = None
-    accumulated: float | None = None
-    amplification: float | None = None
-    region: list[types.Node] = []
-    iteration: types.Count = 0
-
-
-class StepRow(msgspec.Struct):
-    """A step of a triage, as the screen reads it. by: user or machine; jobs: that it ran."""
-
-    title: str = ""
-    question: str = ""
-    answer: str = ""
-    by: str = ""
-    seconds: float | None = None
-    evidence: list[str] = []
-    advice: str = ""
-    jobs: list[types.Count] = []
-
-
-class Result(msgspec.Struct):
-    """What the screen reads of a job's result, whichever of SEARCHES it is."""
-
-    passed: bool = False
-    summary: str = ""
-    conclusion: str = ""
-    advice: str = ""
-    found: list[types.FoundRow] = []
-    frontier: list[types.Point] = []
-    files: dict[str, str] = {}
-    suspects: list[SuspectRow] = []
-    n_suspects: types.Count | None = None
-    level: float | None = None
-    seconds: float | None = None
-    checks: types.Count = 0
-    kept: list[types.Node] | None = None
-
-
-Shown = types.VerdictRow | SuspectRow | StepRow | RelationRow | EffectRow
 _ANEW = ("locate", "invariants")
 """Searches of which a later attempt tells all rows again."""
 
@@ -206,9 +160,9 @@ class DebugState:
         elif table == "best":
             self.best = msgspec.convert(row, types.BestRow)
         elif table == "suspects":
-            self.rows.append(msgspec.convert(row, SuspectRow))
+            self.rows.append(msgspec.convert(row, ShownSuspect))
         elif table == "steps":
-            self.rows.append(msgspec.convert(row, StepRow))
+            self.rows.append(msgspec.convert(row, ShownStep))
         elif table == "relations":
             self.rows.append(msgspec.convert(row, RelationRow))
         elif table == "effects":

@@ -111,6 +111,8 @@ def _text_test(text: str, sign: str, value: str) -> bool:
 
 
 class Token(NamedTuple):
+    """A word of a filter, and which kind of word it is."""
+
     kind: str
     text: str
 

@@ -138,6 +138,7 @@ def first_form(tolerance: Tolerance) -> RunForm:
 
 
 def save_form(form: RunForm) -> dict[str, Any]:
+    """The form as plain values, which the session keeps."""
     saved: dict[str, Any] = msgspec.to_builtins(form)
     return saved
 
@@ -183,6 +184,7 @@ PRESETS = (
 
 
 def preset(name: str) -> Preset:
+    """A preset by its name. StopIteration if there is none."""
     return next(found for found in PRESETS if found.name == name)
 
 

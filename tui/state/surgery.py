@@ -143,7 +143,7 @@ CONTEXT = 2
 
 
 @dataclass(frozen=True)
-class Pair:
+class NodesBeside:
     """A node of each side, -1 for none. sign: `-` only left, `+` only right, `~` they differ, else a space."""
 
     left: int
@@ -158,7 +158,7 @@ class Sides:
     names: tuple[str, str]
     left: "GraphIndex"
     right: "GraphIndex"
-    pairs: list[Pair]
+    pairs: list[NodesBeside]
 
     def count(self, sign: str) -> int:
         """How many rows have that sign."""
@@ -179,7 +179,7 @@ class SideRows:
     def __init__(self, sides: Sides) -> None:
         self.sides = sides
         self._opened: set[int] = set()
-        self.rows: list[Pair | Gap] = []
+        self.rows: list[NodesBeside | Gap] = []
         self._lay()
 
     def open(self, row: int) -> bool:
@@ -193,7 +193,7 @@ class SideRows:
 
     def next(self, row: int, step: int) -> int | None:
         """The next row that begins a difference, after or before `row`; None if there is none."""
-        signs = [isinstance(item, Pair) and item.sign != " " for item in self.rows]
+        signs = [isinstance(item, NodesBeside) and item.sign != " " for item in self.rows]
         starts = [at for at, differs in enumerate(signs) if differs and not (at and signs[at - 1])]
         ahead = [at for at in starts if (at - row) * step > 0]
         return (min(ahead) if step > 0 else max(ahead)) if ahead else None

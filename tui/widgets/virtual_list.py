@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 GUTTER = 2
-ROWS = 8
-"""Rows that a foot leaves, if there is room."""
 
 
 class RowModel(Protocol):
@@ -277,40 +275,3 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
     def select(self) -> None:
         if len(self.model):
             self.post_message(self.Selected(self, self.cursor))
-
-
-class FootedList(VirtualList):
-    """A list with a text over its last rows, some of which always stay; the cursor is kept above it.
-
-    A widget of its own would make Textual lay out and paint the whole page, twice.
-    """
-
-    _foot: tuple[Line, ...] = ()
-
-    @property
-    def rows_shown(self) -> int:
-        return self.size.height - len(self._shown_foot)
-
-    @property
-    def rows_kept(self) -> int:
-        """Those that every foot leaves: it grows and shrinks as more is known, and nothing moves by that."""
-        height = self.size.height
-        return height - max(height // 2, height - ROWS) if self._foot else height
-
-    @property
-    def _shown_foot(self) -> tuple[Line, ...]:
-        height = self.size.height
-        return self._foot[: max(height // 2, height - ROWS)]
-
-    def set_foot(self, lines: list[Line]) -> None:
-        """Show `lines` below the rows; none gives all room to the rows again."""
-        self._foot = tuple(lines)
-        self._reveal()
-        self.refresh()
-
-    def line(self, y: int) -> Line:
-        if not self._foot:
-            return super().line(y)
-        foot = self._shown_foot
-        row = y - self.size.height + len(foot)
-        return super().line(y) if row < 0 else foot[row]

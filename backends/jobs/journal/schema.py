@@ -32,10 +32,12 @@ def is_time(value: Any) -> bool:
 
 
 def is_text(value: Any) -> bool:
+    """Whether a value is text."""
     return isinstance(value, str)
 
 
 def is_object(value: Any) -> bool:
+    """Whether a value is a JSON object."""
     return isinstance(value, dict)
 
 
@@ -45,6 +47,7 @@ def is_state(value: Any) -> bool:
 
 
 def are_texts(value: Any) -> bool:
+    """Whether a value is a list of texts."""
     return isinstance(value, list) and all(map(is_text, value))
 
 

@@ -25,7 +25,7 @@ _NOT_DAMAGED = (
 )  # Python 3.10 has no codes
 
 
-class Index:
+class JobIndex:
     """Views of jobs by id in an SQLite file; what is not as this class makes it is thrown away, or left alone."""
 
     def __init__(self, path: Path) -> None:

@@ -195,9 +195,9 @@ class Workspace:
 
         Journals are read from where the views of an earlier call (`before`) stand, else from where the index does.
         """
-        from layerwise._tool.backends.jobs.workspace.index import Index
+        from layerwise._tool.backends.jobs.workspace.index import JobIndex
 
-        index = Index(self.root / "index.sqlite")
+        index = JobIndex(self.root / "index.sqlite")
         known = {view.id: view for view in before} or index.load(self.jobs)
         views = [known.get(number) or JobView(self.jobs / str(number)) for number in self.ids()]
         changed = [view for view in views if self._has_news(view)]

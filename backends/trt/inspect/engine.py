@@ -5,7 +5,7 @@ from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.trt.inference.engine import Engine, EngineTensor, io_tensors
-from layerwise._tool.backends.trt.inspect.layers import Layer, layers_of
+from layerwise._tool.backends.trt.inspect.layers import EngineLayer, layers_of
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class EngineView:
     memory: int
     weights: int | None
     streamable: int
-    layers: list[list[Layer]] = field(default_factory=list)
+    layers: list[list[EngineLayer]] = field(default_factory=list)
     formats: dict[str, str] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
 
@@ -87,22 +87,22 @@ def _span(engine: Any, tensor: EngineTensor, at: int) -> Span:
     return Span(tensor.name, low, likely, high)
 
 
-def _layers(trt: Any, engine: Any) -> list[Layer]:
+def _layers(trt: Any, engine: Any) -> list[EngineLayer]:
     inspector = engine.create_engine_inspector()
     if inspector is None:
         raise LayerwiseError("TensorRT makes no inspector for the engine")
     return layers_of(inspector.get_engine_information(trt.LayerInformationFormat.JSON))
 
 
-def _by_profile(layers: list[Layer]) -> list[list[Layer]]:
+def _by_profile(layers: list[EngineLayer]) -> list[list[EngineLayer]]:
     count = 1 + max((layer.profile for layer in layers), default=0)
-    found: list[list[Layer]] = [[] for _ in range(min(count, 1 + len(layers)))]
+    found: list[list[EngineLayer]] = [[] for _ in range(min(count, 1 + len(layers)))]
     for layer in layers:
         found[min(layer.profile, len(found) - 1)].append(layer)
     return found
 
 
-def _facts(trt: Any, engine: Any, layers: list[Layer]) -> dict[str, str]:
+def _facts(trt: Any, engine: Any, layers: list[EngineLayer]) -> dict[str, str]:
     sources = [name for name, at in trt.TacticSource.__members__.items() if engine.tactic_sources >> int(at) & 1]
     made = dict.fromkeys(tensor.name for layer in layers for tensor in layer.outputs)
     debug = [name for name in made if engine.is_debug_tensor(name)]

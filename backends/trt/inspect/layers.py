@@ -40,7 +40,7 @@ class LayerTensor:
 
 
 @dataclass(frozen=True)
-class Layer:
+class EngineLayer:
     """A layer of an engine or a network. kind: "Unknown" if unknown. nodes: the ONNX nodes that it computes.
 
     attributes: everything else that is known, as in the JSON. profile: the optimization profile it belongs to.
@@ -55,7 +55,7 @@ class Layer:
     profile: int = 0
 
 
-def layers_of(text: str) -> list[Layer]:
+def layers_of(text: str) -> list[EngineLayer]:
     """Return the layers in the inspector's JSON of an engine. LayerwiseError if it is not that JSON."""
     try:
         return [_layer(row) for row in json.loads(text)["Layers"]]
@@ -63,14 +63,14 @@ def layers_of(text: str) -> list[Layer]:
         raise LayerwiseError(f"TensorRT's inspector gives no JSON of layers: {in_words(error, 200)}") from None
 
 
-def _layer(row: str | Mapping[str, Any]) -> Layer:
+def _layer(row: str | Mapping[str, Any]) -> EngineLayer:
     if isinstance(row, str):
-        return Layer(*_profiled(row)[:1], profile=_profiled(row)[1])
+        return EngineLayer(*_profiled(row)[:1], profile=_profiled(row)[1])
     name, profile = _profiled(str(row.get("Name", "Unknown")))
     inputs, outputs = ([_tensor(entry) for entry in row.get(key) or ()] for key in _TENSORS)
     attributes = {str(key): value for key, value in row.items() if key not in _OWN}
     nodes = metadata_nodes(str(row.get("Metadata") or ""))
-    return Layer(name, str(row.get("LayerType", "Unknown")), inputs, outputs, nodes, attributes, profile)
+    return EngineLayer(name, str(row.get("LayerType", "Unknown")), inputs, outputs, nodes, attributes, profile)
 
 
 def _profiled(name: str) -> tuple[str, int]:

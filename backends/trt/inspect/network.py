@@ -8,7 +8,7 @@ import numpy as np
 
 from layerwise._tool.backends.trt.capabilities import able
 from layerwise._tool.backends.trt.inference.engine import NUMPY_NAMES
-from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor, metadata_nodes
+from layerwise._tool.backends.trt.inspect.layers import EngineLayer, LayerTensor, metadata_nodes
 from layerwise._tool.backends.wording import in_words
 
 _BY_INPUT = {"IResizeLayer": ("scales", "shape"), "ISliceLayer": ("shape", "start", "stride")}
@@ -22,7 +22,7 @@ class NetworkView:
     strongly_typed: bool
     inputs: list[LayerTensor]
     outputs: list[LayerTensor]
-    layers: list[Layer]
+    layers: list[EngineLayer]
 
 
 def network_view(trt: Any, network: Any) -> NetworkView:
@@ -43,7 +43,7 @@ def layer_classes(trt: Any) -> dict[str, type]:
     """Return LayerType's names with their layer classes; names that no layer has any more are omitted."""
     found = {}
     for kind in (kind for kind in vars(trt).values() if isinstance(kind, type) and issubclass(kind, trt.ILayer)):
-        found[kind.__name__.removeprefix("I").removesuffix("Layer").upper()] = kind
+        found[kind.__name__.removeprefix("I").removesuffix("EngineLayer").upper()] = kind
     plain = {name: name.replace("_", "") for name in trt.LayerType.__members__}
     return {name: found.get(word) or found[f"IF{word}"] for name, word in plain.items()
             if word in found or f"IF{word}" in found}  # fmt: skip
@@ -69,14 +69,14 @@ class _Names:
         return new and isinstance(getattr(kind, name, None), property)
 
 
-def _layer(layer: Any, classes: dict[str, type], names: _Names) -> Layer:
+def _layer(layer: Any, classes: dict[str, type], names: _Names) -> EngineLayer:
     kind = layer.type.name
     if kind in classes:
         layer.__class__ = classes[kind]
     inputs = _tensors(layer.get_input, layer.num_inputs)
     outputs = _tensors(layer.get_output, layer.num_outputs)
     attributes = {name: _value(layer, name) for name in names.of(layer, len(inputs))}
-    return Layer(layer.name, kind, inputs, outputs, metadata_nodes(layer.metadata or ""), attributes)
+    return EngineLayer(layer.name, kind, inputs, outputs, metadata_nodes(layer.metadata or ""), attributes)
 
 
 def _value(layer: Any, name: str) -> Any:

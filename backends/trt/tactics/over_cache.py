@@ -26,8 +26,8 @@ from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.backends.trt.tactics.record import (
     Offer,
     Op,
-    Record,
     Recording,
+    TacticRecord,
     Tell,
     give_timing_cache,
     save_record,
@@ -91,7 +91,9 @@ class CacheRecording(Recording):
 
     wanted = True
 
-    def __init__(self, trt: Any, options: TrtOptions, loaded: Record | None, excluded: Record | None) -> None:
+    def __init__(
+        self, trt: Any, options: TrtOptions, loaded: TacticRecord | None, excluded: TacticRecord | None
+    ) -> None:
         self._trt, self._options = trt, options
         self._loaded, self._excluded = loaded, excluded
         self.gives_cache = loaded is not None
@@ -139,7 +141,7 @@ class CacheRecording(Recording):
         cache = config.get_timing_cache()
         ops = {key: self._chosen(cache, key, op) for key, op in self._ops().items()}
         data = bytes(memoryview(cache.serialize()))
-        save_record(Record(layerwise="tactics", tensorrt=self._trt.__version__, ops=ops, cache=data), path)
+        save_record(TacticRecord(layerwise="tactics", tensorrt=self._trt.__version__, ops=ops, cache=data), path)
         if not able(self._trt, "algorithm_selector"):
             tell(f"{shown(str(path))} holds the tactics of an editable timing cache: "
                  f"{lacks(self._trt, 'algorithm_selector')}.")  # fmt: skip

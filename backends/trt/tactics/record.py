@@ -50,7 +50,7 @@ class Op(Spec, frozen=True):
         return next((offer.kernel for offer in self.offered if offer.tactic == self.tactic), "")
 
 
-class Record(Spec, frozen=True):
+class TacticRecord(Spec, frozen=True):
     """Tactics that one build chose, or is to use. ops: by key; cache: a serialised timing cache, for this TensorRT."""
 
     layerwise: Literal["tactics"]
@@ -59,10 +59,10 @@ class Record(Spec, frozen=True):
     cache: bytes = b""
 
 
-def decode_record(data: bytes) -> Record | None:
+def decode_record(data: bytes) -> TacticRecord | None:
     """Return the record in a file's bytes; None if they are not one."""
     try:
-        found = msgspec.json.decode(data, type=Record)
+        found = msgspec.json.decode(data, type=TacticRecord)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     hashes = [tactic for op in found.ops.values() for tactic in (op.tactic, *(offer.tactic for offer in op.offered))]
@@ -77,7 +77,7 @@ def read_bounded(path: Path) -> bytes:
     return data
 
 
-def save_record(record: Record, path: Path) -> None:
+def save_record(record: TacticRecord, path: Path) -> None:
     """Write a record atomically. LayerwiseError if that fails."""
     try:
         atomic_write(path, msgspec.json.format(msgspec.json.encode(record), indent=1))

@@ -16,7 +16,7 @@ from layerwise._tool.backends.trt.capabilities import able, lacks
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.backends.trt.options import TrtOptions
 from layerwise._tool.backends.trt.tactics.over_cache import CacheRecording
-from layerwise._tool.backends.trt.tactics.record import Record, Recording, Tell, decode_record, read_bounded
+from layerwise._tool.backends.trt.tactics.record import Recording, TacticRecord, Tell, decode_record, read_bounded
 
 Replay = dict[str, dict[str, Any]]
 
@@ -44,7 +44,7 @@ def _tensor(info: Any) -> dict[str, Any]:
     }
 
 
-def read_tactics(path: Path) -> Replay | Record:
+def read_tactics(path: Path) -> Replay | TacticRecord:
     """Return the tactics in a file: Polygraphy's replay, by layer; a record; a bare timing cache as a record.
 
     BadFile if it is JSON but neither of the two.
@@ -56,7 +56,7 @@ def read_tactics(path: Path) -> Replay | Record:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
-        return Record(layerwise="tactics", cache=data)
+        return TacticRecord(layerwise="tactics", cache=data)
     try:
         if all(isinstance(entry["tactic"], int) for entry in found["replay"].values()):
             return dict(found["replay"])
@@ -71,8 +71,8 @@ def recording(trt: Any, options: TrtOptions) -> Recording:
         return Recording()
     named = {"--load-tactics": options.load_tactics, "--exclude-tactics": options.exclude_tactics}
     given = {option: read_tactics(Path(name)) for option, name in named.items() if name}
-    records = {option: found for option, found in given.items() if isinstance(found, Record)}
-    replays = {option: found for option, found in given.items() if not isinstance(found, Record)}
+    records = {option: found for option, found in given.items() if isinstance(found, TacticRecord)}
+    replays = {option: found for option, found in given.items() if not isinstance(found, TacticRecord)}
     if replays and not able(trt, "algorithm_selector"):
         option = next(iter(replays))
         raise UsageError(f"{option} {shown(str(named[option]), 200)} is a replay of TensorRT 10's algorithm selector. "

@@ -14,11 +14,11 @@ from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.backends.trt.options import trt_options
 from layerwise._tool.debugtools.checks.compatibility.conclusion import conclusion
 from layerwise._tool.debugtools.checks.compatibility.probe import (
+    BackendSupport,
     Code,
     OperatorRow,
     Operators,
     ProbedModel,
-    Verdict,
     merged,
     probe,
 )
@@ -84,26 +84,26 @@ def _entry(backend: int, row: OperatorRow) -> OperatorEntry:
 _NO_CODE = ("No importer registered", "Plugin not found")
 
 
-def probe_engine(spec: RunnerSpec, subject: ProbedModel) -> Verdict:
+def probe_engine(spec: RunnerSpec, subject: ProbedModel) -> BackendSupport:
     """Probe TensorRT. If the parser supports every node but the build fails, the reason is that of the build."""
     model = Loadable(data=subject.data, folder=subject.folder)
     try:
         support = Support(tensorrt(), Messages(), trt_options(spec.options).network)
     except (MissingDependency, BadFile) as error:
-        return Verdict(takes=False, available=False, reason=str(error))
+        return BackendSupport(takes=False, available=False, reason=str(error))
     refusals = support.refusals(model)
     rows = _rows(subject.operators, refusals)
     if refusals:
-        return Verdict(takes=False, reason=_told(refusals), operators=rows)
+        return BackendSupport(takes=False, reason=_told(refusals), operators=rows)
     try:
         with open_runner(spec, model, name="backend") as runner:
             if subject.feed is not None:
                 runner.infer(subject.feed)
     except MissingDependency as error:
-        return Verdict(takes=False, available=False, reason=str(error))
+        return BackendSupport(takes=False, available=False, reason=str(error))
     except LayerwiseError as error:
-        return Verdict(takes=False, reason=str(error), operators=rows)
-    return Verdict(takes=True, ran=subject.feed is not None, operators=rows)
+        return BackendSupport(takes=False, reason=str(error), operators=rows)
+    return BackendSupport(takes=True, ran=subject.feed is not None, operators=rows)
 
 
 def _told(refusals: list[Refusal]) -> str:

@@ -23,7 +23,7 @@ from layerwise._tool.backends.runner import Loadable, Placed, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.checks.lint.isolate import Isolation
-from layerwise._tool.debugtools.checks.lint.report import Level, Report
+from layerwise._tool.debugtools.checks.lint.report import Level, LintFindings
 from layerwise._tool.debugtools.checks.lint.structure import labels
 from layerwise._tool.debugtools.checks.lint.trial import Refusal, Trial, plain
 from layerwise._tool.surgery.cut.pieces import Pieces
@@ -169,7 +169,7 @@ class OperatorRow:
 
 
 @dataclass
-class Verdict:
+class BackendSupport:
     """A backend's support of a model. available: the backend can be used here; takes: the model loads, and runs.
 
     ran: False if there were no inputs to run it with.
@@ -189,13 +189,13 @@ class ProbedModel:
         self.data, self.folder, self.operators, self.feed = data, folder, operators, feed
 
 
-def probe(spec: RunnerSpec, subject: ProbedModel, progress: Progress) -> Verdict:
+def probe(spec: RunnerSpec, subject: ProbedModel, progress: Progress) -> BackendSupport:
     """Probe one backend."""
     trial = Trial(spec, subject.folder)
     try:
         runner = open_runner(spec, Loadable(data=subject.data, folder=subject.folder), name="backend")
     except (MissingDependency, BadFile) as error:
-        return Verdict(takes=False, available=False, reason=str(error))
+        return BackendSupport(takes=False, available=False, reason=str(error))
     except LayerwiseError as error:
         return _refused(plain(str(error)).strip(), trial, subject, progress)
     with runner:
@@ -204,7 +204,7 @@ def probe(spec: RunnerSpec, subject: ProbedModel, progress: Progress) -> Verdict
                 runner.infer(subject.feed)
         except LayerwiseError as error:
             return _refused(plain(str(error).removeprefix("backend: ")).strip(), trial, subject, progress)
-        return Verdict(
+        return BackendSupport(
             takes=True, ran=subject.feed is not None, operators=_all_taken(subject.operators, runner.elsewhere())
         )
 
@@ -220,7 +220,7 @@ def _all_taken(operators: Operators, elsewhere: Sequence[Placed]) -> list[Operat
     return [*fallen, *rows]
 
 
-def _refused(reason: str, trial: Trial, subject: ProbedModel, progress: Progress) -> Verdict:
+def _refused(reason: str, trial: Trial, subject: ProbedModel, progress: Progress) -> BackendSupport:
     """Return why a model is unsupported, by kind of node."""
     operators = subject.operators
     rows = []
@@ -229,7 +229,7 @@ def _refused(reason: str, trial: Trial, subject: ProbedModel, progress: Progress
         rows.append(_loaded(group, trial, operators))
     if all(row.code in (Code.TAKEN, Code.UNKNOWN) for row in rows) and subject.feed is not None:
         rows = _run(rows, trial, subject, subject.feed, progress)
-    return Verdict(takes=False, reason=reason, operators=merged(rows))
+    return BackendSupport(takes=False, reason=reason, operators=merged(rows))
 
 
 def _loaded(group: Group, trial: Trial, operators: Operators) -> OperatorRow:
@@ -252,7 +252,7 @@ def _run(
     rows: Sequence[OperatorRow], trial: Trial, subject: ProbedModel, feed: Feed, progress: Progress
 ) -> list[OperatorRow]:
     """Return the same rows, with the nodes that fail when run in separate rows."""
-    operators, report = subject.operators, Report()
+    operators, report = subject.operators, LintFindings()
     Isolation(operators.pieces, operators.names, trial, report, feed, progress=progress).run()
     reasons = {name: e.message for e in report.entries if e.level == Level.EXCEPTION for name in e.nodes}
     passing = set(report.passing)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.debugtools.checks.invariants.locate import Open
-from layerwise._tool.debugtools.checks.invariants.outputs import Judge
+from layerwise._tool.debugtools.checks.invariants.outputs import RelationJudge
 from layerwise._tool.debugtools.checks.invariants.padding import padding
 from layerwise._tool.debugtools.checks.invariants.relations import ROW_RELATIONS, Relations
 from layerwise._tool.debugtools.checks.invariants.sentences import conclusion
@@ -57,7 +57,7 @@ def check(
 
 
 def _steps(subject: Subject) -> Iterator[Callable[[], RelationRow]]:
-    judge = Judge(subject)
+    judge = RelationJudge(subject)
     relations = Relations(judge)
     yield relations.repeated
     for relation in ROW_RELATIONS:

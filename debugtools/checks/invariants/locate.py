@@ -36,7 +36,7 @@ SAME = 4.0
 _CONDITIONED = 4.0  # times the answer to one rounding of the inputs
 
 
-class Case(Struct, frozen=True):
+class RunPair(Struct, frozen=True):
     """Two runs, and what must be the same in them. specs: the runner of each. outputs: those that differ.
 
     varied: the inputs that the relation is about; what does not come from them is left as it is. None: all of them.
@@ -69,7 +69,7 @@ class Locator:
         self._seen: dict[str, Difference] = {}
         self._judged: frozenset[str] = frozenset()
 
-    def find(self, case: Case) -> Found:
+    def find(self, case: RunPair) -> Found:
         """The node that breaks the relation first; the reason where none can be looked for."""
         try:
             bad = self._bad_tensors(case)
@@ -101,7 +101,7 @@ class Locator:
             name = read
         return None
 
-    def again(self, where: Located, case: Case) -> Located | None:
+    def again(self, where: Located, case: RunPair) -> Located | None:
         """The same node, if it breaks this relation as well."""
         self._judged = self._reached(case.varied)
         try:
@@ -109,7 +109,7 @@ class Locator:
         except LayerwiseError:
             return None
 
-    def _bad_tensors(self, case: Case) -> set[str]:
+    def _bad_tensors(self, case: RunPair) -> set[str]:
         """The tensors in which something differs that must be the same, by more than rounding explains."""
         self._seen, self._judged = {}, self._reached(case.varied)
         plan = self._plan(case.feeds[0])
@@ -131,7 +131,7 @@ class Locator:
         wanted = [name for name in self.cut.maker if name in self._read and not (name in known and known[name].opaque)]
         return self.cut.segments(wanted, SEGMENT, known)
 
-    def _is_bad(self, name: str, mine: Feed, theirs: Feed, case: Case) -> bool:
+    def _is_bad(self, name: str, mine: Feed, theirs: Feed, case: RunPair) -> bool:
         if name not in self._judged or not isinstance(mine[name], np.ndarray):
             return False
         self._seen[name] = found = case.same.test(mine[name], theirs[name])
@@ -171,7 +171,7 @@ class Locator:
             waiting += before
         return [*sorted(first), *sorted(later)]
 
-    def _alone(self, i: int, case: Case) -> Located | None:
+    def _alone(self, i: int, case: RunPair) -> Located | None:
         """The node as what breaks the relation, None if it does not when it is run alone."""
         node = self.cut.nodes[i]
         weights = self.cut.initializers.keys() | self.cut.sparse.keys()

@@ -10,7 +10,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.checks.invariants.locate import SAME, Case, Found, Locator
+from layerwise._tool.debugtools.checks.invariants.locate import SAME, Found, Locator, RunPair
 from layerwise._tool.debugtools.checks.invariants.spec import Located, RelationRow
 from layerwise._tool.debugtools.checks.invariants.subject import OutputAxis, Subject
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound, unit_roundoff
@@ -36,7 +36,7 @@ class Worst(Struct, frozen=True):
     failing: tuple[str, ...] = ()
 
 
-class Judge:
+class RelationJudge:
     """Judges runs of one model. cause: the node that broke a relation first; unsteady: the same feed gives other
     outputs when it is run again; deterministic: it gives the same bits.
     """
@@ -67,7 +67,7 @@ class Judge:
     def worst(
         self,
         runs: tuple[Mapping[str, Array], Mapping[str, Array]],
-        case: Case,
+        case: RunPair,
         axes: Mapping[str, int | None],
     ) -> Worst:
         """The worst of these outputs, with the axis of their rows."""
@@ -84,7 +84,7 @@ class Judge:
                 found = Worst(name, seen.rel, bound, seen.row, excess)
         return Worst(found.output, found.rel, found.bound, found.row, found.excess, tuple(failing))
 
-    def conclude(self, relation: str, worst: Worst, case: Case, *, text: str = "", rows: bool = True) -> RelationRow:
+    def conclude(self, relation: str, worst: Worst, case: RunPair, *, text: str = "", rows: bool = True) -> RelationRow:
         """The row of a relation. text: what was run; rows: it is one between rows, which needs a known batch."""
         if not worst.output:
             return RelationRow(relation, "not checked", "no output can be compared")
@@ -102,7 +102,7 @@ class Judge:
             return RelationRow(relation, "not checked", text, worst.output, worst.rel, worst.bound)
         return self._broken(relation, worst, found, rows)
 
-    def _located(self, worst: Worst, case: Case) -> Found:
+    def _located(self, worst: Worst, case: RunPair) -> Found:
         asked = msgspec.structs.replace(case, outputs=worst.failing)
         if self.cause is not None and (again := self.locator.again(self.cause, asked)) is not None:
             return Found(again, breaks=True)

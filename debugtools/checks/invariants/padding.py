@@ -20,9 +20,9 @@ from layerwise._tool.backends.tensors import TensorInfo, is_floating, is_integra
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.axes import dim_key
 from layerwise._tool.debugtools.checks.invariants.feeds import Feed, is_mask, origin
-from layerwise._tool.debugtools.checks.invariants.locate import Case
+from layerwise._tool.debugtools.checks.invariants.locate import RunPair
 from layerwise._tool.debugtools.checks.invariants.notes import constant
-from layerwise._tool.debugtools.checks.invariants.outputs import Judge, Worst, refusal
+from layerwise._tool.debugtools.checks.invariants.outputs import RelationJudge, Worst, refusal
 from layerwise._tool.debugtools.checks.invariants.sameness import KeptPositions, Whole
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.surgery.cut.segments import GraphCut
@@ -68,7 +68,7 @@ def _is_switch(dtype: str) -> bool:
     return is_integral(dtype) or is_floating(dtype) or dtype == "bool"
 
 
-def padding(judge: Judge) -> RelationRow:
+def padding(judge: RelationJudge) -> RelationRow:
     """Whether contents at masked positions change what is at the others."""
     subject = judge.subject
     masked = find_mask(subject.inputs, subject.feed)
@@ -103,19 +103,19 @@ class _End(Struct, frozen=True):
     how many were compared.
     """
 
-    case: Case
+    case: RunPair
     worst: Worst
     pooled: frozenset[str]
     compared: int
 
 
-def _one_end(judge: Judge, masked: Masked, kept: tuple[bool, ...]) -> _End:
+def _one_end(judge: RelationJudge, masked: Masked, kept: tuple[bool, ...]) -> _End:
     subject = judge.subject
     tokens = _without(subject.feed[masked.tokens], _compared(subject.cut, masked.tokens)[0])
     first = {**subject.feed, masked.mask: _mask(subject.feed[masked.mask], kept), masked.tokens: tokens}
     second = {**first, masked.tokens: _other_contents(tokens, kept)}
     same = KeptPositions(kept)
-    case = Case((first, second), (subject.spec.runner,) * 2, same, (), (masked.tokens,), judge.deterministic)
+    case = RunPair((first, second), (subject.spec.runner,) * 2, same, (), (masked.tokens,), judge.deterministic)
     runs = subject.infer(first), subject.infer(second)
     along, pooled = _outputs(judge, runs[0], len(kept))
     worst = judge.worst(runs, case, along)
@@ -123,7 +123,9 @@ def _one_end(judge: Judge, masked: Masked, kept: tuple[bool, ...]) -> _End:
     return _End(case, worst, frozenset(whole.failing), len(along) + len(pooled))
 
 
-def _outputs(judge: Judge, outputs: Mapping[str, Array], length: int) -> tuple[dict[str, int | None], list[str]]:
+def _outputs(
+    judge: RelationJudge, outputs: Mapping[str, Array], length: int
+) -> tuple[dict[str, int | None], list[str]]:
     """The outputs with one axis of positions, and that axis; and those with none."""
     along: dict[str, int | None] = {}
     pooled = []
@@ -164,7 +166,7 @@ def _other_contents(tokens: Array, kept: Sequence[bool]) -> Array:
     return made
 
 
-def _judged(judge: Judge, masked: Masked, ends: Sequence[_End]) -> RelationRow:
+def _judged(judge: RelationJudge, masked: Masked, ends: Sequence[_End]) -> RelationRow:
     mask, tokens = shown(masked.mask, 60), shown(masked.tokens, 60)
     if not any(end.compared for end in ends):
         return _not("no output has rows and one axis of positions, or none: what may change is not known")
@@ -186,7 +188,7 @@ def _judged(judge: Judge, masked: Masked, ends: Sequence[_End]) -> RelationRow:
     return judge.conclude(PADDING, broken.worst, broken.case, rows=False)
 
 
-def _uncertain(judge: Judge, masked: Masked) -> str:
+def _uncertain(judge: RelationJudge, masked: Masked) -> str:
     """Why the model may be meant to behave so, "" if it cannot be."""
     subject = judge.subject
     if not _OF_ATTENTION.search(masked.mask):

@@ -17,8 +17,8 @@ from layerwise._tool.debugtools.checks.invariants.feeds import (
     row_count,
     take,
 )
-from layerwise._tool.debugtools.checks.invariants.locate import Case
-from layerwise._tool.debugtools.checks.invariants.outputs import Judge, Worst, only, refusal
+from layerwise._tool.debugtools.checks.invariants.locate import RunPair
+from layerwise._tool.debugtools.checks.invariants.outputs import RelationJudge, Worst, only, refusal
 from layerwise._tool.debugtools.checks.invariants.sameness import SameRows, Whole
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.checks.invariants.state import State
@@ -63,7 +63,7 @@ def probes(relation: str, rows: int) -> list[Probe]:
 class Relations:
     """Checks the relations of one model."""
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: RelationJudge) -> None:
         self.judge, self.subject = judge, judge.subject
         self._alike: bool | None = None
 
@@ -155,12 +155,12 @@ class Relations:
         axes = {axis.name: axis.axis for axis in self.judge.checked()}
         return self.judge.conclude(relation, self.judge.worst(runs, case, axes), case, text=text)
 
-    def _case(self, feed: Feed, probe: Probe, outputs: tuple[str, ...] = ()) -> Case:
+    def _case(self, feed: Feed, probe: Probe, outputs: tuple[str, ...] = ()) -> RunPair:
         subject, batch = self.subject, self.subject.batch
         feeds = take(feed, batch, probe.first), take(feed, batch, probe.second)
         same = SameRows((len(probe.first), len(probe.second)), probe.pairs, within=probe.first == probe.second)
         exact = probe.same_kernels and self.judge.deterministic
-        return Case(feeds, (subject.spec.runner,) * 2, same, outputs, frozenset(batch.axes), exact)
+        return RunPair(feeds, (subject.spec.runner,) * 2, same, outputs, frozenset(batch.axes), exact)
 
     def repeated(self) -> RelationRow:
         """Whether the same feed gives the same outputs again, other feeds in between."""
@@ -172,7 +172,7 @@ class Relations:
         first = subject.infer(subject.feed)
         subject.infer(between)
         runs = first, subject.infer(subject.feed)
-        case = Case((subject.feed,) * 2, (subject.spec.runner,) * 2, Whole())
+        case = RunPair((subject.feed,) * 2, (subject.spec.runner,) * 2, Whole())
         worst = self.judge.worst(runs, case, only(steady))
         self.judge.deterministic = worst.rel == 0.0
         if worst.failing:
@@ -209,7 +209,7 @@ class Relations:
             return RelationRow(THREADS, "not checked", self._drawn())
         one, several = (msgspec.structs.replace(runner, threads=count) for count in (1, max(2, runner.threads or 0)))
         runs = tuple(subject.session(spec).infer(copied(subject.feed)).outputs for spec in (several, one))
-        case = Case((subject.feed,) * 2, (several, one), Whole())
+        case = RunPair((subject.feed,) * 2, (several, one), Whole())
         worst = self.judge.worst((runs[0], runs[1]), case, only(steady))
         return self.judge.conclude(THREADS, worst, case, text=f"1 and {several.threads} threads", rows=False)
 

@@ -32,6 +32,7 @@ from layerwise._tool.surgery.cut.segments import GraphCut
 
 
 def opened(spec: RunnerSpec, model: Loadable) -> Runner:
+    """A runner on a model."""
     return open_runner(spec, model, name="model")
 
 

@@ -19,7 +19,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.reference.evaluate import tensor_array
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.checks.lint.report import Level, Origin, Report
+from layerwise._tool.debugtools.checks.lint.report import Level, LintFindings, LintSource
 from layerwise._tool.debugtools.checks.lint.structure import labels
 from layerwise._tool.debugtools.checks.lint.trial import Refusal, Trial, feedable
 from layerwise._tool.surgery.cut.pieces import Pieces
@@ -110,7 +110,7 @@ class Isolation:
         pieces: Pieces,
         names: Sequence[str],
         trial: Trial,
-        report: Report,
+        report: LintFindings,
         feed: Mapping[str, Any],
         *,
         runs: bool = True,
@@ -213,4 +213,6 @@ class Isolation:
             ).run()
 
     def _note(self, level: Level, position: int, text: str) -> None:
-        self.report.add(level, Origin.ONNXRUNTIME, text, [self.names[position]], self.pieces.nodes[position].op_type)
+        self.report.add(
+            level, LintSource.ONNXRUNTIME, text, [self.names[position]], self.pieces.nodes[position].op_type
+        )

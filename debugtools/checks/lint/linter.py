@@ -20,7 +20,7 @@ from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.lint.conclusion import conclusion
 from layerwise._tool.debugtools.checks.lint.isolate import Isolation, Progress
-from layerwise._tool.debugtools.checks.lint.report import Level, LintResult, Origin, Report
+from layerwise._tool.debugtools.checks.lint.report import Level, LintFindings, LintResult, LintSource
 from layerwise._tool.debugtools.checks.lint.spec import LintSpec
 from layerwise._tool.debugtools.checks.lint.structure import (
     broken_references,
@@ -51,7 +51,7 @@ class Linter:
     unless a provider is asked for.
     """
 
-    def __init__(self, spec: LintSpec, report: Report, warn: Callable[[str], None], progress: Progress) -> None:
+    def __init__(self, spec: LintSpec, report: LintFindings, warn: Callable[[str], None], progress: Progress) -> None:
         self.spec, self.report = spec, report
         self._warn, self._progress = warn, progress
         self.names: set[str] = set()
@@ -67,18 +67,20 @@ class Linter:
             path = Path(self.spec.model)
             if Path(error.path) != path or not path.is_file():
                 raise
-            self.report.add(Level.EXCEPTION, Origin.LOADER, _DAMAGED + error.reason if path.stat().st_size else _EMPTY)
+            self.report.add(
+                Level.EXCEPTION, LintSource.LOADER, _DAMAGED + error.reason if path.stat().st_size else _EMPTY
+            )
 
     def _file(self, file: ModelFile, pieces: Pieces) -> None:
         if not pieces.nodes:
-            self.report.add(Level.WARNING, Origin.LOADER, "ONNX model has no nodes")
+            self.report.add(Level.WARNING, LintSource.LOADER, "ONNX model has no nodes")
             return
         names = labels(pieces.nodes)
         self.names = set(names)
         duplicate_names(pieces, self.report)
         findings, bad_node = check_graph(file.structure())
         for text in findings:
-            self.report.add(Level.EXCEPTION, Origin.CHECKER, text)
+            self.report.add(Level.EXCEPTION, LintSource.CHECKER, text)
         self._trials(file, pieces, names)
         if bad_node:
             self._schemas(pieces, names)
@@ -87,7 +89,7 @@ class Linter:
     def _trials(self, file: ModelFile, pieces: Pieces, names: list[str]) -> None:
         trial = Trial(self.spec.runner, file.folder)
         if self.spec.model_options.ignore_external_data:
-            self.report.add(Level.INFO, Origin.LOADER, "neither loaded nor run: its external data was left out")
+            self.report.add(Level.INFO, LintSource.LOADER, "neither loaded nor run: its external data was left out")
             return
         feed = first_feed(self.spec.feeds, pieces, self._warn, self._not_run)
         try:
@@ -100,7 +102,7 @@ class Linter:
             return
         if refusal is None:
             for text in warnings:
-                self.report.add(Level.WARNING, Origin.ONNXRUNTIME, text)
+                self.report.add(Level.WARNING, LintSource.ONNXRUNTIME, text)
             for position in sorted(needed_nodes(pieces)):  # onnxruntime runs no others
                 self.report.passes(names[position])
             return
@@ -109,21 +111,21 @@ class Linter:
         if feed is not None:
             Isolation(pieces, names, trial, self.report, feed, progress=self._progress).run()
         if len(self.report.entries) == before and self.report.passed:
-            self.report.add(Level.EXCEPTION, Origin.ONNXRUNTIME, refusal.reason)
+            self.report.add(Level.EXCEPTION, LintSource.ONNXRUNTIME, refusal.reason)
 
     def _structure_alone(self, pieces: Pieces, names: list[str], error: MissingPackage) -> None:
         self._not_run(f"only its structure was checked: {error}")
         broken_references(pieces, names, self.report)
 
     def _not_run(self, text: str) -> None:
-        self.report.add(Level.WARNING, Origin.LOADER, text)
+        self.report.add(Level.WARNING, LintSource.LOADER, text)
 
     def _schemas(self, pieces: Pieces, names: list[str]) -> None:
         """Report nodes that violate their operator's schema if onnxruntime did not complain or did not get so far."""
         for position, text in check_nodes(pieces.model, pieces.graph):
             if not self.report.mentions(names[position]):
                 op = pieces.nodes[position].op_type
-                self.report.add(Level.WARNING, Origin.CHECKER, text, [names[position]], op)
+                self.report.add(Level.WARNING, LintSource.CHECKER, text, [names[position]], op)
 
 
 _WARNING = re.compile(r"\[W:onnxruntime:[^,]*, (?P<place>[^\]]*)\] (?P<text>.*?)(\x1b\[m)?$", re.MULTILINE)
@@ -167,7 +169,7 @@ def lint(context: "JobContext") -> LintResult:
     """
     started = time.perf_counter()
     spec = read_spec(context.params, LintSpec, "what to lint")
-    report = Report(lambda entry: context.row("lint", entry))
+    report = LintFindings(lambda entry: context.row("lint", entry))
     linter = Linter(spec, report, context.warn, lambda done, total, name: context.progress(done, total, "nodes", name))
     linter.run()
     path = context.artifacts / "lint.json"

@@ -16,7 +16,7 @@ class Level(StrEnum):
     INFO = "info"
 
 
-class Origin(StrEnum):
+class LintSource(StrEnum):
     """Origin of a finding, by Polygraphy's names (onnx_graphsurgeon: the structure of the graph)."""
 
     ONNXRUNTIME = "onnxruntime"
@@ -31,7 +31,7 @@ class Entry(Struct, frozen=True):
     """
 
     level: Level
-    source: Origin
+    source: LintSource
     message: str
     nodes: tuple[str, ...] = ()
     op: str = ""
@@ -57,7 +57,7 @@ class LintResult(Struct):
     conclusion: str = ""
 
 
-class Report:
+class LintFindings:
     """Findings and verdicts in order; `listen` gets each finding immediately."""
 
     def __init__(self, listen: Callable[[Entry], None] = lambda entry: None) -> None:
@@ -67,7 +67,7 @@ class Report:
         self._failing: dict[str, None] = {}
         self._mentioned: set[str] = set()
 
-    def add(self, level: Level, source: Origin, message: str, nodes: Sequence[str] = (), op: str = "") -> None:
+    def add(self, level: Level, source: LintSource, message: str, nodes: Sequence[str] = (), op: str = "") -> None:
         """Record a finding; nodes with an exception fail."""
         entry = Entry(level, source, message, tuple(nodes), op)
         self.entries.append(entry)

@@ -18,7 +18,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.protos import all_graphs, all_tensors
 from layerwise._tool.backends.tensors import dtype_name, packed_nbytes
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.checks.lint.report import Level, Origin, Report
+from layerwise._tool.debugtools.checks.lint.report import Level, LintFindings, LintSource
 from layerwise._tool.surgery.cut.pieces import Pieces
 
 _LISTED = 20
@@ -36,7 +36,7 @@ def labels(nodes: Sequence[onnx.NodeProto]) -> list[str]:
     return found
 
 
-def duplicate_names(pieces: Pieces, report: Report) -> None:
+def duplicate_names(pieces: Pieces, report: LintFindings) -> None:
     """Report names that several nodes share."""
     count = Counter(node.name for node in pieces.nodes if node.name)
     places: dict[str, list[int]] = {name: [] for name, times in count.items() if times > 1}
@@ -45,20 +45,20 @@ def duplicate_names(pieces: Pieces, report: Report) -> None:
             places[node.name].append(number)
     for name, numbers in places.items():
         text = f"Duplicate node name: '{shown(name, 200)}' for nodes with topological IDs: {numbers[:_LISTED]} found."
-        report.add(Level.EXCEPTION, Origin.STRUCTURE, text, [name])
+        report.add(Level.EXCEPTION, LintSource.STRUCTURE, text, [name])
 
 
-def broken_references(pieces: Pieces, names: Sequence[str], report: Report) -> None:
+def broken_references(pieces: Pieces, names: Sequence[str], report: LintFindings) -> None:
     """Report nodes that read undefined tensors, undefined outputs, and cycles."""
     for position, name in _dangling(pieces):
         node = pieces.nodes[position]
         text = f"Input '{shown(name, 200)}' is made by no node, and is neither a graph input nor an initializer."
-        report.add(Level.EXCEPTION, Origin.STRUCTURE, text, [names[position]], node.op_type)
+        report.add(Level.EXCEPTION, LintSource.STRUCTURE, text, [names[position]], node.op_type)
     ring = _on_cycles(pieces)
     if ring:
         loop = [names[position] for position in ring]
         listed = ", ".join(shown(name, 80) for name in loop[:_LISTED]) + (", …" if len(loop) > _LISTED else "")
-        report.add(Level.EXCEPTION, Origin.STRUCTURE, f"These nodes read each other in a cycle: {listed}", loop)
+        report.add(Level.EXCEPTION, LintSource.STRUCTURE, f"These nodes read each other in a cycle: {listed}", loop)
 
 
 def _dangling(pieces: Pieces) -> Iterator[tuple[int, str]]:
@@ -89,17 +89,17 @@ def _on_cycles(pieces: Pieces) -> list[int]:
     return sorted(left)
 
 
-def unused(pieces: Pieces, names: Sequence[str], report: Report) -> None:
+def unused(pieces: Pieces, names: Sequence[str], report: LintFindings) -> None:
     """Report inputs and nodes that no output depends on, by name, as Polygraphy orders them."""
     needed = needed_nodes(pieces)
     read = {name for position in needed for name in pieces.reads[position]}
     read.update(value.name for value in pieces.graph.output)
     for name in sorted(name for name in pieces.inputs if name not in read):
         text = f"Input: '{shown(name, 200)}' does not affect outputs, can be removed."
-        report.add(Level.WARNING, Origin.STRUCTURE, text)
+        report.add(Level.WARNING, LintSource.STRUCTURE, text)
     idle = {(names[i], node.op_type): None for i, node in enumerate(pieces.nodes) if i not in needed}
     for name, op in sorted(idle, key=lambda found: found[0]):
-        report.add(Level.WARNING, Origin.STRUCTURE, "Does not affect outputs, can be removed.", [name], op)
+        report.add(Level.WARNING, LintSource.STRUCTURE, "Does not affect outputs, can be removed.", [name], op)
 
 
 def needed_nodes(pieces: Pieces) -> set[int]:

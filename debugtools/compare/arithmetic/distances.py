@@ -20,6 +20,7 @@ def cosine(squares_a: float, squares_b: float, difference: float, product: float
 
 
 def psnr(totals: Totals, size: int) -> float:
+    """Peak signal-to-noise ratio in dB, over `size` elements; the peak is the first side's. inf where both agree."""
     if totals.difference == 0:
         return math.inf
     peak = float(totals.counted[0].high)
@@ -27,6 +28,7 @@ def psnr(totals: Totals, size: int) -> float:
 
 
 def decibels(signal: float, noise: float) -> float:
+    """The ratio of two sums of squares in dB; inf without noise, -inf without signal."""
     if noise == 0:
         return math.inf
     if signal == 0:
@@ -38,6 +40,7 @@ def decibels(signal: float, noise: float) -> float:
 
 
 def ratio(part: float, whole: float) -> float:
+    """A part of a whole; of a whole that is 0, inf, or 0 where the part is 0 too."""
     if whole == 0:
         return math.inf if part else 0.0
     return part / whole

@@ -22,7 +22,7 @@ _EXPLAINED = 8.0  # times the format's error that are left once a factor or a di
 _LISTED = 6
 
 
-class Verdict(Struct, frozen=True):
+class FormatVerdict(Struct, frozen=True):
     """word: "" where the format explains it; text: what is wrong; channels: those that lose most, the worst first."""
 
     word: Word = ""
@@ -30,20 +30,20 @@ class Verdict(Struct, frozen=True):
     channels: tuple[int, ...] = ()
 
 
-def judge_weight(site: Site, original: Array, held: Array, found: Measured) -> Verdict:
+def judge_weight(site: Site, original: Array, held: Array, found: Measured) -> FormatVerdict:
     """Judge a weight. held: what its codes become; found: how far that is from the original, by channel."""
     assert site.grid is not None
     worst = _worst(found.loss)
     other = _other_axis(site, original, held, found)
     if other:
-        return Verdict("axis", other, worst)
+        return FormatVerdict("axis", other, worst)
     bad = _bad(found, site.grid)
     if not bad.any():
-        return Verdict(*_summed(site, original, found), worst)
+        return FormatVerdict(*_summed(site, original, found), worst)
     if _rescaled(site, original, held, found):
-        return Verdict("", "its inputs are rescaled, as equalisation does (SmoothQuant, AWQ)", worst)
+        return FormatVerdict("", "its inputs are rescaled, as equalisation does (SmoothQuant, AWQ)", worst)
     word, text = _reason(site, original, held, found, bad)
-    return Verdict(word, f"{_which(bad)}{text}", _worst(np.where(bad, found.loss + 1, 0)))
+    return FormatVerdict(word, f"{_which(bad)}{text}", _worst(np.where(bad, found.loss + 1, 0)))
 
 
 def _bad(found: Measured, grid: Grid) -> Array:
@@ -176,31 +176,32 @@ def _rescaled(site: Site, original: Array, held: Array, found: Measured) -> bool
     return bool(left <= _EXPLAINED * float((found.best.mean()) * max(1.0, float(np.square(gain).mean()))))
 
 
-def judge_activation(values: Array, grid: Grid, reads: Grid, found: Measured) -> Verdict:
+def judge_activation(values: Array, grid: Grid, reads: Grid, found: Measured) -> FormatVerdict:
     """Judge a quantised activation against the float original's values. grid: what it is quantised by; reads: what the
     codes are taken for. Whether both are alike is asked elsewhere.
     """
     loss = found.whole_loss
     if loss <= LIMIT:
-        return Verdict()
+        return FormatVerdict()
     outside = float(np.mean(grid.outside(values)))
     low, high = _range(values)
     if outside > 0.001:
         return _beyond(values, grid, outside, (low, high))
     used = used_share(values, grid)
-    return Verdict("scale", f"its scale is {_number(1 / max(used, 1e-9))} times what the values ask for: they take up "
-                            f"{used:.1%} of the codes")  # fmt: skip
+    factor = _number(1 / max(used, 1e-9))
+    text = f"its scale is {factor} times what the values ask for: they take up {used:.1%} of the codes"
+    return FormatVerdict("scale", text)
 
 
-def _beyond(values: Array, grid: Grid, outside: float, ends: tuple[float, float]) -> Verdict:
+def _beyond(values: Array, grid: Grid, outside: float, ends: tuple[float, float]) -> FormatVerdict:
     """Of values that the codes cannot reach."""
     low, high = reach(grid)
     wide = (high - low) / max(ends[1] - ends[0], 1e-30)
     if wide > 0.7 and limits(grid.kind).whole:
         text = f"its zero point is off: the codes reach from {_number(low)} to {_number(high)}, the values from "
-        return Verdict("zero point", f"{text}{_number(ends[0])} to {_number(ends[1])} ({outside:.1%} clipped)")
+        return FormatVerdict("zero point", f"{text}{_number(ends[0])} to {_number(ends[1])} ({outside:.1%} clipped)")
     text = f"{outside:.1%} of the values are clipped: they reach from {_number(ends[0])} to {_number(ends[1])}, "
-    return Verdict("clipped", f"{text}the codes from {_number(low)} to {_number(high)}")
+    return FormatVerdict("clipped", f"{text}the codes from {_number(low)} to {_number(high)}")
 
 
 def used_share(values: Array, grid: Grid) -> float:

@@ -9,7 +9,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.sentinels import masking
 from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits, reach
 from layerwise._tool.debugtools.compare.quantised.judging import (
-    Verdict,
+    FormatVerdict,
     channel_axis_of,
     judge_activation,
     judge_weight,
@@ -93,7 +93,9 @@ class SiteReader:
         row = self.plain(site)
         masked = masked and bool(verdict.word)
         if masked:
-            verdict = Verdict("", "its codes have to reach a mask's values, so that hardly any are left for the others")
+            verdict = FormatVerdict(
+                "", "its codes have to reach a mask's values, so that hardly any are left for the others"
+            )
         if odd is not None:
             row, verdict = self._mismatch(row, site, odd.i, reads, values)
         dead, channels = _dead(codes, values)
@@ -104,7 +106,7 @@ class SiteReader:
 
     def _mismatch(
         self, row: QuantisedRow, site: Site, reader: int, reads: Grid, values: Array
-    ) -> tuple[QuantisedRow, Verdict]:
+    ) -> tuple[QuantisedRow, FormatVerdict]:
         """Codes that are made by one scale or zero point and taken for another: whose fault it is, the values tell."""
         from msgspec.structs import replace
 
@@ -118,7 +120,7 @@ class SiteReader:
             node = self._cut.nodes[reader]
             text = f"{text} by {node.op_type} {node_label(node)}"
             row = replace(row, i=reader, node=node_label(node), op=node.op_type)
-        return row, Verdict("mismatch", text)
+        return row, FormatVerdict("mismatch", text)
 
 
 def _sample(values: Array) -> Array:
@@ -138,7 +140,7 @@ def _format_grid(grid: Grid, values: Array) -> Grid:
     return grid if unit and float(np.abs(values).max(initial=0.0)) <= 1.001 else grid.best(values)
 
 
-def _filled(row: QuantisedRow, name: str, found: Measured, verdict: Verdict) -> QuantisedRow:
+def _filled(row: QuantisedRow, name: str, found: Measured, verdict: FormatVerdict) -> QuantisedRow:
     from msgspec.structs import replace
 
     return replace(row, other=name, sqnr=found.sqnr, best=found.ideal, loss=found.whole_loss, word=verdict.word,

@@ -43,6 +43,16 @@ class Known(Struct, frozen=True):
     enlarged: bool = False
 
 
+class Settled(Struct, frozen=True):
+    """What the step from a tensor's inputs says of its error. unexplained: it fails by that; enlarged: a node makes
+    small differences large, its own or one before it; by_own: its own does.
+    """
+
+    unexplained: bool = False
+    enlarged: bool = False
+    by_own: bool = False
+
+
 _EXACT = Known(0.0, (True, True), False)
 _DRAWN = Known(0.0, (True, True), False, drawn=True)
 
@@ -71,17 +81,18 @@ class PairErrors:
         drawn = self._is_drawn(name, inputs, rel_l2)
         asked = not drawn and not settled and "simple" in result.verdicts
         limit = self._limit(name, result, mode, place, inputs) if asked else None
-        unexplained, enlarged, own = self._settle(name, result, mode, inputs, limit)
+        step = self._settle(name, result, mode, inputs, limit)
         finding = self._finding(result, inputs, error, rel_l2, complete)
-        finding = "leap" if unexplained and finding in ("", "propagated") else finding
-        finding = "ill-conditioned" if own and not finding else finding
+        finding = "leap" if step.unexplained and finding in ("", "propagated") else finding
+        finding = "ill-conditioned" if step.by_own and not finding else finding
         finding = self._explained(name, result, drawn, finding)
         bound = rounding_bound((*result.dtypes, *place.types), place.depth)
         bad = _is_bad(finding, result.passed, rel_l2, bound)
         scale, shape = scale_of(result), result.shapes[1]
         known = Known(
-            rel_l2, finite_sides(result), bad, drawn, mode, place.depth, scale, shape, result.dtypes, enlarged
-        )
+            rel_l2, finite_sides(result), bad, drawn, mode, place.depth, scale, shape, result.dtypes,
+            step.enlarged,
+        )  # fmt: skip
         self._known[name] = known
         amplification = rel_l2 / error if complete and error > 0 and math.isfinite(rel_l2) else None
         return amplification, finding
@@ -106,31 +117,28 @@ class PairErrors:
 
     def _settle(
         self, name: str, result: Comparison, mode: str, inputs: Sequence[Known], limit: float | None
-    ) -> tuple[bool, bool, bool]:
-        """Correct the verdict by what the step from its inputs explains.
-
-        Returns whether that fails it, whether something enlarged differences on the way, and whether its own node does.
-        """
+    ) -> Settled:
+        """Correct the verdict by what the step from its inputs explains."""
         if limit is None or result.rel_l2 is None or not math.isfinite(result.rel_l2):
-            return False, False, False
+            return Settled()
         modes = {mode, *(known.mode for known in inputs if known.mode)}
         mixed = modes >= {"plain", "every"}
         unexplained = result.rel_l2 > limit and not mixed
         if result.verdicts["simple"] and not unexplained:
-            return False, any(known.enlarged for known in inputs), False
+            return Settled(enlarged=any(known.enlarged for known in inputs))
         if any(known.bad for known in inputs):
-            return self._fail(result, limit, unexplained), False, False
+            return Settled(self._fail(result, limit, unexplained))
         if any(known.enlarged for known in inputs) and result.rel_l2 <= limit:
             result.verdicts["simple"] = True
-            return False, True, False
+            return Settled(enlarged=True)
         error = max((known.rel_l2 for known in inputs), default=0.0)
         moved = self._conditions.explained(name, error) if self._conditions else 0.0
         if result.rel_l2 <= moved:
             result.verdicts["simple"] = True
             note = f"its node makes small differences large: rounding its inputs moves it by up to {moved:.3g}"
             result.note = f"{result.note}; {note}" if result.note else note
-            return False, True, True
-        return self._fail(result, limit, unexplained), False, False
+            return Settled(enlarged=True, by_own=True)
+        return Settled(self._fail(result, limit, unexplained))
 
     def _fail(self, result: Comparison, limit: float, unexplained: bool) -> bool:
         if unexplained and result.verdicts["simple"]:
@@ -233,6 +241,7 @@ def _is_bad(finding: str, passed: bool | None, rel_l2: float, bound: float) -> b
 
 
 def finite_sides(result: Comparison) -> tuple[bool, bool]:
+    """Of each side, whether all its elements are finite."""
     first, second = (side is None or side.nans + side.infs == 0 for side in result.sides)
     return first, second
 

@@ -23,7 +23,7 @@ from layerwise._tool.backends.trt.building.builder import Builder
 from layerwise._tool.backends.trt.inference.engine import load_engine
 from layerwise._tool.backends.trt.inference.runner import read_engine
 from layerwise._tool.backends.trt.inspect.engine import EngineView, Profile, engine_view
-from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor
+from layerwise._tool.backends.trt.inspect.layers import EngineLayer, LayerTensor
 from layerwise._tool.backends.trt.inspect.network import NetworkView, network_view
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
@@ -99,7 +99,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
     return {"inputs": spans, "device_memory": profile.memory}
 
 
-def _layer(layer: Layer, show: Collection[str], notes: Mapping[str, str]) -> dict[str, Any]:
+def _layer(layer: EngineLayer, show: Collection[str], notes: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": layer.name,
         "kind": layer.kind,

@@ -11,7 +11,7 @@ from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.inspect.engine import EngineView
-from layerwise._tool.backends.trt.inspect.layers import Layer
+from layerwise._tool.backends.trt.inspect.layers import EngineLayer
 from layerwise._tool.backends.trt.options import TrtOptions, to_dict
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
@@ -33,7 +33,7 @@ class NodeMap:
     names: list[str]
     layers: list[Mapped]
 
-    def told(self, layers: Sequence[Layer]) -> list[Layer]:
+    def told(self, layers: Sequence[EngineLayer]) -> list[EngineLayer]:
         """Return the layers, each with the nodes that it computes."""
         found = {mapped.layer: [self.names[at] for at in mapped.nodes] for mapped in self.layers}
         return [replace(layer, nodes=found.get(layer.name) or layer.nodes) for layer in layers]

@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 from layerwise._tool.backends.tensors import format_array, to_onnx
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.inspect.engine import EngineView, Profile, Span
-from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor
+from layerwise._tool.backends.trt.inspect.layers import EngineLayer, LayerTensor
 from layerwise._tool.backends.trt.inspect.network import NetworkView
 from layerwise._tool.surgery.inspect.text import TAB, body, braced, entry_lines, indented
 
@@ -90,7 +90,7 @@ def _engine_layers(view: EngineView, show: Collection[str], notes: Mapping[str, 
 
 
 def _engine_layer(
-    view: EngineView, layer: Layer, index: int, show: Collection[str], notes: Mapping[str, str]
+    view: EngineView, layer: EngineLayer, index: int, show: Collection[str], notes: Mapping[str, str]
 ) -> Iterator[str]:
     yield from _layer(layer, index, layer.kind, notes)
     if "attrs" in show and view.detailed:
@@ -152,7 +152,7 @@ def _tensors(word: str, tensors: list[LayerTensor]) -> Iterator[str]:
     yield ""
 
 
-def _layer(layer: Layer, index: int, kind: str, notes: Mapping[str, str]) -> Iterator[str]:
+def _layer(layer: EngineLayer, index: int, kind: str, notes: Mapping[str, str]) -> Iterator[str]:
     head = f"Layer {index:<4} | {shown(layer.name)} [Op: {shown(kind)}]"
     yield from entry_lines(head, _labels(layer.inputs, notes), _labels(layer.outputs, notes))
     if layer.nodes and layer.nodes != [layer.name]:
@@ -192,7 +192,7 @@ def engine_picture(view: EngineView) -> onnx.ModelProto:
 
 
 def _picture(
-    name: str, inputs: Iterable[LayerTensor], outputs: Iterable[LayerTensor], layers: Iterable[Layer]
+    name: str, inputs: Iterable[LayerTensor], outputs: Iterable[LayerTensor], layers: Iterable[EngineLayer]
 ) -> onnx.ModelProto:
     names, graph = _Names(tensor.name for tensor in inputs), onnx.GraphProto(name=name or "network")
     graph.input.extend(_value(tensor, tensor.name) for tensor in inputs)
@@ -232,7 +232,7 @@ def _value(tensor: LayerTensor, name: str) -> onnx.ValueInfoProto:
     return value
 
 
-def _attributes(layer: Layer) -> Iterator[onnx.AttributeProto]:
+def _attributes(layer: EngineLayer) -> Iterator[onnx.AttributeProto]:
     found = {**layer.attributes, **({"nodes": ", ".join(layer.nodes)} if layer.nodes else {})}
     for name, value in found.items():
         if isinstance(value, np.ndarray) and value.nbytes <= WEIGHT_LIMIT:

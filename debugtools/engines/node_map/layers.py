@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from layerwise._tool.backends.trt.inspect.layers import Layer, named_nodes
+from layerwise._tool.backends.trt.inspect.layers import EngineLayer, named_nodes
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.model.structure import node_label
 
@@ -25,7 +25,7 @@ class Mapped(Struct, frozen=True):
     tensor: str = ""
 
 
-def map_layers(layers: Sequence[Layer], cut: GraphCut, renamed: Mapping[str, str]) -> list[Mapped]:
+def map_layers(layers: Sequence[EngineLayer], cut: GraphCut, renamed: Mapping[str, str]) -> list[Mapped]:
     """Map each layer by the nodes that TensorRT names for it, else by its output tensors, which have the model's names
     or are recognised by value: the nodes between its inputs and those, or, if not all its inputs are known, the nodes
     that make them.
@@ -36,7 +36,7 @@ def map_layers(layers: Sequence[Layer], cut: GraphCut, renamed: Mapping[str, str
     return [_mapped(layer, cut, places, renamed) for layer in layers]
 
 
-def _mapped(layer: Layer, cut: GraphCut, places: Mapping[str, int], renamed: Mapping[str, str]) -> Mapped:
+def _mapped(layer: EngineLayer, cut: GraphCut, places: Mapping[str, int], renamed: Mapping[str, str]) -> Mapped:
     given = [tensor.name for tensor in layer.outputs]
     tensor = next((renamed.get(name, name) for name in given if renamed.get(name, name) in cut.maker), "")
     named = tuple(sorted(places[name] for name in {*layer.nodes, *named_nodes(layer.name, places)} if name in places))

@@ -25,7 +25,7 @@ from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.trt.building.builder import build_engine
 from layerwise._tool.backends.trt.options import Shapes, TrtOptions
-from layerwise._tool.backends.trt.tactics.record import Op, Record, decode_record, read_bounded, save_record
+from layerwise._tool.backends.trt.tactics.record import Op, TacticRecord, decode_record, read_bounded, save_record
 from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.convert.engine import EngineSpec, loadable
 from layerwise._tool.debugtools.engines.tactics import choices
@@ -87,7 +87,7 @@ def _listener(context: "JobContext", told: list[str]) -> Callable[[Event], None]
     return listen
 
 
-def sampled(base: Record, seed: str) -> Record | None:
+def sampled(base: TacticRecord, seed: str) -> TacticRecord | None:
     """The record with a tactic for each operation drawn evenly from those that were timed; None if none has two."""
     draws = random.Random(seed)
     offered = {key: _usable(op) for key, op in base.ops.items()}
@@ -132,7 +132,7 @@ def joined(layers: Mapping[str, Path], target: Path) -> None:
     atomic_write(target, json.dumps(replay, indent=1))
 
 
-def _keys(record: Record) -> Mapping[str, str]:
+def _keys(record: TacticRecord) -> Mapping[str, str]:
     """By the names that `debugtools.engines.tactics` gives operations, their keys."""
     return dict(zip((name for name, _ in choices(record)), record.ops, strict=True))
 

@@ -25,6 +25,7 @@ def predicted(rows: Mapping[int, EffectRow], low: Iterable[int]) -> dict[str, fl
 
 
 def worst(errors: Mapping[str, float]) -> float:
+    """The largest of the outputs' relative L2 errors, 0 of none."""
     return max(errors.values(), default=0.0)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from layerwise._tool.backends.trt.capabilities import able
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import TrtOptions
-from layerwise._tool.backends.trt.tactics.record import Record, Recording
+from layerwise._tool.backends.trt.tactics.record import Recording, TacticRecord
 from layerwise._tool.backends.trt.tactics.selection import Replay, Tactics, make_selector, read_tactics, recording
 from layerwise.backend.trt.logger import MESSAGES, tell
 
@@ -71,7 +71,7 @@ def replayer(replay: str) -> Any:
     """
     found = read_tactics(Path(replay))
     options = TrtOptions(load_tactics=replay)
-    if isinstance(found, Record) or not able(tensorrt(), "algorithm_selector"):
+    if isinstance(found, TacticRecord) or not able(tensorrt(), "algorithm_selector"):
         recording(tensorrt(), options)
         return CacheTactics(options)
     return _selector(Tactics(found, {}))

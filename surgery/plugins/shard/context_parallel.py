@@ -9,7 +9,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.plugins.shard.attention import Attention, attentions
 from layerwise._tool.surgery.plugins.shard.graph import ShardGraph, Tell, gathering, scattering
-from layerwise._tool.surgery.plugins.shard.hints import Fused, Hints, Layer
+from layerwise._tool.surgery.plugins.shard.hints import AttentionLayer, Fused, Hints
 
 
 def along_sequence(graph: ShardGraph, hints: Hints, pattern: int, tell: Tell, warn: Tell) -> Structure:
@@ -46,7 +46,7 @@ def _scatter_inputs(graph: ShardGraph, hints: Hints) -> dict[str, str]:
 
 def _matches(
     graph: ShardGraph, hints: Hints, queries: dict[str, str], pattern: int, tell: Tell, warn: Tell
-) -> Iterator[tuple[Layer, Attention]]:
+) -> Iterator[tuple[AttentionLayer, Attention]]:
     found = attentions(graph.graph, pattern)
     tell(f"Found {len(found)} attention pattern matches in the graph.")
     by_query: dict[str, list[Attention]] = {}
@@ -59,7 +59,7 @@ def _matches(
         yield from ((layer, match) for match in own)
 
 
-def _gather(graph: ShardGraph, hints: Hints, layer: Layer, match: Attention, gathered: set[str]) -> bool:
+def _gather(graph: ShardGraph, hints: Hints, layer: AttentionLayer, match: Attention, gathered: set[str]) -> bool:
     """Gather what the layer says, unless it was `gathered` before; whether its queries are whole then, being its keys
     or values too."""
     (query, key), value = match.scores.inputs, match.mixed.inputs[1]

@@ -52,7 +52,7 @@ class Fused(Hint, frozen=True, kw_only=True):
                 raise ValueError(f"a shuffle orders every axis once, and {shuffle} does not")
 
 
-class Layer(Hint, frozen=True, kw_only=True):
+class AttentionLayer(Hint, frozen=True, kw_only=True):
     """An attention layer, named by its queries; what of it is gathered, or what it is replaced by."""
 
     q: str
@@ -77,7 +77,7 @@ class Hints(Hint, frozen=True, kw_only=True):
     """How a model is split: along the sequence ("CP"), or by its weights ("TP")."""
 
     parallelism: Literal["CP", "TP"]
-    attention_layers: list[Layer]
+    attention_layers: list[AttentionLayer]
     dist_collectives: Collectives
     inputs: list[End]
     outputs: list[End]
@@ -97,7 +97,7 @@ class Hints(Hint, frozen=True, kw_only=True):
                 raise ValueError(f"the {kind} {shown(name, 120)!r} is there twice")
 
     @property
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[AttentionLayer]:
         """The attention layers; queries of several attentions are named once."""
         alike = {msgspec.json.encode(layer): layer for layer in self.attention_layers}
         return list(alike.values())

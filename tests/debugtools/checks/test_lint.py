@@ -21,7 +21,7 @@ from support.linting import lint_file, lint_model, messages
 from layerwise._tool.backends.errors import BadFile, MissingDependency, UsageError
 from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from layerwise._tool.debugtools.checks.lint.isolate import Isolation
-from layerwise._tool.debugtools.checks.lint.report import Report
+from layerwise._tool.debugtools.checks.lint.report import LintFindings
 from layerwise._tool.debugtools.checks.lint.structure import labels
 from layerwise._tool.debugtools.checks.lint.trial import Trial
 from layerwise._tool.surgery.cut.pieces import Pieces
@@ -29,9 +29,9 @@ from layerwise._tool.surgery.cut.pieces import Pieces
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 
-def isolated(model: onnx.ModelProto, feed: dict[str, object], folder: Path) -> Report:
+def isolated(model: onnx.ModelProto, feed: dict[str, object], folder: Path) -> LintFindings:
     """Every node tried alone or in chunks, whether the model is sound or not."""
-    pieces, report = Pieces(model, model.graph), Report()
+    pieces, report = Pieces(model, model.graph), LintFindings()
     Isolation(pieces, labels(pieces.nodes), Trial(RunnerSpec(kind="onnxrt"), folder), report, feed).run()
     return report
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.models import from_text
 
-from layerwise._tool.backends.trt.inspect.layers import Layer, LayerTensor
+from layerwise._tool.backends.trt.inspect.layers import EngineLayer, LayerTensor
 from layerwise._tool.debugtools.compare.sides.executed import fingerprint
 from layerwise._tool.debugtools.engines.node_map.layers import map_layers
 from layerwise._tool.debugtools.engines.node_map.trace import NamedPrints
@@ -60,12 +60,12 @@ def test_a_fused_layer_does_the_nodes_between_what_it_reads_and_what_it_makes() 
 
     def nodes(reads: str, makes: str, **renamed: str) -> tuple[int, ...]:
         ends = [[LayerTensor(name) for name in names.split()] for names in (reads, makes)]
-        return map_layers([Layer("__myl", "kgen", *ends)], GraphCut(model), renamed)[0].nodes
+        return map_layers([EngineLayer("__myl", "kgen", *ends)], GraphCut(model), renamed)[0].nodes
 
     assert nodes("a w", "c") == (0, 1) and nodes("b", "y") == (1, 2, 3) and nodes("c b", "y") == (2, 3)
     assert nodes("__mye1", "y", __mye1="b") == (1, 2, 3)
     assert nodes("__mye1", "y") == (3,) and nodes("d", "y") == (3,)
-    assert map_layers([Layer("n0 + n1")], GraphCut(model), {})[0].nodes == (0, 1)
+    assert map_layers([EngineLayer("n0 + n1")], GraphCut(model), {})[0].nodes == (0, 1)
 
 
 def test_layers_are_mapped_by_names_by_tensors_and_by_values() -> None:
@@ -73,10 +73,10 @@ def test_layers_are_mapped_by_names_by_tensors_and_by_values() -> None:
     for number, node in enumerate(model.graph.node):
         node.name = f"n{number}"
     layers = [
-        Layer("n0 + n1", nodes=["n0", "n1"], outputs=[LayerTensor("c")]),
-        Layer("__myl_Neg", outputs=[LayerTensor("d")]),
-        Layer("__myl_Add", outputs=[LayerTensor("__mye1")]),
-        Layer("Reformatting CopyNode", outputs=[LayerTensor("__mye2")]),
+        EngineLayer("n0 + n1", nodes=["n0", "n1"], outputs=[LayerTensor("c")]),
+        EngineLayer("__myl_Neg", outputs=[LayerTensor("d")]),
+        EngineLayer("__myl_Add", outputs=[LayerTensor("__mye1")]),
+        EngineLayer("Reformatting CopyNode", outputs=[LayerTensor("__mye2")]),
     ]
     found = map_layers(layers, GraphCut(model), {"__mye1": "y"})
     assert [(layer.nodes, layer.by, layer.tensor) for layer in found] == [

@@ -29,7 +29,7 @@ from layerwise._tool.debugtools.bundle.write import readme
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.triage.action import write_reports
-from layerwise._tool.debugtools.triage.finding import Case, JobFolders
+from layerwise._tool.debugtools.triage.finding import JobFolders, TriageState
 from layerwise._tool.debugtools.triage.spec import TriageSpec
 from layerwise._tool.tui.cli.bench.line import command_line as bench_line
 from layerwise._tool.tui.cli.request.line import command_line
@@ -105,7 +105,7 @@ def places(tmp_path: Path) -> Iterator[tuple[str, str]]:
     shown = layerwise("jobs", "show", "1", cwd=tmp_path).stdout
     assert_harmless(shown)
     yield "jobs show", next(line for line in told(shown) if line.startswith("layerwise run"))
-    case = Case(TriageSpec(compare=CompareSpec()), None, JobFolders(tmp_path, None))  # type: ignore[arg-type]
+    case = TriageState(TriageSpec(compare=CompareSpec()), None, JobFolders(tmp_path, None))  # type: ignore[arg-type]
     files = write_reports(case, [], {"command": COMMAND})
     yield "report.json", json.loads(Path(files["json"]).read_text())["command"]
     yield from (("report.txt", line) for line in told(Path(files["txt"]).read_text()))

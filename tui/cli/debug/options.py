@@ -16,6 +16,7 @@ EXIT_CODES = "Exit code: 0 found and verified, 1 not, 2 wrong usage, 130 interru
 
 
 def add_judging(parser: Parser) -> None:
+    """Add the options that say who judges a candidate: sides, a command, a person."""
     group = parser.add_argument_group(
         "Who judges",
         "Two sides (runners as in `run`, --reference-model, --load-outputs), a command, or, without either, you.",
@@ -48,6 +49,7 @@ def add_judging(parser: Parser) -> None:
 
 
 def add_iterating(parser: Parser, *, models: bool = True) -> None:
+    """Add the options of what is done again and again. models: a model is written for each iteration."""
     group = parser.add_argument_group("Iterations")
     group.add_argument("--artifacts", nargs="+", default=[], metavar="FILE", help="files of the checks to sort")
     group.add_argument(

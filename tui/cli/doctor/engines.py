@@ -8,9 +8,9 @@ from pathlib import Path
 from layerwise._tool import VERSION
 from layerwise._tool.backends import installed
 from layerwise._tool.backends.probe import Probe
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.tui.cli.check.install import dotted, engine_text, faults
 from layerwise._tool.tui.cli.doctor.finding import Finding
-from layerwise._tool.tui.presenters.numbers import size_text
 
 _INSTALL, _GPU = "Installation", "GPU"
 _PCI = Path("/sys/bus/pci/devices")

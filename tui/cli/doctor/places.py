@@ -14,8 +14,8 @@ from layerwise._tool.backends.jobs.workspace.ownership import HOME, check_above,
 from layerwise._tool.backends.jobs.workspace.store import default_root
 from layerwise._tool.backends.limits.memory import limit
 from layerwise._tool.backends.settings import load_settings, project_file
+from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.tui.cli.doctor.finding import Finding
-from layerwise._tool.tui.presenters.numbers import size_text
 
 _WORKSPACE, _SETTINGS = "Workspace", "Settings"
 _LARGE = 10 * 10**9

@@ -7,14 +7,14 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.folder import LOG, job_id
 from layerwise._tool.backends.log import Log, put
 from layerwise._tool.backends.older_python import timeout
-from layerwise._tool.backends.shell import shell_line
-from layerwise._tool.backends.sizes import parse_size
+from layerwise._tool.backends.sizes import parse_size, size_text
 from layerwise._tool.backends.text import counted, shown, shown_lines
 from layerwise._tool.tui.cli import values
+from layerwise._tool.tui.cli.jobs.describe import HEADING, describe, in_words, job_line
 from layerwise._tool.tui.cli.jobs.output import RawOutput
 from layerwise._tool.tui.cli.json_output import print_json
 from layerwise._tool.tui.cli.parser import Parser
@@ -44,9 +44,9 @@ def run_list(args: Namespace, log: Log) -> int:
     if not views:
         put("no jobs")
         return 0
-    put(f"{'job':>5}  {'state':<9}  {'started':<16}  {'ran':>8}  {'progress':>12}  {'disk':>7}  what")
+    put(HEADING)
     for view in views:
-        put(_line(view))
+        put(job_line(view))
     if older:
         put(f"{older} older: layerwise jobs list --all")
     return 0
@@ -67,7 +67,7 @@ def run_show(args: Namespace, log: Log) -> int:
         return 0
     for key, value in describe(view).items():
         if key not in ("card", "result") and value not in (None, "", {}, []):
-            put(f"{key:<9}  {shown(_in_words(key, value), None if key == 'command' else 2000)}")
+            put(f"{key:<9}  {shown(in_words(key, value), None if key == 'command' else 2000)}")
     if view.result is not None:
         put(f"{'result':<9}  layerwise attach {view.id} reports it; jobs show {view.id} --json has it whole")
     if view.card:
@@ -169,7 +169,7 @@ def run_prune(args: Namespace, log: Log) -> int:
     named = [_number(job) for job in args.jobs] or None
     most = parse_size(args.to) if args.to else None
     removed, freed = prune(workspace, named, keep=max(0, args.keep), older_than=seconds, most=most)
-    log.finish(f"{counted(len(removed), 'job')} removed, {size(freed)} freed")
+    log.finish(f"{counted(len(removed), 'job')} removed, {size_text(freed)} freed")
     if named is None:
         _prune_indexes(workspace.cache, log)
         _prune_engines(workspace.cache, most, log)
@@ -188,8 +188,8 @@ def _prune_indexes(cache: Path, log: Log) -> None:
 
     count, freed = prune_indexes(cache)
     if count:
-        rule = f"not opened for {UNUSED / 86400:.0f} days, or beyond {size(MOST)}"
-        log.finish(f"{count} indexes of models removed ({rule}), {size(freed)} freed")
+        rule = f"not opened for {UNUSED / 86400:.0f} days, or beyond {size_text(MOST)}"
+        log.finish(f"{count} indexes of models removed ({rule}), {size_text(freed)} freed")
 
 
 def _prune_engines(cache: Path, most: int | None, log: Log) -> None:
@@ -197,62 +197,7 @@ def _prune_engines(cache: Path, most: int | None, log: Log) -> None:
 
     count, freed = prune_engines(cache, most)
     if count:
-        log.finish(f"{count} TensorRT engines removed, those used longest ago, {size(freed)} freed")
-
-
-def describe(view: "JobView") -> dict[str, Any]:
-    """A job as plain values; times in unix seconds."""
-    spec = _spec(view)
-    return {
-        "job": view.id,
-        "state": view.state,
-        "damage": view.damage or spec.get("damage"),
-        "passed": (view.result or {}).get("passed"),
-        "reason": view.reason,
-        "attempt": view.attempt,
-        "title": spec.get("title"),
-        "action": spec.get("action"),
-        "command": shell_line(spec.get("command") or []),
-        "cwd": spec.get("cwd"),
-        "created": view.created,
-        "started": view.started,
-        "ended": view.ended,
-        "progress": view.progress,
-        "rows": view.counts,
-        "warnings": view.warnings,
-        "gpus": view.gpus,
-        "bytes": view.bytes_on_disk,
-        "folder": str(view.folder),
-        "result": view.result,
-        "card": view.card,
-    }
-
-
-def size(count: int) -> str:
-    """Bytes for people."""
-    value = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if value < 1000 or unit == "GB":
-            break
-        value /= 1000
-    return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"
-
-
-def _in_words(key: str, value: Any) -> str:
-    if key in ("created", "started", "ended"):
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))
-    if key == "bytes":
-        return size(value)
-    if key == "progress":
-        return f"{_counted(value)} {value.get('unit') or ''} {value.get('text') or ''}".strip()
-    if key == "rows":
-        return ", ".join(f"{count} {table}" for table, count in value.items())
-    return str(value)
-
-
-def _counted(progress: dict[str, Any]) -> str:
-    total = f"/{progress['total']}" if progress.get("total") else ""
-    return f"{progress['done']}{total}" if progress.get("done") is not None else "-"
+        log.finish(f"{count} TensorRT engines removed, those used longest ago, {size_text(freed)} freed")
 
 
 def _views(newest: int | None) -> tuple[list["JobView"], int]:
@@ -263,35 +208,6 @@ def _views(newest: int | None) -> tuple[list["JobView"], int]:
     ids = workspace.ids()
     chosen = ids if newest is None else ids[-newest:]
     return workspace.views(chosen), len(ids) - len(chosen)
-
-
-def _line(view: "JobView") -> str:
-    began = view.started or view.created
-    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(began)) if began else "-"
-    end = view.ended or time.time()
-    ran = f"{max(0.0, end - view.started):.1f} s" if view.started else "-"
-    done = _counted(view.progress or {})
-    return (
-        f"{view.id:>5}  {view.outcome:<9}  {started:<16}  {ran:>8}  {done:>12}  {size(view.bytes_on_disk):>7}  "
-        f"{shown(_what(view), 200)}"
-    )
-
-
-def _what(view: "JobView") -> str:
-    spec = _spec(view)
-    damage = view.damage or spec.get("damage")
-    what = str(spec.get("title") or spec.get("action") or "")
-    return what if not damage else f"{what} (damaged: {damage})" if what else f"damaged: {damage}"
-
-
-def _spec(view: "JobView") -> dict[str, Any]:
-    import msgspec
-
-    try:
-        found: dict[str, Any] = msgspec.to_builtins(view.spec)
-    except BadFile as error:
-        return {"damage": f"spec.json: {error.reason}"}
-    return found
 
 
 def _client() -> "JobClient":

@@ -47,4 +47,5 @@ def add_external_data(parser: Parser, group: argparse._ActionsContainer) -> None
 
 
 def add_overwrite(parser: Parser, group: argparse._ActionsContainer) -> None:
+    """Add --overwrite, for commands that write where they are told."""
     parser.own(group, "--overwrite", action="store_true", help="replace what is at that path")

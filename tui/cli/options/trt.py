@@ -156,12 +156,12 @@ def _pools(args: Namespace) -> dict[str, int]:
 
 
 def _pool_words(options: TrtOptions) -> list[str]:
-    limits = {name: _size_text(size) for name, size in options.config.pool_limits.items()}
+    limits = {name: _size_word(size) for name, size in options.config.pool_limits.items()}
     workspace = limits.pop("workspace", None)
     return [*many_words("--pool-limit", _pair_words(limits)), *(["--workspace", workspace] if workspace else [])]
 
 
-def _size_text(size: int) -> str:
+def _size_word(size: int) -> str:
     whole = (f"{size // unit}{suffix}" for unit, suffix in _SIZES if size and not size % unit)
     return next(whole, str(size))
 

@@ -1,0 +1,53 @@
+"""Looking at the graph that the suspect really runs: whether that is asked for, whether it may tell more."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from layerwise._tool.backends.trt.options import loads_engine
+from layerwise._tool.debugtools.compare.observing.canary import same_bits
+from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.tensor_error import error_of
+
+Feed = Mapping[str, NDArray[Any]]
+
+
+def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:
+    """Whether to look at the executed graph from the start: as asked, or because unfused sides cannot differ."""
+    if suspect.spec.kind == "trt":
+        return spec.observe == "executed"
+    if suspect.spec.kind != "onnxrt" or spec.observe == "every":
+        return False
+    from layerwise._tool.debugtools.compare.table.comparison import alike_unfused  # with all that a comparison saves
+
+    return spec.observe == "executed" or alike_unfused(suspect, reference)
+
+
+def can_tell(spec: CompareSpec, suspect: ModelSide) -> bool:
+    """Whether the executed graph may hold what the unfused one does not show."""
+    fuses = suspect.spec.kind == "trt" and not loads_engine(suspect.spec, suspect.model.path)
+    fuses |= suspect.spec.kind == "onnxrt" and suspect.spec.graph_optimization_level != "disable"
+    return fuses and spec.observe == "auto" and not suspect.observed.executed
+
+
+def observe_executed(suspect: ModelSide, feed: Feed, folder: Path) -> None:
+    """Have the suspect observed in the graph that its session runs. LayerwiseError if it cannot be written."""
+    from layerwise._tool.debugtools.compare.sides.executed import executed_graph, original_prints
+
+    suspect.observe(None)
+    suspect.observe(executed_graph(suspect, folder, original_prints(suspect, feed), feed))
+
+
+def plain_runs_differ(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed], iteration: int) -> bool:
+    """Whether the outputs of both sides, run as configured, differ by more than rounding explains."""
+    mine, theirs = (side.plain(iteration, feed).outputs for side, feed in zip((suspect, reference), feeds, strict=True))
+    cut = suspect.model.cut
+    for name in mine:
+        if name in theirs and not same_bits(mine[name], theirs[name]):
+            maker = cut.maker.get(suspect.own(name))
+            if error_of(mine[name], theirs[name], (), 1 if maker is None else cut.depth[maker]).beyond:
+                return True
+    return False
