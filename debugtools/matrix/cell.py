@@ -6,6 +6,7 @@ What a killed predecessor left is taken up: jobs that have ended count, one that
 import os
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -15,11 +16,13 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.inline import see_through
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.processes.cards import KILLED
+from layerwise._tool.backends.jobs.processes.standby import Standby
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
+from layerwise._tool.debugtools.cluster.versions import own_versions, skew
 from layerwise._tool.debugtools.compare.spec import CompareSpec, unsaved
 from layerwise._tool.debugtools.matrix.outcome import (
     culprits_of,
@@ -33,7 +36,6 @@ from layerwise._tool.debugtools.matrix.repeating import repeated
 from layerwise._tool.debugtools.matrix.rows import CRASHES, Receipt
 from layerwise._tool.debugtools.matrix.spec import Order
 from layerwise._tool.debugtools.matrix.store import CellStore, Record
-from layerwise._tool.debugtools.matrix.versions import own_versions, skew
 
 _LOOK_AGAIN = 0.2
 
@@ -194,7 +196,8 @@ class _Cell:
                 raise
             return folder, lock
 
-        return see_through(made, self._workspace, ACTIONS)
+        with _standby(self._workspace.jobs).one(more=self._order.more) as spare:
+            return see_through(made, self._workspace, ACTIONS, spare=spare)
 
     def _placed(self, spec: JobSpec) -> JobSpec:
         """The job with a GPU of this machine, which the one that planned it may not have had."""
@@ -209,6 +212,12 @@ class _Cell:
 
     def _stopped(self) -> bool:
         return os.path.lexists(self._order.stop)
+
+
+@cache
+def _standby(jobs: Path) -> Standby:
+    """Of this process, which runs many cells."""
+    return Standby(ACTIONS, jobs)
 
 
 def _was_killed(view: JobView) -> bool:

@@ -17,6 +17,7 @@ from layerwise._tool.backends.jobs.processes.conclude import journal
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.cluster.versions import own_versions
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.matrix.cell import run_cell, run_text
@@ -26,7 +27,6 @@ from layerwise._tool.debugtools.matrix.repeating import repeated
 from layerwise._tool.debugtools.matrix.rows import Receipt
 from layerwise._tool.debugtools.matrix.spec import CellSpec, Order
 from layerwise._tool.debugtools.matrix.store import CellStore, Record
-from layerwise._tool.debugtools.matrix.versions import own_versions
 
 TESTS = Path(__file__).parents[2]
 
