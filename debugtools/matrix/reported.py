@@ -71,7 +71,7 @@ def _not_run(cell: CellSpec) -> Case:
 def _case(row: CellRow, change: Change | None) -> Case:
     receipt = row.receipt
     outcome = _OUTCOMES.get(receipt.verdict, "error")
-    kind = f" ({receipt.kind})" if receipt.kind else ""
+    kind = f" ({receipt.kind})" if receipt.kind not in ("", receipt.verdict) else ""
     why = f" ({', '.join(change.why)})" if change is not None and change.why else ""
     lines = [
         f"was {change.was or 'not there'}{why}" if change is not None else "",
