@@ -4,8 +4,10 @@ What a killed predecessor left is taken up: jobs that have ended count, one that
 """
 
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from layerwise._tool.backends.jobs.processes.standby import Standby
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import settle_types
 from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
 from layerwise._tool.debugtools.cluster.versions import own_versions, skew
@@ -38,6 +41,8 @@ from layerwise._tool.debugtools.matrix.spec import Order
 from layerwise._tool.debugtools.matrix.store import CellStore, Record
 
 _LOOK_AGAIN = 0.2
+_TURN = threading.Lock()
+"""Held by the cell of this process that does more than wait: what it reads first is safe in one thread alone."""
 
 
 class _Lost(Exception):
@@ -81,7 +86,8 @@ def run_cell(order: Order) -> Receipt:
             record = Record(again=order.again)
         if record.receipt is not None and record.receipt.kept:
             return record.receipt
-        return _Cell(order, store, record).run()
+        with _TURN:
+            return _Cell(order, store, record).run()
 
 
 class _Cell:
@@ -153,18 +159,20 @@ class _Cell:
         while True:
             view = self._known(step)
             if view is None:
-                view = self._begin(step, lambda: self._workspace.create(self._placed(spec())))
+                job = self._placed(spec())
+                view = self._begin(step, lambda job=job: self._workspace.create(job))  # type: ignore[misc]
             elif _is_over(view):
                 return view
             elif view.damage:
                 del self._record.jobs[step]
                 continue
             elif not view.final:  # somebody else has begun it again
-                time.sleep(_LOOK_AGAIN)
+                with _others_turn():
+                    time.sleep(_LOOK_AGAIN)
                 continue
             else:
                 self._count(view)
-                view = self._begin(step, lambda job=view.id: self._workspace.reopen(job))  # type: ignore[misc]
+                view = self._begin(step, lambda number=view.id: self._workspace.reopen(number))  # type: ignore[misc]
             if not _was_killed(view):
                 return view
 
@@ -196,7 +204,7 @@ class _Cell:
                 raise
             return folder, lock
 
-        with _standby(self._workspace.jobs).one(more=self._order.more) as spare:
+        with _others_turn(), _standby(self._workspace.jobs).one(more=self._order.more) as spare:
             return see_through(made, self._workspace, ACTIONS, spare=spare)
 
     def _placed(self, spec: JobSpec) -> JobSpec:
@@ -214,6 +222,16 @@ class _Cell:
         return os.path.lexists(self._order.stop)
 
 
+@contextmanager
+def _others_turn() -> Iterator[None]:
+    """Inside, other cells of this process have their turn: this one waits for its job."""
+    _TURN.release()
+    try:
+        yield
+    finally:
+        _TURN.acquire()
+
+
 @cache
 def _standby(jobs: Path) -> Standby:
     """Of this process, which runs many cells."""
@@ -229,3 +247,6 @@ def _is_over(view: JobView) -> bool:
     """Whether a job has come to an end that another attempt would come to as well."""
     crashed = view.state == "failed" and (view.card or {}).get("kind") in CRASHES
     return view.state == "done" or (crashed and not _was_killed(view))
+
+
+settle_types()

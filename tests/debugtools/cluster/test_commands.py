@@ -110,8 +110,8 @@ def test_another_version_and_a_folder_that_is_not_there_are_refused_in_words(tmp
     other = msgspec.json.encode({"versions": {"layerwise": "9.9.9"}, "new": 1}).decode()
     assert "9.9.9" in msgspec.json.decode(run_text(other), type=Exited).refused
     commands = Commands(lambda: Workers(1))
-    gone = msgspec.structs.replace(asked(tmp_path, "a", "true"), folder="/nowhere/run")
-    with pytest.raises(LayerwiseError, match="/nowhere/run is not seen from here"):
+    gone = msgspec.structs.replace(asked(tmp_path, "a", "true"), folder=str(tmp_path / "gone" / "run"))
+    with pytest.raises(LayerwiseError, match="gone/run is not seen from here"):
         commands.run(gone)
     with pytest.raises(LayerwiseError, match="no-such-program"):
         commands.run(msgspec.structs.replace(asked(tmp_path, "b", "true"), command=["no-such-program"]))
