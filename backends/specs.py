@@ -3,6 +3,7 @@
 Imports little: the app and the command line build these without importing numpy or any engine.
 """
 
+from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -15,6 +16,19 @@ Read = TypeVar("Read")
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Base of all specs: immutable, converted to and from JSON, unknown fields rejected."""
+
+
+def settle_types() -> None:
+    """Have msgspec learn all Structs that are defined by now.
+
+    It learns one when it is first read, and meanwhile another thread that reads the same one crashes: call it before
+    threads read any.
+    """
+    found = list(msgspec.Struct.__subclasses__())
+    for kind in found:
+        found += kind.__subclasses__()
+        with suppress(TypeError, NameError, AttributeError):  # it is never read: its annotations name what is not there
+            msgspec.json.Decoder(kind)
 
 
 def read_spec(params: object, kind: type[Read], what: str) -> Read:

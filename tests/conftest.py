@@ -22,6 +22,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SHARED_MEMORY = Path("/dev/shm")  # its files cost a third of those on a disk
 INSTALLED = str(ROOT / ".editable")  # what an editable install puts on the path
+gc.set_threshold(20_000, *gc.get_threshold()[1:])  # collecting was a fourteenth of all computing
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # for tests that import onnxruntime before ours
 sys.path[:0] = [str(ROOT / "tests"), INSTALLED]
 

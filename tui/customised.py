@@ -5,6 +5,7 @@ from typing import Any
 
 from textual.app import SuspendNotSupported
 from textual.events import Key
+from textual.filter import Monochrome, NoColor
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.text import shown
@@ -20,7 +21,7 @@ from layerwise._tool.tui.screens.keys import Asking, KeyCommands
 from layerwise._tool.tui.screens.own_commands import OwnCommands
 from layerwise._tool.tui.screens.slow_line import SlowLineCommands
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.themes import DEFAULT, PALETTES
+from layerwise._tool.tui.themes import DEFAULT, PALETTES, TERMINAL
 from layerwise._tool.tui.themes.lean import TerminalColours
 from layerwise._tool.tui.typed.driver import KeyDriver
 from layerwise._tool.tui.typed.mirror import Mirror, Size
@@ -49,6 +50,8 @@ class Customised(CommandCenter, scope="global"):
 
     def __init__(self, state: AppState) -> None:
         super().__init__(state)
+        if self.no_color:  # in Textual's grey, red is darker than text
+            self._filters = [NoColor() if isinstance(found, Monochrome) else found for found in self._filters]
         self._all_filters = self._filters
         self.slow_line = SlowLine(state, self._restyle)
 
@@ -72,9 +75,13 @@ class Customised(CommandCenter, scope="global"):
 
     def _restyle(self, lean: bool) -> None:
         self.lean = lean
-        self._all_filters = self._filters if lean else self._all_filters
-        self._filters = [TerminalColours()] if lean and not self.no_color else self._all_filters
+        self.watch_theme()
         self.redraw()
+
+    def watch_theme(self) -> None:
+        """With the terminal's own colours there are no others."""
+        own = (self.lean or self.theme == TERMINAL) and not self.no_color
+        self._filters = [TerminalColours()] if own else self._all_filters
 
     def redraw(self) -> None:
         """Draw the whole screen again."""

@@ -9,7 +9,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.drivers.linux_driver import LinuxDriver
-from textual.filter import Monochrome, NoColor
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
@@ -105,8 +104,6 @@ class Workbench(Customised, scope="global"):
         loaded: Loaded = Loaded(), tour: bool = False,  # noqa: B008 (it is frozen)
     ) -> None:  # fmt: skip
         super().__init__(state)
-        if self.no_color:  # in Textual's grey, red is darker than text
-            self._filters = [NoColor() if isinstance(found, Monochrome) else found for found in self._filters]
         self._before = before
         self._keeper = SessionKeeper(state, store)
         self._controllers = Controllers(state)
@@ -240,7 +237,8 @@ class Workbench(Customised, scope="global"):
 
     # ── looks and leaving ──
 
-    @command("app.theme", "change colours: dark, light, contrast", keys="T", line="theme NAME", complete="theme_names")
+    @command("app.theme", "change colours: dark, light, contrast, colour-blind, terminal", keys="T", line="theme NAME",
+             complete="theme_names")  # fmt: skip
     def set_theme(self, name: str = "") -> None:
         names = list(PALETTES)
         name = name or names[(names.index(self.theme) + 1) % len(names)]

@@ -66,7 +66,7 @@ class DaskRuns:
         self._client: Any = None
         self._looked, self._there = 0.0, _There()
         with _dask():
-            self._cluster = _cluster(where, private)
+            self._cluster = _cluster(where, private, function.partition(":")[0])
             self._connect(_CONNECT)
 
     def slots(self, gpu: bool) -> int:
@@ -200,14 +200,15 @@ def _ended(name: str, future: Any) -> Ended:
     return Ended(name, error=f"{type(raised).__name__}: {raised}", lost=type(raised).__name__ in _GONE)
 
 
-def _cluster(where: Where, private: Path) -> Any:
+def _cluster(where: Where, private: Path, module: str) -> Any:
     """The cluster that this process starts, open to those alone who have its certificate; None for one that is there.
 
-    Without that any user of the machine, or of the network, could have it run what they like.
+    Without that any user of the machine, or of the network, could have it run what they like. module: what its workers
+    import before they are there, so that no task waits for it.
     """
     _module("dask").config.set(_CONFIG)
     if where.kind == "local":
-        return _here(where.workers, _module("distributed").Security.temporary())
+        return _here(where.workers, _module("distributed").Security.temporary(), module)
     if where.kind == "slurm":
         secret = {"protocol": "tls://", "security": _module("distributed").Security.temporary()}
         cluster = _module("dask_jobqueue").SLURMCluster(
@@ -218,12 +219,12 @@ def _cluster(where: Where, private: Path) -> Any:
     return None
 
 
-def _here(workers: int, security: Any) -> Any:
+def _here(workers: int, security: Any, module: str) -> Any:
     """Worker processes of this machine, one cell at a time each; as many offer a GPU as there are."""
     dask = _module("distributed")
     gpus = len(visible_gpus(os.environ) or [])
     both = {"host": "127.0.0.1", "protocol": "tls://", "security": security, "dashboard": False}
-    plain = {"nthreads": 1, "memory_limit": 0, "silence_logs": 40, "preload": [f"{__package__}.own_group"]}
+    plain = {"nthreads": 1, "memory_limit": 0, "silence_logs": 40, "preload": [f"{__package__}.own_group", module]}
     return dask.SpecCluster(
         scheduler={"cls": dask.Scheduler, "options": {**both, "dashboard_address": None}},
         workers={

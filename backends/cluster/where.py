@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.installed import missing
 from layerwise._tool.backends.text import shown
 
 FORMS = "local, local:N, HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT or slurm:PROFILE"
@@ -80,3 +82,9 @@ def checked_profile(name: str, profiles: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, int) and value < 0:
             raise UsageError(f"{place}: must not be negative")
     return dict(profile)
+
+
+def require_dask() -> None:
+    """MissingPackage without dask: before a job is made that would end with it."""
+    if find_spec("distributed") is None:
+        raise missing("distributed", "--cluster", ModuleNotFoundError(name="distributed"))

@@ -6,6 +6,7 @@ from typing import Any
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import read_file
+from layerwise._tool.backends.text import one_line, shown
 from layerwise._tool.backends.wording import in_words
 
 if sys.version_info >= (3, 11):
@@ -30,5 +31,7 @@ def parse_toml(text: str, path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what a text says. BadFile with the name of its file if it is no TOML."""
     try:
         return loads(text)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:  # the parser's own words, which say where
+        raise BadFile(path, f"not valid TOML: {shown(one_line(str(error)), 200)}") from None
+    except RecursionError as error:
         raise BadFile(path, f"not valid TOML: {in_words(error, 200)}") from None

@@ -14,6 +14,7 @@ from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.processes.supervise import Supervision
 
 if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.processes.spare import SpareWorker
     from layerwise._tool.backends.jobs.spec import JobSpec
     from layerwise._tool.backends.jobs.workspace.store import Workspace
 
@@ -38,13 +39,21 @@ def see_through(
     workspace: "Workspace",
     actions: str = OWN,
     on_event: Callable[[Event], None] | None = None,
+    spare: "SpareWorker | None" = None,
 ) -> JobView:
-    """See the job through whose folder and lock `begin` gives, a new one or one begun again; as `run_inline`."""
+    """See the job through whose folder and lock `begin` gives, a new one or one begun again; as `run_inline`. `spare`
+    is a worker that waits for it.
+    """
     with ExitStack() as stack:
         with _held_back():
-            folder, lock = begin()
+            try:
+                folder, lock = begin()
+            except BaseException:
+                if spare is not None:
+                    spare.dismiss()
+                raise
             stack.callback(os.close, lock)
-            supervision = Supervision(folder, lock, actions, on_event)
+            supervision = Supervision(folder, lock, actions, on_event, spare)
             stack.callback(supervision.close)
             stack.enter_context(_signals(supervision))
         supervision.run()

@@ -91,7 +91,7 @@ class GraphSide:
     def parameters(self) -> dict[str, TensorRecord]:
         """The weights, what Constant nodes hold, and what Identity nodes make of these."""
         found = dict(self.weights)
-        for node in self.nodes:
+        for node in map(self.nodes.__getitem__, self.order):
             if node.op == "Constant" and node.outputs:
                 for _, value in self.view.attributes(node):
                     if isinstance(value, TensorRecord):

@@ -6,19 +6,20 @@ any time: started again it takes up the finished cells and goes on.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from layerwise._tool.backends.cluster.protocol import Runs
-from layerwise._tool.backends.errors import LayerwiseError, writing
+from layerwise._tool.backends.errors import writing
 from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.jobs.workspace.leases import cpu_slots
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.cluster.versions import VERSIONS, agreed_versions
 from layerwise._tool.debugtools.matrix.against import changes, read_result
 from layerwise._tool.debugtools.matrix.conclusion import conclusion
 from layerwise._tool.debugtools.matrix.flight import Flight
@@ -26,14 +27,12 @@ from layerwise._tool.debugtools.matrix.keys import Key, Keys
 from layerwise._tool.debugtools.matrix.rows import CellRow, MatrixResult, Receipt, StartRow
 from layerwise._tool.debugtools.matrix.spec import MatrixSpec, Order
 from layerwise._tool.debugtools.matrix.store import CellStore
-from layerwise._tool.debugtools.matrix.versions import own_versions, skew
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 RESULT = "matrix.json"
 _RUN = "layerwise._tool.debugtools.matrix.cell:run_text"
-_VERSIONS = "layerwise._tool.debugtools.matrix.versions:versions_text"
 
 
 def matrix(context: "JobContext") -> MatrixResult:
@@ -70,28 +69,7 @@ def open_runs(spec: MatrixSpec, private: Path, tell: Callable[[str], None]) -> R
 
     name = spec.cluster.partition(":")[2]
     where = parse_where(spec.cluster, spec.workers, {name: spec.profile}, len(cpu_slots()))
-    return DaskRuns(where, _RUN, _VERSIONS, private, tell)
-
-
-def agreed_versions(runs: Runs) -> dict[str, str]:
-    """The versions that all who run cells have. LayerwiseError where they differ, or are not ours, with both named."""
-    agreed: dict[str, str] = {}
-    first = ""
-    for worker, found in runs.versions().items():
-        if differences := skew(own_versions(), found):
-            raise LayerwiseError(f"{shown(worker)} is not of the version of this command: {'; '.join(differences)}")
-        if agreed and found != agreed:
-            told = "; ".join(_between(agreed, found))
-            raise LayerwiseError(f"the workers are not of one version: {told} ({shown(first)}, {shown(worker)})")
-        agreed, first = dict(found), first or worker
-    return agreed
-
-
-def _between(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    names = [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
-    return [
-        f"{name} is {one.get(name, 'missing')} on one and {other.get(name, 'missing')} on the other" for name in names
-    ]
+    return DaskRuns(where, _RUN, VERSIONS, private, tell)
 
 
 class _Matrix:

@@ -25,9 +25,10 @@ def read_result(path: Path) -> MatrixResult:
 
 
 def changes(before: MatrixResult, now: Sequence[CellRow], *, subset: bool) -> list[Change]:
-    """The cells whose verdict or rows are others, or that are new or gone (not if `now` is but a part)."""
+    """The cells whose verdict or rows are others, or that are new or gone (not if either run is but a part)."""
     old = {row.id: row for row in before.cells}
-    found = [change for row in now if (change := _change(old.get(row.id), row)) is not None]
+    both = [row for row in now if row.id in old or not before.subset]
+    found = [change for row in both if (change := _change(old.get(row.id), row)) is not None]
     if not subset:
         here = {row.id for row in now}
         found += [_told(row, row.receipt.verdict, "", []) for row in before.cells if row.id not in here]

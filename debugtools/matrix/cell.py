@@ -4,8 +4,11 @@ What a killed predecessor left is taken up: jobs that have ended count, one that
 """
 
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -15,11 +18,14 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.jobs.inline import see_through
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.processes.cards import KILLED
+from layerwise._tool.backends.jobs.processes.standby import Standby
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import visible_gpus
 from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.backends.specs import settle_types
 from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.debugtools.bundle.spec import BundleSpec
+from layerwise._tool.debugtools.cluster.versions import own_versions, skew
 from layerwise._tool.debugtools.compare.spec import CompareSpec, unsaved
 from layerwise._tool.debugtools.matrix.outcome import (
     culprits_of,
@@ -33,9 +39,10 @@ from layerwise._tool.debugtools.matrix.repeating import repeated
 from layerwise._tool.debugtools.matrix.rows import CRASHES, Receipt
 from layerwise._tool.debugtools.matrix.spec import Order
 from layerwise._tool.debugtools.matrix.store import CellStore, Record
-from layerwise._tool.debugtools.matrix.versions import own_versions, skew
 
 _LOOK_AGAIN = 0.2
+_TURN = threading.Lock()
+"""Held by the cell of this process that does more than wait: what it reads first is safe in one thread alone."""
 
 
 class _Lost(Exception):
@@ -79,7 +86,8 @@ def run_cell(order: Order) -> Receipt:
             record = Record(again=order.again)
         if record.receipt is not None and record.receipt.kept:
             return record.receipt
-        return _Cell(order, store, record).run()
+        with _TURN:
+            return _Cell(order, store, record).run()
 
 
 class _Cell:
@@ -151,18 +159,20 @@ class _Cell:
         while True:
             view = self._known(step)
             if view is None:
-                view = self._begin(step, lambda: self._workspace.create(self._placed(spec())))
+                job = self._placed(spec())
+                view = self._begin(step, lambda job=job: self._workspace.create(job))  # type: ignore[misc]
             elif _is_over(view):
                 return view
             elif view.damage:
                 del self._record.jobs[step]
                 continue
             elif not view.final:  # somebody else has begun it again
-                time.sleep(_LOOK_AGAIN)
+                with _others_turn():
+                    time.sleep(_LOOK_AGAIN)
                 continue
             else:
                 self._count(view)
-                view = self._begin(step, lambda job=view.id: self._workspace.reopen(job))  # type: ignore[misc]
+                view = self._begin(step, lambda number=view.id: self._workspace.reopen(number))  # type: ignore[misc]
             if not _was_killed(view):
                 return view
 
@@ -194,7 +204,8 @@ class _Cell:
                 raise
             return folder, lock
 
-        return see_through(made, self._workspace, ACTIONS)
+        with _others_turn(), _standby(self._workspace.jobs).one(more=self._order.more) as spare:
+            return see_through(made, self._workspace, ACTIONS, spare=spare)
 
     def _placed(self, spec: JobSpec) -> JobSpec:
         """The job with a GPU of this machine, which the one that planned it may not have had."""
@@ -211,6 +222,22 @@ class _Cell:
         return os.path.lexists(self._order.stop)
 
 
+@contextmanager
+def _others_turn() -> Iterator[None]:
+    """Inside, other cells of this process have their turn: this one waits for its job."""
+    _TURN.release()
+    try:
+        yield
+    finally:
+        _TURN.acquire()
+
+
+@cache
+def _standby(jobs: Path) -> Standby:
+    """Of this process, which runs many cells."""
+    return Standby(ACTIONS, jobs)
+
+
 def _was_killed(view: JobView) -> bool:
     """Whether the process of a job was killed from outside, with its supervisor or without."""
     return view.state == "lost" or (view.state == "failed" and (view.card or {}).get("summary") == KILLED)
@@ -220,3 +247,6 @@ def _is_over(view: JobView) -> bool:
     """Whether a job has come to an end that another attempt would come to as well."""
     crashed = view.state == "failed" and (view.card or {}).get("kind") in CRASHES
     return view.state == "done" or (crashed and not _was_killed(view))
+
+
+settle_types()

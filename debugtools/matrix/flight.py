@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
+from msgspec.structs import replace
 
 from layerwise._tool.backends.cluster.protocol import Ended, Runs
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
@@ -79,7 +80,8 @@ class Flight:
                 kept.append(order)
                 continue
             self._out[order.key] = order
-            self._runs.start(order.key, msgspec.json.encode(order).decode(), gpu)
+            text = msgspec.json.encode(replace(order, more=bool(waiting or kept)))
+            self._runs.start(order.key, text.decode(), gpu)
         waiting.extendleft(reversed(kept))
 
     def _take(self, ended: Ended, waiting: deque[Order]) -> Iterator[Receipt]:

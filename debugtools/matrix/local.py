@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from layerwise._tool.backends.cluster.protocol import Ended
 from layerwise._tool.backends.errors import LayerwiseError, refusal
+from layerwise._tool.debugtools.cluster.versions import own_versions
 from layerwise._tool.debugtools.matrix.cell import run_text
-from layerwise._tool.debugtools.matrix.versions import own_versions
 
 
 class LocalCells:

@@ -56,7 +56,7 @@ class Order(Spec, frozen=True):
 
     workspace: where jobs are. stop: a file that says, once it is there, that no job is to be started any more.
     again: "" takes a finished cell as it is; else a finished cell of another such text is run again.
-    versions: those that whoever runs it must have.
+    versions: those that whoever runs it must have. more: whether other cells wait for whoever has time.
     """
 
     key: str
@@ -67,3 +67,4 @@ class Order(Spec, frozen=True):
     versions: dict[str, str] = {}
     again: str = ""
     losses: int = LOSSES
+    more: bool = False

@@ -71,7 +71,7 @@ def job_part(
     An action that no writer knows has its verdict and its conclusion.
     """
     result, card = collected.result or {}, collected.card or {}
-    sections = _SECTIONS.get(action, _no_sections)(collected) + _stopped(action, collected)
+    sections = _SECTIONS.get(action, _no_sections)(collected) + stopped(action, collected)
     untold = [Message("warning", f"{collected.untold} more messages are in the job's journal")] * bool(collected.untold)
     part = Part(
         name=name, action=action, key=key, command=command, model=model_path(params), exit_code=exit_code,
@@ -134,7 +134,7 @@ def model_path(params: Mapping[str, Any]) -> str:
     return named if isinstance(named, str) else ""
 
 
-def _stopped(action: str, collected: Collected) -> list[Section]:
+def stopped(action: str, collected: Collected) -> list[Section]:
     """A case for a job that did not come to its end."""
     if collected.card is not None:
         message = str(collected.card.get("summary") or "it failed")

@@ -16,6 +16,7 @@ class CheckSpec(Spec, frozen=True):
 
     fail_codes, ignore_fail_codes, fail_regex: as `debugtools.search.judges.command.PassRule` says. timeout: seconds;
     what takes longer is skipped. parallel: how many run side by side. environment: variables over the job's own.
+    cluster: where they run, as `backends.cluster.where` says ("": here); there parallel is 0 for as many as have time.
     """
 
     command: list[str]
@@ -27,6 +28,7 @@ class CheckSpec(Spec, frozen=True):
     timeout: float | None = None
     parallel: int = 1
     environment: dict[str, str] = {}
+    cluster: str = ""
 
 
 class FlakySpec(Spec, frozen=True):

@@ -207,6 +207,7 @@ def _import() -> Callable[[], int | None]:
 
 
 if __name__ == "__main__":
+    gc.set_threshold(10_000, *gc.get_threshold()[1:])  # as the programs set it
     reserve()
     PROGRAM = sys.argv[2]
     main = _import()

@@ -141,7 +141,8 @@ class Terminal:
         deadline = time.monotonic() + limit
         holds = seen if callable(seen) else lambda text: seen in text
         while not holds(self.text):
-            if time.monotonic() > deadline or (self.process.poll() is not None and not self.pump(0.05)):
+            ended = self.process.poll() is not None and not self.pump(0.05)
+            if time.monotonic() > deadline or (ended and not holds(self.text)):
                 jobs = unfinished(Path(self._home)) if self._home else ""
                 raise AssertionError(f"did not see {seen!r} (exit code {self.process.poll()}):\n{self.text}\n{jobs}")
             self.pump(0.1)

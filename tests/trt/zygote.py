@@ -121,6 +121,7 @@ if __name__ == "__main__":
     sys.path.append(str(Path(__file__).parents[1]))
     from support.huge_pages import collapse, reserve
 
+    gc.set_threshold(10_000, *gc.get_threshold()[1:])  # as the programs set it
     reserve()
     fakes = ["cuda.bindings.runtime", "tensorrt"] if "LAYERWISE_FAKE_TRT" in os.environ else []
     with suppress(ModuleNotFoundError):  # where it is told to be absent

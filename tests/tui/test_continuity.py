@@ -61,3 +61,25 @@ def test_what_was_closed_in_the_last_moment_stays_closed(tmp_path: Path) -> None
         assert not bench.app.state.session.line
 
     with_bench(suspect, after)
+
+
+def test_the_same_rows_are_on_view_after_a_kill(tmp_path: Path) -> None:
+    suspect, _ = chain_pair(tmp_path)
+    told: list[tuple[int, int]] = []
+
+    async def before(bench: Bench) -> None:
+        await bench.until(lambda: bench.app.state.session.index is not None)
+        await bench.press(*"jjjjjjjjjjjjjjjjjjjjjjjjjjkk", "colon", *"goto half")
+        rows = bench.app.page.main_list
+        told.append((rows.top, rows.cursor))
+        assert rows.top
+        await on_disk(bench, '"line":"goto half"', f'"views":{{"graph":[{rows.top},{rows.cursor}]}}')
+
+    with_bench(suspect, before, (80, 24))
+
+    async def after(bench: Bench) -> None:
+        await bench.press("escape")
+        await bench.until(lambda: bench.app.page.main_list.cursor == told[0][1])
+        assert bench.app.page.main_list.top == told[0][0]
+
+    with_bench(suspect, after, (80, 24))

@@ -18,6 +18,7 @@ from layerwise._tool.tui.controllers.run import compare_job
 from layerwise._tool.tui.presenters.jobs import card_lines, card_text, heading, row_line, summary
 from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.state.questions import KNOWN_KEYS, read_question
+from layerwise._tool.tui.widgets.lines import DetailPane
 
 __all__ = ["jobs_home"]
 
@@ -82,7 +83,10 @@ def test_a_running_job_is_followed_cancelled_retried_and_pruned(jobs_home: Works
         await bench.press("K")
         await bench.see(f"Cancel job {job}?")
         await bench.press("n")
-        await bench.press("K", "y")
+        await bench.press("enter")
+        await bench.see(f"job {job} has no screen of its own: below is what it said")
+        assert isinstance(bench.app.focused, DetailPane)
+        await bench.press("tab", "K", "y")
         await bench.see("cancelled")
         kept = (await client.view(job)).counts["layers"]
         await bench.press("r")
@@ -192,6 +196,10 @@ def test_a_comparison_that_was_started_before_opens_its_table(tmp_path: Path) ->
         await bench.press("enter")
         await bench.see("[2 Errors]", "done: 40 rows")
         assert bench.app.state.session.compare_job == str(job)
+        await bench.press("3", "G", "k")  # the one that read the model is the next
+        await bench.see("$ layerwise /")
+        await bench.press("enter")
+        await bench.see("[1 Graph]")
 
     with_bench(wrong, story)
 

@@ -60,10 +60,17 @@ class Reporter:
         """Report on a job of this workspace that has ended, or that goes on; the exit code."""
         if not self.paths:
             return code
+        from layerwise._tool.backends.jobs.folder import raw_spec
         from layerwise._tool.backends.jobs.workspace.store import Workspace
+
+        folder = Workspace().folder(number)
+        if raw_spec(folder).get("action") == "matrix":
+            from layerwise._tool.debugtools.matrix.reported import matrix_report
+
+            return self.whole(matrix_report(folder, code), code)
         from layerwise._tool.debugtools.report.parts import folder_part
 
-        return self.part(folder_part(Workspace().folder(number)), code)
+        return self.part(folder_part(folder), code)
 
     def sections(
         self, action: str, sections: "Sequence[Section]", code: int, *, conclusion: str = "", model: str = "",

@@ -109,7 +109,7 @@ class JobActions:
     def show(self, view: JobView) -> str:
         """Put a job on view; the name of the screen that shows it, "" where none does."""
         spec = self._app.jobs.spec(view)
-        if spec is not None and spec.action == "compare":
+        if spec is not None and spec.action in ("compare", "baseline"):  # a baseline has the comparison's rows
             self._app.session.set_compare_job(str(view.id))
             return "errors"
         if spec is not None and spec.action in SEARCHES:

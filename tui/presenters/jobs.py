@@ -10,6 +10,7 @@ from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import counted, one_line, shown
 from layerwise._tool.backends.wording import event_words
+from layerwise._tool.debugtools.baseline.rows import BaselineResult
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
 from layerwise._tool.debugtools.compare.rows import NotCompared
 from layerwise._tool.tui.presenters.names import Names
@@ -160,6 +161,7 @@ def detail_lines(
         lines.append([("from     ", "dim"), (shown(spec.cwd), "dim")])
     lines.append([("kept in  ", "dim"), (shown(str(view.folder)), "dim")])
     lines += _found(view, cells)
+    lines += _since(view, cells) if spec is not None and spec.action == "baseline" else []
     lines += _not_compared(view, cells)
     unmatched = (view.result or {}).get("unmatched")
     if isinstance(unmatched, list) and unmatched:
@@ -177,6 +179,16 @@ def _found(view: "JobView", cells: int) -> list[Line]:
     text = str((view.result or {}).get("conclusion") or "")
     role = "bad" if view.outcome != view.state else "strong"
     return wrap_runs([("found    ", "dim"), (shown(text, 1000), role)], cells, indent=9) if text else []
+
+
+def _since(view: "JobView", cells: int) -> list[Line]:
+    """Of the check of a baseline: how many layers are not as they were, and what else is another than then."""
+    found = next(iter(typed([view.result], BaselineResult)), None)
+    if found is None or not (found.counts or found.changes):
+        return []
+    counts = ", ".join(f"{count} {change}" for change, count in found.counts.items())
+    told = "; ".join(filter(None, (counts, *found.changes)))
+    return wrap_runs([("since    ", "dim"), (shown(one_line(told), 2000), "")], cells, indent=9)
 
 
 def _not_compared(view: "JobView", cells: int) -> list[Line]:

@@ -40,6 +40,7 @@ class HomeScreen(Page, scope="home"):
         self._control = HomeController(state, self._home)
         self._actions = JobActions(state)
         self._at: tuple[str, str, int] | None = None
+        self._before = self._at
         self.main_list = VirtualList(
             LiveRows(lambda: len(self._home.rows), self._line), glyphs=state.glyphs, id="home-list"
         )
@@ -67,8 +68,11 @@ class HomeScreen(Page, scope="home"):
 
     def _changed(self) -> None:
         """Rows came or went: the cursor stays on its own."""
+        field = self.query_one("#home-filter", LineInput)
+        if field.has_focus:  # from where the cursor was, whatever is typed on the way
+            self._at = self._before
         line = self._home.line_of(self._at)
-        if line >= 0:
+        if line >= 0 or field.has_focus:
             self.main_list.move_to(line)
         self.main_list.sync()
         self.main_list.set_instead(empty_lines(self._home))
@@ -116,6 +120,7 @@ class HomeScreen(Page, scope="home"):
             field.set_value(text)
             self._home.set_filter(text)
         else:
+            self._before = self._at
             field.focus()
 
     @on(LineInput.Changed, "#home-filter")
@@ -124,6 +129,8 @@ class HomeScreen(Page, scope="home"):
 
     @on(LineInput.Submitted, "#home-filter")
     def _typed_all(self) -> None:
+        row = self._row
+        self._at = row.key if row is not None else self._before
         self.main_list.focus()
 
     @on(LineInput.Cancelled, "#home-filter")

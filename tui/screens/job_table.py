@@ -224,6 +224,8 @@ class JobTable(Commands, Container):
 
     def _filter_now(self) -> None:
         text = self._input.value
+        if self._input.has_focus:  # from where the cursor was, whatever is typed on the way
+            self._at = self._before[1]
         self._table.set_filter(text)
         if not self._table.filter_problem:
             self._state.session.remember(self._page, filter=text)

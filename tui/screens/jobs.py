@@ -30,6 +30,7 @@ from layerwise._tool.tui.screens.gpus import GpuStrip
 from layerwise._tool.tui.screens.page import Page, turns_pane
 from layerwise._tool.tui.screens.searching import Answering
 from layerwise._tool.tui.state.job_list import ModelHead
+from layerwise._tool.tui.state.jobs import indexed_model
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.typed.settling import Waits
 from layerwise._tool.tui.widgets.following import Soon, follow, run_latest, run_work
@@ -62,6 +63,7 @@ class JobsScreen(Page, scope="jobs"):
         kept = state.session.forms.get("jobs")
         self._at = kept if isinstance(kept, int) else 0
         self._chosen = bool(self._at)
+        self._before = self._at
         self._raw = False
         self._shown = 0
         self._detail_soon = Soon(self, self._read_detail, DETAIL_WAIT, state.owed)
@@ -107,7 +109,7 @@ class JobsScreen(Page, scope="jobs"):
             return
         self._now = time.time()
         line = self.state.jobs.index_of(self._at)
-        if line >= 0:
+        if line >= 0 or self.filter.has_focus:
             self.main_list.move_to(line)
         self.main_list.sync()
         if not self._at:
@@ -131,12 +133,12 @@ class JobsScreen(Page, scope="jobs"):
         self._at, self._chosen = view.id if view else 0, told or self._chosen
 
     def shown_again(self) -> None:
-        """The newest job is the one to look at, unless another one was chosen."""
+        """The newest job of the user is the one to look at, unless another one was chosen."""
         if self.state.jobs.asked:
             self._at, self._chosen, self.state.jobs.asked = self.state.jobs.asked, True, 0
         if not self._chosen:
             self._at, self._chosen = 0, False
-            self.main_list.move_to(0)
+            self.main_list.move_to(self._list.newest())
             self._chosen = False
         self.paint()
 
@@ -173,19 +175,26 @@ class JobsScreen(Page, scope="jobs"):
     # ── commands ──
 
     @on(VirtualList.Selected, "#jobs-list")
-    @command("jobs.open", "show its layer table, or its search", keys="enter", footer="open", line="open-job")
+    @command("jobs.open", "show its table, its search or its model, else what it said", keys="enter", footer="open",
+             line="open-job")  # fmt: skip
     def open_job(self) -> None:
         view = self._in_view()
-        page = self._actions.show(view) if view else ""
-        if page:
-            self.open(page)
+        if view is None:
+            return
+        page, model = self._actions.show(view), indexed_model(self.state.jobs.spec(view))
+        if page or (model is not None and model == self.session.model):
+            self.open(page or "graph")
+        elif model is not None:
+            self.post_message(self.OpenModel(model))
         else:
-            self.state.say("only a comparison, a search or a bench has a screen of its own")
+            self.query_one("#jobs-detail", DetailPane).focus()
+            self.state.say(f"job {view.id} has no screen of its own: below is what it said; tab goes back to the list")
 
     # ── which jobs ──
 
     @command("jobs.filter", "filter: words, or model:bert state:failed size>50MB", keys="slash", footer="filter")
     def focus_filter(self) -> None:
+        self._before = self._at
         self.filter.focus()
 
     @command("jobs.filter_line", "filter by an expression", line="filter EXPRESSION")
@@ -201,10 +210,13 @@ class JobsScreen(Page, scope="jobs"):
         self._list.set_filter(text)
         if not self._list.filter_problem:
             self.session.remember("jobs", filter=text)
+        if self.filter.has_focus:  # from where the cursor was, whatever is typed on the way
+            self._at = self._before
         self.state.jobs.lay()
 
     @on(LineInput.Submitted, "#jobs-filter")
     def _filter_done(self) -> None:
+        self._note_job(told=True)
         self.main_list.focus()
 
     @on(LineInput.Cancelled, "#jobs-filter")

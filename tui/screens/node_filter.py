@@ -60,7 +60,12 @@ class FilteredNodes(Container):
             return
         self.range_from = None
         self.rows.search(self.filter.value)
-        self.show_rows(self.rows.row_of(self.session.node))
+        # from where the cursor was when it was begun, whatever was typed on the way
+        start = self._before[3] if self.filter.has_focus else self.session.node
+        if not len(self.rows):
+            self._seen = start
+            self.session.select_node(start)
+        self.show_rows(self.rows.row_of(start))
         self.update_head()
         self.update_status()
         self.session.remember("graph", filter=self.rows.query)

@@ -174,6 +174,15 @@ class Page(Container):
     def shown_again(self) -> None:
         """The page came to the front: catch up with the state."""
 
+    def on_mount(self) -> None:
+        view = self.session.view(self.SCOPE)
+        if view is not None and hasattr(self, "main_list"):
+            self.main_list.come_back(*view)
+
+    def on_virtual_list_highlighted(self, event: VirtualList.Highlighted) -> None:
+        if event.list is getattr(self, "main_list", None):
+            self.session.keep_view(self.SCOPE, event.list.top, event.list.cursor)
+
     def on_resize(self, event: Resize) -> None:
         self.call_after_refresh(self.paint)
 

@@ -9,6 +9,8 @@ from msgspec import Struct
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
 
+INTERACTIVE = "interactive"
+"""The action of the app's own worker."""
 FIELDS = ("model", "state", "action")
 _UNITS = {"": 1.0, "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
 _SIZE = re.compile(r"size(<=|>=|<|>)(\d+(?:\.\d+)?)([a-z]*)$")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.tui.state.job_filter import JobFacts, Test, parse_job_filter
+from layerwise._tool.tui.state.job_filter import INTERACTIVE, JobFacts, Test, parse_job_filter
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.journal.view import JobView
@@ -64,6 +64,12 @@ class JobList:
         """The job of a line, None where it has none."""
         row = self.rows[line] if 0 <= line < len(self.rows) else None
         return None if isinstance(row, ModelHead) else row
+
+    def newest(self) -> int:
+        """The line of the newest job that is not the app's own worker, 0 if there is none."""
+        found = ((row.id, line) for line, row in enumerate(self.rows)
+                 if not isinstance(row, ModelHead) and self._facts(row).action != INTERACTIVE)  # fmt: skip
+        return max(found, default=(0, 0))[1]
 
     def index_of(self, job: int) -> int:
         """The line of a job, or -1."""

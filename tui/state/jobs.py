@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.state.debugging import compare_params
-from layerwise._tool.tui.state.job_filter import JobFacts
+from layerwise._tool.tui.state.job_filter import INTERACTIVE, JobFacts
 from layerwise._tool.tui.state.job_list import JobList
 from layerwise._tool.tui.state.signal import Signal
 
@@ -77,8 +77,6 @@ COMPARING = ("compare", "locate")
 """Actions whose jobs have rows of layers."""
 
 
-INTERACTIVE = "interactive"
-"""The action of the app's own worker."""
 _OWN = ("compare", "bench")
 
 
@@ -93,6 +91,12 @@ def model_of(spec: "JobSpec | None") -> str:
         return ""
     named = comparison_params(spec).get("model") or spec.params.get("model")
     return Path(named).name if isinstance(named, str) else ""
+
+
+def indexed_model(spec: "JobSpec | None") -> Path | None:
+    """The model that a job read for the app's Graph; None for any other job."""
+    named = spec.params.get("path") if spec is not None and spec.action == "index" else None
+    return Path(spec.cwd, named) if spec is not None and isinstance(named, str) else None
 
 
 def is_own(spec: "JobSpec | None") -> bool:

@@ -35,7 +35,7 @@ class Saved(msgspec.Struct, omit_defaults=True):
     forms: dict[str, Any] = {}
 
 
-_LINE = "line"  # among the forms
+_LINE, _VIEWS = "line", "views"  # among the forms
 
 
 class Recent(msgspec.Struct, frozen=True):
@@ -163,6 +163,22 @@ class Session:
         """What stood on the `:` line when the app ended with it open."""
         kept = self.forms.get(_LINE)
         return kept if isinstance(kept, str) else ""
+
+    def keep_view(self, screen: str, top: int, cursor: int) -> None:
+        """Keep which row is the first on view in a screen's list, and which is the cursor's."""
+        self.remember(_VIEWS, form={**self._views, screen: [top, cursor]})
+
+    def view(self, screen: str) -> tuple[int, int] | None:
+        """The first row on view in a screen's list and that of the cursor, as they were kept; None if none was."""
+        found = self._views.get(screen)
+        if not isinstance(found, list) or [*map(type, found)] != [int, int]:
+            return None
+        return found[0], found[1]
+
+    @property
+    def _views(self) -> dict[str, Any]:
+        kept = self.forms.get(_VIEWS)
+        return kept if isinstance(kept, dict) else {}
 
     def set_screen(self, name: str) -> None:
         self.screen = name

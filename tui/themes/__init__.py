@@ -13,7 +13,10 @@ from textual.theme import Theme
 
 @dataclass(frozen=True)
 class Palette:
-    """Hex colours of one theme. ramp: of powers of ten, the smallest first."""
+    """Hex colours of one theme. ramp: of powers of ten, the smallest first.
+
+    colour-blind: blue is good and orange is bad, and its ramp grows lighter only, which all eyes see.
+    """
 
     name: str
     dark: bool
@@ -31,6 +34,9 @@ class Palette:
 
 _DARK_RAMP = ("#5f5f87", "#5f5faf", "#875fd7", "#af5fd7", "#d75faf", "#ff5f87", "#ff875f", "#ffd75f")
 _LIGHT_RAMP = ("#8787af", "#5f5faf", "#5f5fd7", "#875fd7", "#af5faf", "#d7005f", "#d75f00", "#870000")
+_ONE_WAY_RAMP = ("#5f6f9f", "#6f7f9f", "#8787a7", "#9f9f9f", "#bfaf7f", "#d7bf5f", "#f0d040", "#ffef87")
+TERMINAL = "terminal"
+"""The theme of the terminal's own sixteen colours, whatever they are: `themes/terminal.py` has its styles."""
 PALETTES = {
     palette.name: palette
     for palette in (
@@ -40,6 +46,10 @@ PALETTES = {
                 "#af0000", _LIGHT_RAMP),
         Palette("contrast", True, "#000000", "#000000", "#ffffff", "#ffffff", "#00ffff", "#ffff00", "#00ff00",
                 "#ffff00", "#ff5f5f", _DARK_RAMP),
+        Palette("colour-blind", True, "#121212", "#303030", "#d7d7d7", "#949494", "#87d7ff", "#d7afff", "#5fafff",
+                "#ffd75f", "#ff8700", _ONE_WAY_RAMP),
+        Palette(TERMINAL, True, "#121212", "#303030", "#d7d7d7", "#949494", "#5fafff", "#ffaf5f", "#5fd75f", "#ffd75f",
+                "#ff5f5f", _DARK_RAMP),
     )
 }  # fmt: skip
 DEFAULT = "dark"

@@ -16,8 +16,9 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import Commanded, command
 from layerwise._tool.tui.lifetime import stays
 from layerwise._tool.tui.presenters.text import ASCII, Line, clip, in_ascii, merge
-from layerwise._tool.tui.themes import plain_style, role_style
+from layerwise._tool.tui.themes import TERMINAL, plain_style, role_style
 from layerwise._tool.tui.themes.lean import lean_style
+from layerwise._tool.tui.themes.terminal import terminal_style
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -81,7 +82,9 @@ class LineWidget(Widget):
     def _style(self, role: str) -> Style:
         if self.app.no_color:
             return plain_style(role)
-        return lean_style(role) if getattr(self.app, "lean", False) else role_style(self.app.theme, role)
+        if getattr(self.app, "lean", False):
+            return lean_style(role)
+        return terminal_style(role) if self.app.theme == TERMINAL else role_style(self.app.theme, role)
 
     def refresh_lines(self, first: int, count: int = 1, x: int = 0, cells: int | None = None) -> None:
         """Paint again only these lines of the widget (`cells` wide from column `x`)."""

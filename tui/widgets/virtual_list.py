@@ -106,6 +106,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         self.top = 0
         self.moved: Callable[[bool], object] = lambda by_user: None
         self._instead: tuple[Line, ...] = ()
+        self._before: tuple[int, int] | None = None
 
     @property
     def rows_shown(self) -> int:
@@ -174,10 +175,18 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
             self.move_to({"down": self.cursor + count, "up": self.cursor - count}.get(way, count - 1))
         return way != "select"
 
+    def come_back(self, top: int, cursor: int) -> None:
+        """Show the rows from `top` on once the cursor is on row `cursor` again."""
+        self._before = top, cursor
+
     def _reveal(self) -> bool:
         """Scroll so that the cursor is on screen; near the edge by half a page, further by centring."""
+        if not self.size.height:  # not shown yet, or hidden: where it is seen again is found then
+            return False
         height = max(1, self.rows_kept)
         top = self.top
+        if self._before is not None and self._before[1] == self.cursor:
+            (top, _), self._before = self._before, None
         if not top <= self.cursor < top + height:
             near = top - height // 2 <= self.cursor < top + height + height // 2
             step = height // 2 if self.cursor >= top else -(height // 2)

@@ -26,7 +26,7 @@ from layerwise._tool.debugtools.search.conclusion import concluded
 from layerwise._tool.debugtools.search.driver.files import Files
 from layerwise._tool.debugtools.search.driver.history import Replay, VerdictRows, replay_of
 from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchLoop, SearchPlan
-from layerwise._tool.debugtools.search.judges.command import CommandJudge
+from layerwise._tool.debugtools.search.judges.cluster import command_judge
 from layerwise._tool.debugtools.search.judges.protocol import Artifact
 from layerwise._tool.debugtools.search.rows import BandRow, CandidateRow, LayersResult
 from layerwise._tool.debugtools.search.spec import LayersSpec
@@ -159,7 +159,7 @@ class Layers:
         context, search = self._context, self._spec.search
         context.log(f"Using {self._spec.precision} as higher precision")
         replay = replay_of(search, context, f"layers {self._spec.direction} {self._spec.precision}")
-        command = CommandJudge(lent(context, search), Path.cwd(), context.artifacts / "checks", None, context.log)
+        command = command_judge(context, lent(context, search))
         judge = BuildJudge(self._engines, command, "command", search)
         loop = SearchLoop(context, self._plan, LayersHandler(context, self._spec, replay), judge, VerdictRows(context))
         kept = loop.run().search.result().kept

@@ -31,7 +31,7 @@ from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.driver.loop import SearchLoop, SearchPlan
 from layerwise._tool.debugtools.search.driver.repeat import until_of
 from layerwise._tool.debugtools.search.driver.start import Notes
-from layerwise._tool.debugtools.search.judges.command import CommandJudge
+from layerwise._tool.debugtools.search.judges.cluster import command_judge
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import AfterCrash, By, Judge
 from layerwise._tool.debugtools.search.rows import BuildsResult
@@ -105,9 +105,7 @@ class Builds:
     def _inner(self, stack: ExitStack) -> tuple[Judge, By]:
         search, context = self._spec.search, self._context
         if search.check is not None:
-            return CommandJudge(
-                lent(context, search), Path.cwd(), context.artifacts / "checks", None, context.log
-            ), "command"
+            return command_judge(context, lent(context, search)), "command"
         if not self._spec.judged:
             return NoJudge(), "comparison"
         if search.interactive:
@@ -130,9 +128,12 @@ class Builds:
 
 
 def lent(context: "JobContext", search: DebugSpec) -> DebugSpec:
-    """The search, its command sharing the GPU that this job holds: it stands in a line of its own, not behind us."""
+    """The search, its command sharing the GPU that this job holds: it stands in a line of its own, not behind us.
+
+    Elsewhere it finds GPUs of its own.
+    """
     assert search.check is not None
-    if not context.raw.get("gpus"):
+    if search.check.cluster or not context.raw.get("gpus"):
         return search
     passed = {name: text for name, text in search.check.environment.items() if name != "CUDA_VISIBLE_DEVICES"}
     environment = {**passed, "LAYERWISE_LEASES": str(context.artifacts / "leases")}

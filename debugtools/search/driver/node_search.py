@@ -17,7 +17,7 @@ from layerwise._tool.debugtools.search.driver.loop import MakePlan, SearchLoop, 
 from layerwise._tool.debugtools.search.driver.outcome import SearchOutcome
 from layerwise._tool.debugtools.search.driver.start import Noise, Notes, begin
 from layerwise._tool.debugtools.search.driver.verify import Verifier
-from layerwise._tool.debugtools.search.judges.command import CommandJudge
+from layerwise._tool.debugtools.search.judges.cluster import command_judge
 from layerwise._tool.debugtools.search.judges.comparison import ComparisonJudge
 from layerwise._tool.debugtools.search.judges.hints import Survey, expected_seconds, survey
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
@@ -148,8 +148,7 @@ class NodeSearch:
     @cached_property
     def _judge(self) -> Judge:
         if self._by == "command":
-            folder = self._context.artifacts / "checks"
-            return CommandJudge(self._spec, Path.cwd(), folder, self.subject.golden, self._context.log)
+            return command_judge(self._context, self._spec, self.subject.golden)
         machine = self._machine() if self._two else None
         if machine is not None and (self._by == "comparison" or self._notes.known.auto):
             return machine

@@ -11,6 +11,7 @@ from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.search.driver.files import Files
 from layerwise._tool.debugtools.search.driver.history import VerdictRows, replay_of
 from layerwise._tool.debugtools.search.driver.loop import CandidateHandler, SearchLoop, SearchPlan
+from layerwise._tool.debugtools.search.judges.cluster import command_judge
 from layerwise._tool.debugtools.search.judges.command import CommandJudge
 from layerwise._tool.debugtools.search.judges.original import RerunJudge
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
@@ -59,7 +60,7 @@ class Repeat:
     def _judge(self, stack: ExitStack) -> Judge:
         spec = self._spec
         if spec.check is not None:
-            return CommandJudge(spec, Path.cwd(), self._context.artifacts / "checks", None, self._context.log)
+            return command_judge(self._context, spec)
         if spec.interactive:
             return PersonJudge(self._context, self._context.artifacts / spec.artifact)
         if spec.compare is None or len(spec.compare.runners) < 2:

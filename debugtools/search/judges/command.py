@@ -166,7 +166,12 @@ class CommandJudge(Judge):
     def parallel(self) -> int:
         """As many as asked for; one where all would write the same file."""
         shared = self.fixed or any(len(Path(name).parts) != 1 for name in self._spec.artifacts)
-        return 1 if shared else max(1, self._check.parallel)
+        return 1 if shared else self.slots
+
+    @property
+    def slots(self) -> int:
+        """How many run at a time where each writes files of its own."""
+        return max(1, self._check.parallel)
 
     def judge(self, artifact: Artifact | None) -> Judgement:
         started = time.perf_counter()
@@ -181,16 +186,14 @@ class CommandJudge(Judge):
             info = folder.path / self._spec.iter_info
             make_folder(info.parent)
             info.write_text(json.dumps(told, indent=4))
-        code = self._run(folder, stops)
+        code, why = self._run(folder, stops)
         outputs = [folder.path.parent / name for name in ("stdout.txt", "stderr.txt")]
         measured = Numbers(exit_code=code, output=str(folder.path.parent))
-        if code is None:
-            late = f"took longer than {self._check.timeout:g} s"
-            verdict, note = Verdict.SKIP, "stopped" if self._stops > stops else late
-        else:
-            verdict, note = Verdict.GOOD if self._rule.passed(code, outputs) else Verdict.BAD, ""
+        verdict = Verdict.SKIP
+        if code is not None:
+            verdict = Verdict.GOOD if self._rule.passed(code, outputs) else Verdict.BAD
         seconds = time.perf_counter() - started
-        return Judgement(verdict, "command", seconds, measured, note, folder.path.parent)
+        return Judgement(verdict, "command", seconds, measured, why, folder.path.parent)
 
     def stop(self) -> None:
         """Kill what runs; nobody waits for it any more. What is asked afterwards runs as ever."""
@@ -215,8 +218,8 @@ class CommandJudge(Judge):
         if f"{path.stem}_outputs" in named and self._golden:
             write_golden(self._golden(artifact), path)
 
-    def _run(self, folder: CheckFolder, stops: int) -> int | None:
-        """The exit code, -N for signal N; None if it did not end in time."""
+    def _run(self, folder: CheckFolder, stops: int) -> tuple[int | None, str]:
+        """The exit code, -N for signal N; None if it did not end by itself, and why."""
         place = folder.path.parent
         env = environment_of_user()
         if not env.get("CUDA_VISIBLE_DEVICES"):
@@ -232,10 +235,15 @@ class CommandJudge(Judge):
                 kill_tree(process.pid)
         try:
             code = self._wait(process, [NewLines(place / name) for name in ("stdout.txt", "stderr.txt")])
-            return None if self._stops > stops else code
+            return self._ended(code, stops)
         finally:
             with self._lock:
                 self._running.discard(process)
+
+    def _ended(self, code: int | None, stops: int) -> tuple[int | None, str]:
+        if self._stops > stops:
+            return None, "stopped"
+        return code, "" if code is not None else f"took longer than {self._check.timeout:g} s"
 
     def _wait(self, process: "subprocess.Popen[bytes]", printed: "list[NewLines]") -> int | None:
         """The exit code; None if it took too long and was killed."""

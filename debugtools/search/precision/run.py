@@ -19,7 +19,7 @@ from layerwise._tool.debugtools.search.conclusion import concluded
 from layerwise._tool.debugtools.search.driver.files import Files
 from layerwise._tool.debugtools.search.driver.history import Replay, VerdictRows, replay_of
 from layerwise._tool.debugtools.search.driver.loop import MakePlan, SearchLoop, SearchPlan
-from layerwise._tool.debugtools.search.judges.command import CommandJudge
+from layerwise._tool.debugtools.search.judges.cluster import command_judge
 from layerwise._tool.debugtools.search.judges.person import PersonJudge
 from layerwise._tool.debugtools.search.judges.protocol import Judge, Judgement
 from layerwise._tool.debugtools.search.precision.handler import Best, PrecisionHandler
@@ -210,7 +210,7 @@ class PrecisionRun:
     def _new_judge(self) -> Judge:
         search, context, machine = self._spec.search, self._context, self._setup.machine
         if self._by == "command":
-            return CommandJudge(search, Path.cwd(), context.artifacts / "checks", machine.golden, context.log)
+            return command_judge(context, search, machine.golden)
         if self._by == "comparison":
             return machine
         folder = context.artifacts / "candidate" if search.folder is None else Path(search.folder)

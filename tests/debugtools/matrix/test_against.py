@@ -25,3 +25,9 @@ def test_a_verdict_or_rows_that_moved_are_told_with_what_moved_them() -> None:
     assert "gone" not in {change.model for change in changes(before, now, subset=True)}
     said = conclusion(now, {"passed": 3, "failed": 2}, changes(before, now, subset=False), "x")
     assert "3 of 5 cells passed; 2 failed: worse × s × f × run" in said and "worse: worse × s × f × run, flaky" in said
+
+
+def test_what_an_earlier_run_of_a_part_left_out_is_not_new() -> None:
+    before = MatrixResult(cells=[row("bad", "failed")], subset=True)
+    found = changes(before, [row("bad"), row("good")], subset=False)
+    assert [(change.model, change.was, change.now) for change in found] == [("bad", "failed", "passed")]

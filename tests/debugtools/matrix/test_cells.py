@@ -1,6 +1,9 @@
 """A cell: what its key hangs on, what a killed predecessor leaves, who may run it, and what is sent of it."""
 
 import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import msgspec
@@ -17,8 +20,10 @@ from layerwise._tool.backends.jobs.processes.conclude import journal
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.debugtools.cluster.versions import own_versions
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.matrix import cell as cell_module
 from layerwise._tool.debugtools.matrix.cell import run_cell, run_text
 from layerwise._tool.debugtools.matrix.flight import Flight
 from layerwise._tool.debugtools.matrix.keys import Keys
@@ -26,7 +31,6 @@ from layerwise._tool.debugtools.matrix.repeating import repeated
 from layerwise._tool.debugtools.matrix.rows import Receipt
 from layerwise._tool.debugtools.matrix.spec import CellSpec, Order
 from layerwise._tool.debugtools.matrix.store import CellStore, Record
-from layerwise._tool.debugtools.matrix.versions import own_versions
 
 TESTS = Path(__file__).parents[2]
 
@@ -105,7 +109,7 @@ def test_a_cell_is_run_by_one_process_and_not_after_a_stop(store: CellStore) -> 
     ask = order(store, cell(n=1))
     with store.held(ask.key) as held:
         assert held and run_cell(ask).verdict == "elsewhere"
-    assert run_cell(replace(ask, stop="/nowhere/stop")).verdict == "refused"
+    assert run_cell(replace(ask, stop=str(store.workspace.root / "gone" / "stop"))).verdict == "refused"
     Path(ask.stop).touch()
     assert run_cell(ask).verdict == "cancelled" and not store.workspace.ids()
 
@@ -146,6 +150,64 @@ def test_what_fails_near_its_bound_is_repeated_until_it_is_sure(store: CellStore
     assert told(1.1, 1.2, 1.3, 1.2, 1.1) == ("regression", 3)
     assert told(1.1, 0.5, 0.4, 0.5, 0.6, 0.5, 0.4, 0.3) == ("chance", 6)
     assert repeated(job, compared(store, 1.5), lambda step, spec: None) is None, "it was stopped"
+
+
+def test_cells_of_one_process_take_turns_but_for_waiting(store: CellStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads that are the first to read a Struct of msgspec's with others in it crash."""
+    inside, turns, most = threading.Barrier(2), [0], [0]
+    see_through, receipt_of = cell_module.see_through, cell_module.receipt_of
+
+    def both_wait(*args: object, **more: object) -> JobView:
+        inside.wait(60)
+        return see_through(*args, **more)  # type: ignore[arg-type]
+
+    def counted(*args: object) -> Receipt:
+        turns[0] += 1
+        most[0] = max(most[0], turns[0])
+        found = receipt_of(*args)  # type: ignore[arg-type]
+        turns[0] -= 1
+        return found
+
+    monkeypatch.setattr(cell_module, "see_through", both_wait)
+    monkeypatch.setattr(cell_module, "receipt_of", counted)
+    found: list[str] = []
+    asked = [replace(order(store, cell(n=1)), key=key * 32) for key in "ab"]
+    threads = [threading.Thread(target=lambda ask=ask: found.append(run_cell(ask).verdict)) for ask in asked]  # type: ignore[misc]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert (found, most) == (["passed", "passed"], [1])
+
+
+def test_structs_are_read_by_several_threads_once_they_are_settled() -> None:
+    assert subprocess.run([sys.executable, "-c", _TWO_READERS], check=False).returncode == 0
+
+
+_TWO_READERS = """
+import threading, msgspec
+from layerwise._tool.backends.specs import settle_types
+
+class Inner(msgspec.Struct): x: "slow()"
+class Outer(msgspec.Struct):
+    a: int
+    inner: Inner
+    b: int
+
+reads, other = threading.Event(), threading.Event()
+def slow():
+    reads.set()
+    other.wait(60 if threading.current_thread() is not threading.main_thread() else 0)
+    return int
+
+settle_types()  # without it the second reader meets a half of what the first one makes
+first = threading.Thread(target=lambda: msgspec.convert({"a": 1, "inner": {"x": 1}, "b": 1}, Outer))
+first.start()
+reads.wait(60)
+msgspec.convert({"a": 1, "inner": {"x": 1}, "b": 1}, Outer)
+other.set()
+first.join()
+"""
 
 
 class Runs:

@@ -9,10 +9,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.bursts.draw import without_clashes
 from support.bursts.drive import Typist, jobs_of, processes_of, same_text
 from support.bursts.place import Place
 
 SCREEN_ONLY = ("Traceback", "Exception ignored")
+LEAVE = ("escape",) * 3
+"""Back from lists, help and panes to the page: what is looked at for a moment is not kept."""
 
 
 @dataclass
@@ -27,25 +30,52 @@ class State:
 
 def typed(
     place: Place, folder: Path, keys: Sequence[str], *, slow: bool, delay: float = 0.0, seed: int = 0,
-    size: tuple[int, int] = (80, 24), kill: bool = False,
+    size: tuple[int, int] = (80, 24),
 ) -> State:  # fmt: skip
-    """Type keys into the app on a fresh copy of a place. kill: it is killed in the middle, and opened again."""
+    """Type keys into the app on a fresh copy of a place, slowly or with a delay (seconds) between packets of them."""
+    with copied(place, folder) as copy, Typist(copy, size) as typist:
+        if slow:
+            typist.slowly(keys)
+        else:
+            typist.at_once(keys, delay, random.Random(seed))
+        return _state(typist, copy)
+
+
+def killed(place: Place, folder: Path, keys: Sequence[str], seed: int, size: tuple[int, int]) -> list[str]:
+    """Kill the app while it handles a burst, open it again and type the rest: what is wrong then."""
     with copied(place, folder) as copy:
         chance = random.Random(seed)
-        rest = list(keys)
-        if kill:
-            cut = chance.randint(1, max(1, len(keys) - 1))
-            rest = rest[cut:]
-            with Typist(copy, size) as typist:
-                typist.at_once(keys[:cut], delay, chance)
-                typist.terminal.pump(chance.random())
-                typist.terminal.process.kill()
+        cut = chance.randint(1, max(1, len(keys) - 1))
         with Typist(copy, size) as typist:
-            if slow:
-                typist.slowly(rest)
-            else:
-                typist.at_once(rest, delay, chance)
-            return _state(typist, copy)
+            typist.at_once(keys[:cut], 0.0, chance)
+            typist.terminal.pump(chance.random())
+            typist.terminal.process.kill()
+        with Typist(copy, size) as typist:
+            typist.at_once(keys[cut:], 0.0, chance)
+            return _state(typist, copy).wrong
+
+
+def resumed(place: Place, folder: Path, keys: Sequence[str], seed: int, size: tuple[int, int]) -> list[str]:
+    """Kill the app once part of the keys is done, open it again and type the rest.
+
+    Returns what is not there again after the kill, and what is not as after the same keys without one.
+    """
+    cut = random.Random(seed).randint(1, max(1, len(keys) - 1))
+    keys, rest = without_clashes([*keys[:cut], *LEAVE]), keys[cut:]
+    with copied(place, folder) as copy, Typist(copy, size) as typist:
+        typist.slowly([*keys, *rest])
+        whole = _state(typist, copy)
+    with copied(place, folder) as copy:
+        with Typist(copy, size) as typist:
+            typist.at_once(keys, 0.0, random.Random(seed))
+            before = _state(typist, copy)
+            typist.terminal.process.kill()
+        if before.ended is not None:
+            return before.wrong
+        with Typist(copy, size) as typist:
+            found = [f"after the kill: {text}" for text in differences(before, _state(typist, copy))]
+            typist.at_once(rest, 0.0, random.Random(seed))
+            return [*found, *(f"at the end: {text}" for text in differences(whole, _state(typist, copy)))]
 
 
 def _state(typist: Typist, place: Place) -> State:

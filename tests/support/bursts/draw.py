@@ -3,6 +3,8 @@
 import random
 from collections.abc import Sequence
 
+from support.walks import keys as walks
+
 from layerwise._tool.tui import workbench
 from layerwise._tool.tui.commands import REGISTRY, Command, in_scopes
 
@@ -11,13 +13,8 @@ NOT_TYPED = {"app.quit", "app.suspend", "app.open", "app.back", "app.mouse", "gr
 """What ends the app or leaves its terminal: tests of their own."""
 WRITES = {"surgery.write", "errors.export", "run.script"}
 """What writes a file: by a line with a name of ours alone, never by a key and what happens to be typed after it."""
-STARTS = {
-    "run.start", "perf.bench", "perf.bench_line", "perf.cancel", "jobs.retry", "jobs.cancel", "jobs.prune",
-    "jobs.engine",
-    "debug.retry", "debug.cancel", "debug.start", "debug.answer", "jobs.answer",
-    "errors.locate", "errors.reduce", "errors.bisect", "errors.bundle", "debug.locate", "debug.reduce", "debug.bisect",
-    "debug.by_hand", "debug.precision", "debug.triage", "debug.builds", "debug.bundle",
-    "app.tour", "app.demo", "home.demo",
+STARTS = walks.STARTS | {
+    "perf.cancel", "jobs.cancel", "jobs.prune", "jobs.engine", "debug.cancel", "debug.answer", "jobs.answer",
 }  # fmt: skip
 """What starts or ends jobs: how far these are when the next key is handled is another matter."""
 NAMES = {

@@ -62,7 +62,7 @@ def to_builds(args: Namespace) -> BuildsSpec:
     """The repetition that `args` describe. UsageError for what does not fit."""
     if args.load_debug_replay or args.save_debug_replay:
         raise UsageError("debug build has no replay: what it looks for changes from build to build")
-    if args.jobs != 1:
+    if args.jobs not in (None, 1):
         raise UsageError("--jobs: builds take turns, since they are timed")
     if args.model_file is None:
         raise UsageError("the path of the model to build an engine of is missing")

@@ -45,7 +45,10 @@ def add_judging(parser: Parser) -> None:
     shown.add_argument("--show-output", action="store_true", help="show the command's output while it comes")
     shown.add_argument("--hide-fail-output", action="store_true", help="do not show the output of what failed")
     parser.own(group, "--check-timeout", metavar="DURATION", help="a check that takes longer is skipped (90, 15m)")
-    parser.own(group, "--jobs", "-j", type=int, default=1, metavar="N", help="how many checks run side by side")
+    parser.own(group, "--jobs", "-j", type=int, metavar="N", help="how many checks run side by side; 1, on a cluster "
+               "as many as there are workers")  # fmt: skip
+    parser.own(group, "--cluster", metavar="WHERE", default="", help="checks run on a dask cluster: local, local:N or "
+               "HOST:PORT, whose machines see the same files")  # fmt: skip
 
 
 def add_iterating(parser: Parser, *, models: bool = True) -> None:

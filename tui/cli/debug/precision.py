@@ -145,7 +145,7 @@ def marks_layers(args: Namespace) -> bool:
 
 def to_layers(args: Namespace) -> LayersSpec:
     """The search over layers that `args` describe. UsageError for what does not fit."""
-    if args.jobs != 1:
+    if args.jobs not in (None, 1):
         raise UsageError("--jobs: builds take turns, since they share the GPU")
     filled = Namespace(**{
         **vars(args), "runners": [("trt", None)], "mode": args.mode or "bisect",

@@ -29,6 +29,8 @@ def to_debug(args: Namespace, what: str) -> DebugSpec:
     compare = _compare(args, what)
     check = None if args.check is None else _check(args)
     two = what == "precision" or (compare is not None and len(compare.runners) > 1)  # FP32 is a side of its own there
+    if args.cluster and check is None:
+        raise UsageError("--cluster is where checks run: give a --check command")
     if check is not None and args.interactive:
         raise UsageError("--interactive and --check: one of them judges, not both")
     interactive = check is None and (args.interactive or not two)
@@ -107,7 +109,7 @@ def _mode(args: Namespace, compared: bool) -> Mode:
 def _check(args: Namespace) -> CheckSpec:
     if not args.check:
         raise UsageError("--check needs a command after it")
-    if args.jobs < 1:
+    if args.jobs is not None and args.jobs < 1:
         raise UsageError("--jobs must be 1 or more")
     passed = [name for name in _PASSED_ON if name != "CUDA_VISIBLE_DEVICES" or not args.gpus]
     return CheckSpec(
@@ -118,9 +120,23 @@ def _check(args: Namespace) -> CheckSpec:
         show_output=args.show_output,
         hide_fail_output=args.hide_fail_output,
         timeout=values.parse_duration(args.check_timeout) if args.check_timeout else None,
-        parallel=args.jobs,
+        parallel=args.jobs or (0 if args.cluster else 1),
+        cluster=checked_cluster(args.cluster),
         environment={name: os.environ[name] for name in passed if name in os.environ},
     )
+
+
+def checked_cluster(text: str) -> str:
+    """Where checks run, if anywhere but here. UsageError for what is no cluster, MissingPackage without dask."""
+    if not text:
+        return ""
+    from layerwise._tool.backends.cluster.where import parse_where, require_dask
+
+    if text.startswith("slurm:"):
+        raise UsageError("--cluster slurm: its profile is in the file of a matrix; write local, local:N or HOST:PORT")
+    parse_where(text, None, {}, 1)
+    require_dask()
+    return text
 
 
 def _flaky(text: str | None) -> FlakySpec | None:

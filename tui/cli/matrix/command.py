@@ -78,29 +78,20 @@ def run_matrix(args: Namespace, log: Log) -> int:
 
 def _reported(workspace: "Workspace", path: Path, args: Namespace, code: int) -> int:
     """Write the reports that were asked for: the cells, and the jobs of those that did not pass; the exit code."""
+    from layerwise._tool.tui.cli.matrix.last import newest
     from layerwise._tool.tui.cli.reports import reporter_of
 
     reporter = reporter_of(args)
-    if reporter is None:
-        return code
-    from layerwise._tool.debugtools.matrix.action import RESULT
-    from layerwise._tool.debugtools.matrix.against import read_result
-    from layerwise._tool.debugtools.matrix.reported import matrix_report
-    from layerwise._tool.tui.cli.matrix.last import newest
-
-    folder = workspace.folder(newest(workspace, path))
-    if not (folder / "artifacts" / RESULT).is_file():
-        return reporter.folder(int(folder.name), code)
-    return reporter.whole(matrix_report(read_result(folder / "artifacts" / RESULT), args.command, code), code)
+    return reporter.folder(newest(workspace, path), code) if reporter is not None else code
 
 
 def _spec(file: "MatrixFile", args: Namespace, workspace: "Workspace", log: Log) -> MatrixSpec:
-    from layerwise._tool.backends.cluster.where import checked_profile, parse_where
+    from layerwise._tool.backends.cluster.where import checked_profile, parse_where, require_dask
     from layerwise._tool.tui.cli.matrix.plan import cells_of
 
     profile: dict[str, Any] = {}
     if args.cluster:
-        _needs_dask()
+        require_dask()
         where = parse_where(args.cluster, args.workers, file.slurm, 1)
         profile = checked_profile(args.cluster.partition(":")[2], file.slurm) if where.kind == "slurm" else {}
     notes: list[str] = []
@@ -127,16 +118,6 @@ def _against(workspace: "Workspace", file: Path, args: Namespace, log: Log) -> P
             log.warning("--against last: no earlier run of this matrix has ended; nothing is held against it")
         return found
     return result_file(workspace, file, args.against or "last")
-
-
-def _needs_dask() -> None:
-    """MissingPackage without dask: before a job is made that would end with it."""
-    from importlib.util import find_spec
-
-    from layerwise._tool.backends.installed import missing
-
-    if find_spec("distributed") is None:
-        raise missing("distributed", "--cluster", ModuleNotFoundError(name="distributed"))
 
 
 def _failed(cells: list[CellSpec], against: Path) -> list[CellSpec]:
@@ -172,6 +153,7 @@ def _follow(job: int, spec: MatrixSpec, args: Namespace, log: Log) -> int:
     from layerwise._tool.tui.cli.follow import EventFollower, run_interruptibly
     from layerwise._tool.tui.cli.json_output import Collector, print_json
     from layerwise._tool.tui.cli.matrix.report import MatrixReport, document
+    from layerwise._tool.tui.cli.reports import reporter_of
 
     collector = Collector()
     report = collector.event if args.json else concluding(MatrixReport(log, spec).event, log, "matrix")
@@ -186,7 +168,8 @@ def _follow(job: int, spec: MatrixSpec, args: Namespace, log: Log) -> int:
         print_json(document(collector, args.command, exit_code(view)))
     elif view.card:
         log.fatal(card_text(view.card, job))
-    return exit_code(view)
+    reporter, code = reporter_of(args), exit_code(view)
+    return reporter.folder(job, code) if reporter is not None else code
 
 
 def _spec_of(workspace: "Workspace", job: int) -> MatrixSpec:

@@ -15,6 +15,7 @@ from layerwise._tool.backends.text import shown
 
 _TOP = ("models", "sides", "feeds", "actions", "reference", "on-failure", "cells", "slurm")
 _CELLS: dict[str, type] = {"timeout": str, "cpus": int, "gpus": int, "losses": int, "workers": int}
+_MODELS = ', such as [models] bert = "bert.onnx", or a list of files, such as models = ["zoo/*.onnx"]'
 FOLLOWS = ("repeat", "locate", "bundle")
 
 
@@ -114,9 +115,10 @@ def _check_names(found: MatrixFile) -> None:
 def _models(value: Any, folder: Path) -> list[Entry]:
     if isinstance(value, list):
         value = {Path(found).stem: found for found in _found(_names(value, "models"), folder)}
-    found = [_model(name, each) for name, each in _table(value if value is not None else {}, "models").items()]
+    named = _table(value if value is not None else {}, "models", _MODELS)
+    found = [_model(name, each) for name, each in named.items()]
     if not found:
-        raise UsageError('models: name at least one, such as [models] bert = "bert.onnx"')
+        raise UsageError(f"models: name at least one{_MODELS}")
     for entry in found:
         if entry.path and not (folder / entry.path).exists():
             raise UsageError(f"{entry.place}: {shown(entry.path, 300)}: there is no such file")
@@ -143,7 +145,7 @@ def _model(name: str, value: Any) -> Entry:
     place = f"models.{shown(name, 60)}"
     if isinstance(value, str):
         return Entry(name, place, path=os.path.expanduser(value))  # noqa: PTH111
-    given = dict(_table(value, place))
+    given = dict(_table(value, place, " or the path of a file"))
     path = given.pop("path", "")
     if not isinstance(path, str):
         raise UsageError(f"{place}.path: must be a text")
@@ -152,7 +154,8 @@ def _model(name: str, value: Any) -> Entry:
 
 
 def _entries(value: Any, place: str) -> list[Entry]:
-    return [_entry(name, f"{place}.{shown(name, 60)}", each) for name, each in _table(value, place).items()]
+    given = _table(value, place, f', such as [{place}] NAME = ["--option", "value"]')
+    return [_entry(name, f"{place}.{shown(name, 60)}", each) for name, each in given.items()]
 
 
 def _entry(name: str, place: str, value: Any) -> Entry:
@@ -225,9 +228,10 @@ def _names(value: Any, place: str) -> list[str]:
     return list(dict.fromkeys(value))
 
 
-def _table(value: Any, place: str) -> dict[str, Any]:
+def _table(value: Any, place: str, more: str = "") -> dict[str, Any]:
+    """more: what else it may be, or an example."""
     if not isinstance(value, dict):
-        raise UsageError(f"{place}: must be a table")
+        raise UsageError(f"{place}: must be a table{more}")
     return value
 
 

@@ -28,9 +28,16 @@ def newest(workspace: "Workspace", file: Path) -> int:
 
 
 def newest_result(workspace: "Workspace", file: Path) -> Path | None:
-    """The result file of the last run that has left one, None if there is none."""
+    """The result file of the last run of all cells that has left one, None if there is none."""
     found = (_result(workspace, job) for job in reversed(workspace.ids()) if _is_of(workspace, job, file))
-    return next((path for path in found if path is not None), None)
+    return next((path for path in found if path is not None and not _is_part(path)), None)
+
+
+def _is_part(path: Path) -> bool:
+    """Whether a run was of some cells alone (`--only failed`), so that it says nothing of the others."""
+    from layerwise._tool.debugtools.matrix.against import read_result
+
+    return read_result(path).subset
 
 
 def result_file(workspace: "Workspace", file: Path, which: str) -> Path:

@@ -158,7 +158,10 @@ def _placed(message: str, sources: dict[str, list[str]], where: str) -> str:
     if unknown:
         places = [place for place, given in sources.items() if any(word in given for word in rest.split())]
         if places:
-            return f"{places[0]}: the command of {where.rpartition(' × ')[2]} takes no {shown(rest, 200)}"
+            action = where.rpartition(" × actions.")[2]
+            alone = f" (words for one action alone: {places[0]}.NAME, such as {places[0]}.run)"
+            hint = "" if places[0].startswith("actions.") else alone
+            return f"{places[0]}: the command of actions.{action} takes no {shown(rest, 200)}{hint}"
     return f"{where}: {message}"
 
 

@@ -41,7 +41,7 @@ class MatrixReport:
     def _cell(self, row: CellRow) -> None:
         receipt = row.receipt
         how = "finished before" if row.reused else f"{receipt.seconds:.1f} s"
-        kind = f" ({receipt.kind})" if receipt.kind else ""
+        kind = f" ({receipt.kind})" if receipt.kind not in ("", receipt.verdict) else ""
         gaps = f", {counted(receipt.gaps, 'tensor')} not compared" if receipt.gaps else ""
         head = f"{receipt.verdict}{kind:<1}  {cell_name(row)}  job {receipt.job}, {how}{gaps}"
         self.log.say(_LEVELS.get(receipt.verdict, WARNING), head)

@@ -10,8 +10,13 @@ from pathlib import Path
 import msgspec
 
 import layerwise._tool
+from layerwise._tool.backends.cluster.protocol import Runs
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.versions import versions
 
+VERSIONS = f"{__name__}:versions_text"
+"""The function that workers are asked: as `backends.cluster.remote` calls it."""
 _OTHERS = ("torch", "distributed")  # not read by backends.versions
 _VARIANTS = ("onnxruntime", "tensorrt")  # distributions of one library: onnxruntime-gpu, tensorrt_cu12
 
@@ -45,6 +50,27 @@ def skew(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
         f"{name} is {ours.get(name, 'missing')} here and {theirs.get(name, 'missing')} there"
         for name in sorted({*ours, *theirs})
         if ours.get(name) != theirs.get(name) and (name == "layerwise" or (name in ours and name in theirs))
+    ]
+
+
+def agreed_versions(runs: Runs) -> dict[str, str]:
+    """The versions that all who run cells have. LayerwiseError where they differ, or are not ours, with both named."""
+    agreed: dict[str, str] = {}
+    first = ""
+    for worker, found in runs.versions().items():
+        if differences := skew(own_versions(), found):
+            raise LayerwiseError(f"{shown(worker)} is not of the version of this command: {'; '.join(differences)}")
+        if agreed and found != agreed:
+            told = "; ".join(_between(agreed, found))
+            raise LayerwiseError(f"the workers are not of one version: {told} ({shown(first)}, {shown(worker)})")
+        agreed, first = dict(found), first or worker
+    return agreed
+
+
+def _between(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    names = [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
+    return [
+        f"{name} is {one.get(name, 'missing')} on one and {other.get(name, 'missing')} on the other" for name in names
     ]
 
 

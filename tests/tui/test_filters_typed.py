@@ -1,0 +1,39 @@
+"""A filter that is typed letter by letter leaves the cursor where the whole filter, at once, leaves it."""
+
+from pathlib import Path
+
+from support.bench import Bench, chain_pair, compare_spec, with_bench
+
+
+def test_what_a_filter_shows_on_the_way_does_not_move_the_cursor(tmp_path: Path) -> None:
+    suspect, reference = chain_pair(tmp_path)
+
+    async def story(bench: Bench) -> None:
+        state = bench.app.state
+        await bench.until(lambda: state.session.index is not None)
+        await bench.press("j", "j", "slash")
+        for typed in ("t", "ta", "tan", "tanx"):
+            await bench.press(typed[-1])
+            await bench.until(lambda typed=typed: state.session.filters.get("graph") == typed)
+        assert state.session.node == 2 and bench.app.page.main_list.cursor == 0
+        await bench.press("backspace", "enter")
+        assert state.session.node == 3
+        await bench.press("escape")
+        await bench.compare(compare_spec(suspect, reference))
+        await bench.press("2", "g", "j", "j", "slash")
+        for typed in ("t", "ta"):
+            await bench.press(typed[-1])
+            await bench.until(lambda typed=typed: state.session.filters.get("errors") == typed)
+        await bench.press("backspace", "backspace", "m", "enter")
+        table = bench.app.page.table  # type: ignore[attr-defined]
+        assert table.place == 2 and state.errors.filter_text == "m"
+        await bench.press("3", "G", "slash")
+        await bench.until(lambda: len(state.jobs.list.rows) >= 2)
+        job = state.jobs.list.jobs()[-1].id
+        await bench.press("q", "q", "z")
+        await bench.until(lambda: not state.jobs.list.rows)
+        await bench.press("ctrl+u", "enter")
+        await bench.until(lambda: len(state.jobs.list.rows) >= 2)
+        assert state.jobs.list.jobs()[bench.app.page.main_list.cursor].id == job
+
+    with_bench(suspect, story)
