@@ -51,6 +51,11 @@ def fill_convert(parser: Parser) -> None:
 def run_convert(args: Namespace, log: Log) -> int:
     """Convert the model; 0 if that went well."""
     target = _target(args)
+    if target == "engine" and args.fp_to_fp16:
+        from layerwise._tool.tui.cli.half import in_half
+
+        with in_half(args, log) as half:
+            return run_convert(half, log)
     if target == "engine":
         job = engine_job(args)
         if args.pooled_outputs:
