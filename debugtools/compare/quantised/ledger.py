@@ -44,7 +44,7 @@ def sites_of(side: Side) -> Sites | None:
     if not holds_codes(side):
         return None
     sites = Sites(side.model.cut, weights_of(side))
-    return sites if sites.all else None
+    return sites if sites.all or sites.unread else None
 
 
 def weights_of(side: ModelSide) -> Weights:
@@ -55,7 +55,7 @@ def weights_of(side: ModelSide) -> Weights:
 def ledger_of(first: Side, second: Side, model: Model | None) -> "Ledger | None":
     """The ledger of the side that holds tensors in few bits, if it is one of the two; model: the comparison's."""
     sites = sites_of(first), sites_of(second)
-    counts = [0 if found is None else len(found.all) for found in sites]
+    counts = [0 if found is None else len(found.all) + len(found.unread) for found in sites]
     if counts[0] == counts[1]:
         return None
     which = int(counts[1] > counts[0])
@@ -191,7 +191,14 @@ class Ledger:
         """What all rows come to."""
         rows = self.rows()
         wrong = [row for row in rows if row.word]
-        return QuantisedResult(len(rows), len(wrong), told(rows), rows[:_WORST])
+        text = told(rows, self.sites.unread)
+        return QuantisedResult(len(rows), len(wrong), text, rows[:_WORST])
+
+    @property
+    def explains(self) -> bool:
+        """Whether everything in few bits has an original, and is what its format makes of that."""
+        rows = [row for row in self.rows() if row.role != "bias"]
+        return bool(rows) and not self.sites.unread and all(row.other and not row.word for row in rows)
 
     def accused(self) -> list[QuantisedRow]:
         """The rows of what the formats do not explain, the worst first."""

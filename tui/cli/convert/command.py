@@ -114,8 +114,12 @@ def _check(args: Namespace, target: Target) -> None:
         if getattr(args, name):
             hint = f"say {instead}" if instead else "there is none"
             raise UsageError(f"--{name} is for building engines; for an ONNX model with such nodes {hint}")
+    if args.int8 and args.calibration == "mse":
+        raise UsageError("--calibration mse: onnxruntime's quantiser has none; leave out what it alone takes")
     if args.int8 and (args.fp_to_fp16 or args.fp_to_bf16):
         raise UsageError("--int8 starts from an FP32 model: leave out --fp-to-fp16 and --fp-to-bf16")
+    if args.quantizer and not args.int8:
+        raise UsageError("--quantizer goes with --int8")
     low = args.int8 or args.fp_to_fp16 or args.fp_to_bf16
     if (args.keep_fp32 or args.keep_fp32_types) and not low:
         raise UsageError("--keep-fp32 goes with --fp-to-fp16, --fp-to-bf16 or --int8")
