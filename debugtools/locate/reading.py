@@ -9,7 +9,7 @@ from msgspec import structs
 
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
-from layerwise._tool.debugtools.compare.arithmetic.sums import terms
+from layerwise._tool.debugtools.compare.arithmetic.sums import is_convolution, terms
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import QUANTISED
 from layerwise._tool.debugtools.compare.quantised.coarsest import rounded_to
 from layerwise._tool.debugtools.compare.rows import LayerRow
@@ -20,7 +20,7 @@ from layerwise._tool.debugtools.compare.table.judging import PairErrors
 from layerwise._tool.debugtools.compare.table.layers import layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place
-from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, step_bound
+from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, nudges, step_bound
 from layerwise._tool.debugtools.locate.inside import enter
 from layerwise._tool.debugtools.locate.lowered import Lowered
 from layerwise._tool.debugtools.locate.plan import LocatePlan
@@ -212,12 +212,14 @@ class Reader:
         between = self._comparer.places.between(met.name, self._errors)
         steps, longest = self._sums(met, region, between)
         alike = self._one_backend and between is None
+        blocked = self._mode == "executed" and any(is_convolution(self._cut.nodes[i].op_type) for i in region)
         kinds = [dtype_name(met.reference), dtype_name(met.local)]
         kinds += [self._types[name] for i in region for name in self._cut.reads[i] if name in self._types]
         if self._mode == "executed":  # rounding that the graph states may be gone, or be done elsewhere
             kinds += self._comparer.places.place(met.name).types
         bound, coarse = (
-            step_bound((*kinds, *more), longest, steps, one_backend=alike) + lost_below(met.reference, (*kinds, *more))
+            step_bound((*kinds, *more), longest, steps, one_backend=alike, blocked=blocked)
+            + lost_below(met.reference, (*kinds, *more))
             for more in ((), low)
         )
         return replace(error, bound=bound, coarse=coarse)
@@ -242,7 +244,10 @@ class Reader:
             return error
         self._tests -= 1
         few = LUCK / math.sqrt(max(1, met.reference.size))  # of single elements one try says little
-        return replace(error, condition=(MOVED + few) * self._walk.response(met))
+        longest = self._sums(met, region, None)[1]
+        ops = [self._cut.nodes[i].op_type for i in region]
+        times = nudges(ops, longest, one_backend=self._one_backend)
+        return replace(error, condition=(MOVED + few) * self._walk.response(met, times=times))
 
     def _shape(self, name: str) -> tuple[int, ...] | None:
         weight = self._cut.initializers.get(name)
