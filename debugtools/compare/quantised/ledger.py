@@ -156,9 +156,11 @@ class Ledger:
             if site.role != "activation":
                 try:
                     row, known = self._reader.weight(site)
+                    noise = self._reader.steps(site) if known is None and not row.word else 0.0
                 except BROKEN as error:
                     row, known = replace(self._reader.plain(site), text=f"it cannot be read: {error}"), None
-                found[number] = row, 0.0 if known is None else known.noise
+                    noise = 0.0
+                found[number] = row, noise if known is None else known.noise
         return found
 
     def weights(self) -> list[tuple[Site, QuantisedRow]]:
@@ -240,9 +242,10 @@ class Ledger:
         return math.sqrt(found)
 
     def _usual(self, number: int) -> float:
-        """What the format of an activation explains whose float original is not known."""
+        """What the format of an activation explains whose float original is not known, or lies on the grid by chance:
+        a single number, which the grid was made for."""
         site = self.sites.all[number]
-        if number in self._noise or site.role != "activation":
+        if site.role != "activation":
             return 0.0
         return unit_roundoff([rounds_like("uint8" if site.grid is None else site.grid.kind)])
 

@@ -147,7 +147,7 @@ class PairErrors:
         *,
         fused: bool = False,
     ) -> float:
-        """The relative L2 error that the tensor's node, run by itself, explains. fused: with what may be one with it."""
+        """The relative L2 error that a tensor's node, run by itself, explains. fused: with what may be one with it."""
         if not self._conditions or arrays is None:
             return 0.0
         return self._conditions.explained(name, arrays, error, step, self._limits.nudges(name, result), fused=fused)
