@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 KEPT = 32 << 20  # bytes of the reference's latest tensors
 _TESTS = 64  # of an iteration
 _NODES = 64  # that may be run again for one tensor
-_FUSED = 16  # that a backend may make one of
 _STEEP = 4.0  # times as far as its inputs that a result moves; the rule for operators covers less
 
 
@@ -64,14 +63,14 @@ class Conditions:
         step: float,
         nudges: float = 1.0,
         *,
-        fused: bool = False,
+        fused: int = 1,
     ) -> float:
         """Return the relative L2 error that the condition of a tensor's node explains; infinity where both sides
         compute it right from what each of them read, 0 where nothing can be told.
 
         pair: the tensor on both sides. error: by how much they are apart in what the node reads. step: the error that
         one evaluation's own rounding explains; 0 of values that do not round. nudges: by how many roundings inputs are
-        moved. fused: not the node alone is run, but those before it too that a backend may make one with it.
+        moved. fused: of how many nodes a backend may have made one, which are run together.
         """
         graph = self._places.remade()
         if self._feed is None or graph is None or not self._tests or name not in graph.cut.maker:
@@ -79,8 +78,7 @@ class Conditions:
         self._tests -= 1
         from layerwise._tool.surgery.cut.explode import Exploder  # it imports onnx, and most comparisons test nothing
 
-        around = _fused(graph.cut, name) if fused else set()
-        exploder = Exploder(graph.cut, set(self._held) - {name} - around)
+        exploder = Exploder(graph.cut, set(self._held) - {name} - _made_by(graph.cut, name, fused))
         region = exploder.regions.of(name)
         values = {**{n: (array, array) for n, array in self._feed.items()}, **self._held}
         drawn = any(self._places.draws(made) for i in region.nodes for made in graph.cut.nodes[i].output)
@@ -98,12 +96,12 @@ class Conditions:
         return 0.0
 
 
-def _fused(cut: "GraphCut", name: str) -> set[str]:
-    """What the nodes make that a tensor is made from, the nearest few."""
+def _made_by(cut: "GraphCut", name: str, count: int) -> set[str]:
+    """What the nearest nodes make that a tensor is made by: its own, and those before it."""
     found: set[str] = set()
     queue = deque([name])
     seen: set[int] = set()
-    while queue and len(seen) < _FUSED:
+    while queue and len(seen) < count:
         place = cut.maker.get(queue.popleft())
         if place is not None and place not in seen:
             seen.add(place)

@@ -19,6 +19,7 @@ from layerwise._tool.debugtools.compare.table.step import (
 )
 
 LEAP = 10.0
+_FUSED = (1, 2, 4, 8, 16)  # nodes that a backend may have made one of
 _AGAIN = 4.0  # times as far that small differences may be driven apart in another evaluation
 _ENLARGES = "its node makes small differences large: rounding its inputs"
 CARRIED = "its node makes small differences large: each side gives what follows from what it read"
@@ -128,9 +129,10 @@ class PairErrors:
             return Settled(enlarged=True)
         error = max((known.rel_l2 for known in inputs), default=0.0)
         step = self._limits.of(name, result, mode, self._places.place(name), inputs, exact=True) or 0.0
-        moved = self._explained_by_node(name, result, arrays, error, step)
-        if result.rel_l2 > moved and mixed:
-            moved = self._explained_by_node(name, result, arrays, error, step, fused=True)
+        moved = 0.0
+        for fused in _FUSED if mixed else _FUSED[:1]:
+            if result.rel_l2 > moved:
+                moved = max(moved, self._explained_by_node(name, result, arrays, error, step, fused=fused))
         if result.rel_l2 <= moved:
             result.verdicts["simple"] = True
             _note(result, CARRIED if moved == math.inf else f"{_ENLARGES} moves it by up to {moved:.3g}")
@@ -145,9 +147,9 @@ class PairErrors:
         error: float,
         step: float,
         *,
-        fused: bool = False,
+        fused: int = 1,
     ) -> float:
-        """The relative L2 error that a tensor's node, run by itself, explains. fused: with what may be one with it."""
+        """The relative L2 error that a tensor's node explains, run by itself or as one with those before it."""
         if not self._conditions or arrays is None:
             return 0.0
         return self._conditions.explained(name, arrays, error, step, self._limits.nudges(name, result), fused=fused)
