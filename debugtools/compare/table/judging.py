@@ -19,7 +19,7 @@ from layerwise._tool.debugtools.compare.table.step import (
 )
 
 LEAP = 10.0
-_FUSED = (1, 2, 4, 8, 16)  # nodes that a backend may have made one of
+_FUSED = (1, 2, 3, 4, 6, 8, 12, 16)  # nodes that a backend may have made one of
 _AGAIN = 4.0  # times as far that small differences may be driven apart in another evaluation
 _ENLARGES = "its node makes small differences large: rounding its inputs"
 CARRIED = "its node makes small differences large: each side gives what follows from what it read"
