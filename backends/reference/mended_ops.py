@@ -40,6 +40,23 @@ class BatchNormalization(OpRun):
         return (y, *(part.astype(old.dtype) for part, old in zip(moved, running, strict=True))) if trains else (y,)
 
 
+class LayerNormalization(OpRun):
+    """ONNX's own squares in the type of its input, where FP16 overflows, whatever type `stash_type` asks for."""
+
+    op_domain = ""
+
+    def _run(
+        self, x: Array, scale: Array, bias: Any = None, axis: Any = -1, epsilon: Any = 1e-5, stash_type: Any = 1
+    ) -> tuple[Array, ...]:
+        wide = x.astype(np.float32) if stash_type == 1 and x.dtype.itemsize < 4 else x
+        axes = tuple(range(axis % x.ndim, x.ndim))
+        mean = wide.mean(axes, keepdims=True)
+        inverse = 1 / np.sqrt(np.square(wide - mean).mean(axes, keepdims=True) + wide.dtype.type(epsilon))
+        y = ((wide - mean) * inverse).astype(x.dtype) * scale
+        found = ((y if bias is None else y + bias).astype(x.dtype), mean, inverse.astype(wide.dtype))
+        return found[: len(self.onnx_node.output)]
+
+
 class LRN(OpRun):
     """ONNX's own adds up the squares of as many channels as the batch has rows."""
 
@@ -52,4 +69,4 @@ class LRN(OpRun):
         return ((x / (bias + alpha / size * total) ** beta).astype(x.dtype),)
 
 
-MENDED_OPS: tuple[type, ...] = (GatherElements, BatchNormalization, LRN)
+MENDED_OPS: tuple[type, ...] = (GatherElements, BatchNormalization, LayerNormalization, LRN)

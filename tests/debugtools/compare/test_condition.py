@@ -153,3 +153,12 @@ def test_nan_and_infinities_alike_on_both_sides_are_told_and_do_not_fail(tmp_pat
     assert wrong.result["first_bad"]["node"] == "scale"
     outputs = run_compare(CompareSpec(model=good, runners=[ORT, ORT], feeds=FeedSpec()))
     assert not outputs.result["passed"]  # tolerances are Polygraphy's: infinities pass where they are asked to
+
+
+def test_a_node_that_only_one_side_has_is_said_to_be_where_the_fault_is(tmp_path: Path) -> None:
+    weights = {"factor": np.float32(0.99)}
+    good = built(tmp_path / "good.onnx", [NODE("Abs", ["x"], ["a"]), NODE("Neg", ["a"], ["y"])], weights, (8, 8), 1)
+    nodes = [NODE("Abs", ["x"], ["b"]), NODE("Mul", ["b", "factor"], ["a"], "planted"), NODE("Neg", ["a"], ["y"])]
+    done = compared(built(tmp_path / "bad.onnx", nodes, weights, (8, 8), 1), good)
+    assert (done.row("a")["finding"], done.row("y")["finding"]) == ("leap", "propagated")
+    assert "#1 Mul planted: its inputs agree, so the fault is there" in done.result["conclusion"]
