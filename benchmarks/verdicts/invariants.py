@@ -29,7 +29,7 @@ from layerwise._tool.debugtools.checks.invariants.spec import InvariantsResult, 
 
 _NO_EFFECT = 2e-5
 _STATE = "state kept between runs"
-_LEAKY, _LEAKY_LOOKALIKES = ("mlp", "image", "heads", "gru", "flat tokens"), ("bert", "vit", "clip text")
+_LEAKY, _LEAKY_LOOKALIKES = ("mlp", "image", "heads", "gru", "flat tokens"), ("bert", "vit", "key_padding")
 
 
 def main(options: Options) -> bool:
