@@ -20,4 +20,53 @@ class GatherElements(OpRun):
         return (np.take_along_axis(data[tuple(before)], places, axis or 0),)
 
 
-MENDED_OPS: tuple[type, ...] = (GatherElements,)
+class BatchNormalization(OpRun):
+    """ONNX's own of opsets before 14 mixes the statistics of the batch into those of the model."""
+
+    op_domain = ""
+
+    def _run(
+        self, x: Array, scale: Array, bias: Array, mean: Array, var: Array,
+        epsilon: Any = None, momentum: Any = None, training_mode: Any = None, is_test: Any = None, spatial: Any = None,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        epsilon, momentum = (1e-5 if epsilon is None else epsilon), (0.9 if momentum is None else momentum)
+        running, axes = (mean, var), tuple(axis for axis in range(x.ndim) if axis != 1)
+        trains = training_mode or len(self.onnx_node.output) > 1
+        if trains:
+            mean, var = x.mean(axes), x.var(axes)
+        wide = [part.reshape(-1, *[1] * (x.ndim - 2)) for part in (scale, bias, mean, var)]
+        y = (wide[0] * (x - wide[2]) / np.sqrt(wide[3] + epsilon) + wide[1]).astype(x.dtype)
+        moved = (old * momentum + new * (1 - momentum) for old, new in zip(running, (mean, var), strict=True))
+        return (y, *(part.astype(old.dtype) for part, old in zip(moved, running, strict=True))) if trains else (y,)
+
+
+class LayerNormalization(OpRun):
+    """ONNX's own squares in the type of its input, where FP16 overflows, whatever type `stash_type` asks for."""
+
+    op_domain = ""
+
+    def _run(
+        self, x: Array, scale: Array, bias: Any = None, axis: Any = -1, epsilon: Any = 1e-5, stash_type: Any = 1
+    ) -> tuple[Array, ...]:
+        wide = x.astype(np.float32) if stash_type == 1 and x.dtype.itemsize < 4 else x
+        axes = tuple(range(axis % x.ndim, x.ndim))
+        mean = wide.mean(axes, keepdims=True)
+        inverse = 1 / np.sqrt(np.square(wide - mean).mean(axes, keepdims=True) + wide.dtype.type(epsilon))
+        y = ((wide - mean) * inverse).astype(x.dtype) * scale
+        found = ((y if bias is None else y + bias).astype(x.dtype), mean, inverse.astype(wide.dtype))
+        return found[: len(self.onnx_node.output)]
+
+
+class LRN(OpRun):
+    """ONNX's own adds up the squares of as many channels as the batch has rows."""
+
+    op_domain = ""
+
+    def _run(self, x: Array, alpha: Any = None, beta: Any = None, bias: Any = None, size: Any = None) -> tuple[Array]:
+        squares, total = x.astype(np.float64) ** 2, np.zeros(x.shape)
+        for c in range(x.shape[1]):
+            total[:, c] = squares[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1].sum(1)
+        return ((x / (bias + alpha / size * total) ** beta).astype(x.dtype),)
+
+
+MENDED_OPS: tuple[type, ...] = (GatherElements, BatchNormalization, LayerNormalization, LRN)

@@ -88,13 +88,21 @@ def flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
         yield name, value.hex() if isinstance(value, float) else repr(value)
 
 
+def plain_value(value: Any) -> Any:
+    """What msgspec does not know: numpy's numbers, and objects of slots."""
+    if isinstance(value, np.generic):
+        return value.item()
+    names = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    return {name: getattr(value, name) for name in names or vars(value)}
+
+
 def main() -> None:
     """Print all of it."""
     found = {}
     with np.errstate(all="ignore"):
         for name, a, b in pairs():
             result = compare_arrays(a, b, Rule(), metrics=METRICS, statistics=a.size < 100_000)
-            plain = dict(flat(msgspec.to_builtins(result, builtin_types=(), enc_hook=lambda x: x.item())))
+            plain = dict(flat(msgspec.to_builtins(result, builtin_types=(), enc_hook=plain_value)))
             sentinels = getattr(result.totals, "sentinels", 0)
             required = dict(flat(list(result.required() or ()), "required"))
             kept = {key: text for key, text in {**plain, **required}.items() if not key.startswith("rule.")}

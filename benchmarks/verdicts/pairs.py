@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import onnx
+from msgspec.structs import replace
 from support.faults import zoo
 from support.faults.ours import Done, run_action
 from support.faults.zoo.build import Sample
@@ -91,5 +92,5 @@ def red(done: Done) -> list[dict[str, Any]]:
 
 
 def _spec(files: Files, sides: Sequence[RunnerSpec], **more: Any) -> CompareSpec:
-    model = sides[0].model or str(files.model)
-    return CompareSpec(model=model, runners=list(sides), feeds=FeedSpec(files=[str(files.inputs)]), **more)
+    runners = [side if side.model else replace(side, model=str(files.model)) for side in sides]
+    return CompareSpec(model=runners[0].model, runners=runners, feeds=FeedSpec(files=[str(files.inputs)]), **more)

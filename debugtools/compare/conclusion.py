@@ -63,11 +63,11 @@ def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
         cost = f"{held.cost:.2g} (relative L2) at the worst output"
         return f"The sides differ by what few bits cost: {cost}; {_alike(held)}"
     if result.first_bad is None:
-        all_of_them = counted(result.n_compared, "tensor")
+        tensors = counted(result.n_compared, "tensor")
         if (result.apart or 0.0) > _FAR:
-            return f"No layer is wrong: {all_of_them}, each as far apart as rounding explains of what it read"
+            return f"No layer is wrong: {tensors}, each as far apart as rounding explains of what it read"
         what = "no further apart than rounding explains" if rounding else "within the tolerances"
-        return f"The sides agree: {all_of_them}, {what}"
+        return f"The sides agree: {tensors}, {what}"
     first = _label(result.first_bad)
     count = result.n_failed
     head = (

@@ -39,10 +39,13 @@ class PairErrors:
     """The errors of one pair of runners in one iteration so far: from them, amplification and findings.
 
     one_backend: both sides run on the same one. conditions: of the model's nodes, where they can be told.
+    everything: all tensors are observed, so that what is not known of a node's inputs one side alone has.
     """
 
-    def __init__(self, places: Places, *, one_backend: bool, conditions: Conditions | None = None) -> None:
-        self._places, self._conditions = places, conditions
+    def __init__(
+        self, places: Places, *, one_backend: bool, conditions: Conditions | None = None, everything: bool = False
+    ) -> None:
+        self._places, self._conditions, self._everything = places, conditions, everything
         self._known: dict[str, Known] = {}
         self._limits = StepLimits(places, self._known, one_backend=one_backend)
 
@@ -137,7 +140,8 @@ class PairErrors:
             result.verdicts["simple"] = True
             _note(result, CARRIED if moved == math.inf else f"{_ENLARGES} moves it by up to {moved:.3g}")
             return Settled(enlarged=True, by_own=True)
-        return Settled(self._fail(result, limit, unexplained))
+        failed = self._fail(result, limit, unexplained)
+        return Settled(failed or (unexplained and self._everything))
 
     def _explained_by_node(
         self,

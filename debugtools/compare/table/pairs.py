@@ -141,7 +141,8 @@ class Comparer:
         if pair not in self._errors:
             backends = {self.sides[i].backend for i in pair}
             conditions = Conditions(self.places, self._feed, self._kept)
-            self._errors[pair] = PairErrors(self.places, one_backend=len(backends) == 1, conditions=conditions)
+            alike, every = len(backends) == 1, self.spec.marks.everything
+            self._errors[pair] = PairErrors(self.places, one_backend=alike, conditions=conditions, everything=every)
         return self._errors[pair]
 
     def begin_pair(self, pair: Pair, first: Mapping[str, Array], second: Mapping[str, Array]) -> None:

@@ -181,3 +181,12 @@ def test_a_tensor_of_the_plain_run_may_come_of_a_fused_node(tmp_path: Path) -> N
         found = errors.judge(name, result, "plain" if name == "z" else "every", arrays=(suspect, reference[name]))
         assert found[1] == ("ill-conditioned" if name == "z" else "")
     assert result.rel_l2 is not None and result.rel_l2 > 1e-6 and result.passed
+
+
+def test_a_node_that_only_one_side_has_is_said_to_be_where_the_fault_is(tmp_path: Path) -> None:
+    weights = {"factor": np.float32(0.99)}
+    good = built(tmp_path / "good.onnx", [NODE("Abs", ["x"], ["a"]), NODE("Neg", ["a"], ["y"])], weights, (8, 8), 1)
+    nodes = [NODE("Abs", ["x"], ["b"]), NODE("Mul", ["b", "factor"], ["a"], "planted"), NODE("Neg", ["a"], ["y"])]
+    done = compared(built(tmp_path / "bad.onnx", nodes, weights, (8, 8), 1), good)
+    assert (done.row("a")["finding"], done.row("y")["finding"]) == ("leap", "propagated")
+    assert "#1 Mul planted: its inputs agree, so the fault is there" in done.result["conclusion"]

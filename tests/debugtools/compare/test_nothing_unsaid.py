@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from support import models
 from support.comparing import OFF, ORT, REFERENCE, run_compare
+from support.faults.zoo.masked import masked
 from support.graphs import random_model
 from support.layers import overflowing
 
@@ -15,10 +17,34 @@ from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, Observing
 
 Maker = Callable[[], onnx.ModelProto]
+
+
+def quantised() -> onnx.ModelProto:
+    """A product between Q and DQ, and one of integers."""
+    made = models.from_text(
+        """g (float[2,4] x) => (float[2,4] y) {
+            q, s, z = DynamicQuantizeLinear(x)  d = DequantizeLinear(q, s, z)  m = MatMul(d, w)
+            i = MatMulInteger(q, wq, z)  f = Cast<to=1>(i)  p = QuantizeLinear(m, one)  e = DequantizeLinear(p, one)
+            y = Add(e, f) }""".replace("  ", " ")
+    )
+    whole = np.arange(16, dtype=np.int8).reshape(4, 4)
+    return models.with_weights(made, w=whole.astype(np.float32), wq=whole, one=np.float32(1))
+
+
+def optional() -> onnx.ModelProto:
+    """An optional, a sequence that is joined again, and a NaN that is taken away."""
+    return models.from_text(
+        """g (float[2,4] x) => (float[4,4] y, float[2,4] w) {
+            r = Relu(x) s = SequenceConstruct(x, r) y = ConcatFromSequence<axis=0>(s)
+            d = Div(r, r) n = IsNaN(d) k = Where(n, x, d) o = Optional(k) w = OptionalGetElement(o) }"""
+    )
+
+
 MODELS: dict[str, Maker] = {
     "dense": models.mlp, "convolutions": models.conv_net, "branches": models.if_model, "loop": models.loop_model,
     "scan": models.scan_model, "sequence": models.sequence_model, "dynamic": models.dynamic_model,
-    "function": models.function_model, "strings": models.string_model,
+    "function": models.function_model, "strings": models.string_model, "quantised": quantised, "optional": optional,
+    "masks": lambda: masked("where -inf").model,
     **{f"random {seed}": lambda seed=seed: random_model(seed) for seed in range(4)},
 }  # fmt: skip
 SIDES: dict[str, tuple[RunnerSpec, RunnerSpec, Observing]] = {
