@@ -40,7 +40,7 @@ class HomeScreen(Page, scope="home"):
         self._control = HomeController(state, self._home)
         self._actions = JobActions(state)
         self._at: tuple[str, str, int] | None = None
-        self._before = self._at
+        self._before: tuple[str, str, int] | None = None
         self.main_list = VirtualList(
             LiveRows(lambda: len(self._home.rows), self._line), glyphs=state.glyphs, id="home-list"
         )
