@@ -58,6 +58,10 @@ class DumpRule(Spec, frozen=True):
     types: dict[str, str] = {}
 
 
+QUANTISED_AS_WRITTEN = "session.disable_quant_qdq"
+"""onnxruntime's setting of a session with which QuantizeLinear and DequantizeLinear are run as they are written."""
+
+
 class RunnerSpec(Spec, frozen=True):
     """One configured backend.
 

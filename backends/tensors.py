@@ -43,20 +43,28 @@ DTYPES = tuple(_row(number, name) for number, name in TYPE_NAMES.items())
 _BY_NAME = {row.name: row for row in DTYPES}
 _BY_ONNX = {row.onnx: row for row in DTYPES}
 _BY_NUMPY = {row.numpy: row for row in DTYPES}
-_ALIASES = {"float": "float32", "double": "float64", "half": "float16", "str": "string", "object": "string"}
+_ALIASES = {
+    "float": "float32", "double": "float64", "half": "float16", "str": "string", "object": "string",
+    "float8e4m3fn": "float8_e4m3fn", "float8e4m3fnuz": "float8_e4m3fnuz", "float8e5m2": "float8_e5m2",
+    "float8e5m2fnuz": "float8_e5m2fnuz", "float8e8m0": "float8_e8m0fnu", "float4": "float4_e2m1fn",
+}  # fmt: skip
 EXTENDED_NAMES = frozenset(row.name for row in DTYPES if row.numpy.isbuiltin == 2)  # not NumPy's
 
 
 class TensorInfo(Struct, frozen=True):
-    """A tensor's name, type and shape. A dimension is a number, a symbol or None (unknown)."""
+    """A tensor's name, type and shape. A dimension is a number, a symbol or None (unknown).
+
+    unranked: the backend takes any shape, and tells of none: what it is given by default is one number.
+    """
 
     name: str
     dtype: str
     shape: tuple[Dim, ...] | None
+    unranked: bool = False
 
     def fits(self, shape: Sequence[int]) -> bool:
         """Return whether an array of that shape is one of these: an unknown size may be any."""
-        known = shape if self.shape is None else self.shape
+        known = shape if self.shape is None or self.unranked else self.shape
         pairs = zip(known, shape, strict=False)
         return len(known) == len(shape) and all(not isinstance(d, int) or d < 0 or d == size for d, size in pairs)
 
@@ -76,8 +84,9 @@ def dtype_name(kind: Array | np.dtype[Any] | int) -> str:
 
 
 def dtype_row(name: str) -> DType:
-    """Return the table's row for a type name. UsageError lists the valid ones."""
-    row = _BY_NAME.get(_ALIASES.get(name, name))
+    """Return the table's row for a type name, in capitals or not. UsageError lists the valid ones."""
+    low = name.lower()
+    row = _BY_NAME.get(_ALIASES.get(low, low))
     if row is None:
         raise UsageError(f"unknown data type {shown(name, 60)!r}; one of: {', '.join(_BY_NAME)}")
     return row

@@ -10,10 +10,14 @@ beside keeping one node after another, each time the best of all that are left.
 `python -m benchmarks.lens models MODEL.onnx… [--to FORMAT] [--alone N] [--sets N]`: every candidate on the switchboard,
 beside quantise, open and run for each (timed on N of them, all counted); how far the two disagree, relative to the
 effect or to 1e-6 of the output; how many of N random sets of 2, 5 and half are predicted within 15 %; peak memory over
-that of a process that opens and runs the float model. Inputs: MODEL.onnx.npz where it is there, else planned.
+that of a process that opens and runs the float model. Inputs: MODEL.onnx.npz where it is there, else planned. Of
+several models it ends by what they come to, and with 1 if that is not what docs/quantising.md says.
 """
 
 import argparse
+import json
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -42,6 +46,7 @@ from layerwise._tool.surgery.quantise.formats import FORMATS
 
 ORT = RunnerSpec(kind="onnxrt")
 _NOISE = 1e-6
+_MARK = "#found "
 Feed = dict[str, NDArray[Any]]
 
 
@@ -112,7 +117,33 @@ def measure(path: str, to: str, alone: int, sets: int) -> None:
         f"{each:6.1f} s: {each / board:4.1f} times; apart {apart:.1e}; {good} of {sets} sets within 15 %; memory "
         f"{used} MB, float {floats} MB: {used / floats:.2f} times", flush=True,
     )  # fmt: skip
+    found = {"faster": each / board, "apart": apart, "good": good, "sets": sets, "memory": used / floats}
+    print(f"{_MARK}{json.dumps(found)}", flush=True)
     lens.close()
+
+
+def several(paths: list[str], options: tuple[str, ...]) -> bool:
+    """Models one after another, each in a process of its own, of which the peak is one; whether all is well."""
+    rows = []
+    for path in paths:
+        line = [sys.executable, "-m", "benchmarks.lens", "models", path, *options]
+        for text in subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines():
+            if text.startswith(_MARK):
+                rows.append(json.loads(text.removeprefix(_MARK)))
+            else:
+                print(text, flush=True)
+    faster, sets = [row["faster"] for row in rows], sum(row["sets"] for row in rows)
+    good, apart, memory = (
+        sum(row["good"] for row in rows),
+        *(max(row[key] for row in rows) for key in ("apart", "memory")),
+    )
+    print(
+        f"{len(rows)} models: {statistics.median(faster):.1f} times as fast in the median, {min(faster):.1f} at least "
+        f"(5 and 3 are asked for); apart {apart:.1e} at most (1e-3); {good} of {sets} sets within 15 % (90 %); memory "
+        f"{memory:.2f} times at most (2.5); load {os.getloadavg()[1]:.1f} of {os.cpu_count()} processors", flush=True,
+    )  # fmt: skip
+    fast = statistics.median(faster) >= 5 and min(faster) >= 3
+    return fast and apart <= 1e-3 and good >= 0.9 * sets and memory <= 2.5
 
 
 def _alone(model: Loadable, feed: Feed) -> Any:
@@ -125,8 +156,8 @@ def _alone(model: Loadable, feed: Feed) -> Any:
             return runner.infer(feed).outputs
 
 
-def choose(path: str, to: str, sets: int) -> None:
-    """One choice; prints a line."""
+def choose(path: str, to: str, sets: int) -> tuple[int, int]:
+    """One choice; prints a line. How many runs it took, and how many one node at a time takes."""
     model = Model(path, ModelOptions())
     feed = feed_of(model)
     few = to in ("int4", "uint4")  # as the command line has it
@@ -163,6 +194,7 @@ def choose(path: str, to: str, sets: int) -> None:
         f"{result['runs'] / max(1, single):.0%}", flush=True,
     )  # fmt: skip
     lens.close()
+    return result["runs"], single
 
 
 def _predicted(lens: Lens, effects: dict[int, float], number: int) -> bool:
@@ -185,14 +217,14 @@ def main() -> None:
         sys.exit(0 if exact(int(args.given[0]) if args.given else 1_000_000) else 1)
     if args.what == "models" and len(args.given) > 1:  # the peak is one of a process
         options = ("--to", args.to, "--alone", str(args.alone), "--sets", str(args.sets))
-        for path in args.given:
-            subprocess.run([sys.executable, "-m", "benchmarks.lens", "models", path, *options], check=True)
+        sys.exit(0 if several(args.given, options) else 1)
+    if args.what == "choice":
+        made = [choose(path, args.to, args.sets) for path in args.given]
+        runs, single = map(sum, zip(*made, strict=True))
+        print(f"{len(made)} choices: {runs} runs, one at a time {single}: {runs / max(1, single):.1%}")
         return
     for path in args.given:
-        if args.what == "choice":
-            choose(path, args.to, args.sets)
-        else:
-            float_run(path) if args.what == "float" else measure(path, args.to, args.alone, args.sets)
+        float_run(path) if args.what == "float" else measure(path, args.to, args.alone, args.sets)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, placing
 from layerwise._tool.backends.filesystem import regular
-from layerwise._tool.backends.filesystem.permissions import settle
+from layerwise._tool.backends.filesystem.permissions import make_folder, settle
 from layerwise._tool.backends.filesystem.temporary import open_named
 from layerwise._tool.backends.filesystem.unnamed_files import give_name, scratch_file, unnamed_file
 from layerwise._tool.backends.limits.memory import limit
@@ -255,3 +255,9 @@ def absolute_path(path: Path) -> Path:
         return path.absolute()
     except OSError:
         return path
+
+
+def write_named(path: str | os.PathLike[str], data: bytes | str) -> None:
+    """Write a file that a user named, as `atomic_write` does, in a folder that is made where there is none."""
+    make_folder(Path(path).parent)
+    atomic_write(path, data)

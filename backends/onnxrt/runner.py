@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.installed import doubled
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.protos import parse_model
@@ -46,7 +46,7 @@ class OnnxrtRunner(RunnerBase):
         self._in_types = {node.name: node.type for node in session.get_inputs()}
         self._out_types = {node.name: node.type for node in session.get_outputs()}
         self._overridable = {node.name: node.type for node in session.get_overridable_initializers()}
-        self.inputs = [_info(node) for node in session.get_inputs()]
+        self.inputs = _with_unknown_ranks([_info(node) for node in session.get_inputs()], model)
         self._typed = [*self.inputs, *map(_info, session.get_overridable_initializers())]
         self.outputs = list(self._out_types)
 
@@ -130,6 +130,18 @@ def _structure(model: Loadable) -> "onnx.ModelProto":
         with ModelFile(model.path, str(model.folder) if model.folder else None) as file:
             return file.structure()
     return parse_model(model.read())
+
+
+def _with_unknown_ranks(inputs: list[TensorInfo], model: Loadable) -> list[TensorInfo]:
+    """The inputs, those of unknown rank among them marked: onnxruntime tells of them as of scalars."""
+    if all(info.shape != () for info in inputs) or (model.path is None and model.data is None):
+        return inputs
+    try:
+        values = {value.name: value.type.tensor_type for value in _structure(model).graph.input}
+    except LayerwiseError:  # onnxruntime's own format
+        return inputs
+    bare = {info.name for info in inputs if info.name in values and not values[info.name].HasField("shape")}
+    return [TensorInfo(info.name, info.dtype, (), unranked=True) if info.name in bare else info for info in inputs]
 
 
 def _info(node: Any) -> TensorInfo:

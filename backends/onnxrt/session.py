@@ -14,7 +14,7 @@ from layerwise._tool.backends.installed import doubled, too_new
 from layerwise._tool.backends.onnxrt.engine import onnxruntime
 from layerwise._tool.backends.onnxrt.memory import opening_room
 from layerwise._tool.backends.runner import Loadable
-from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.specs import QUANTISED_AS_WRITTEN, RunnerSpec
 from layerwise._tool.backends.text import shown
 
 CPU = "CPUExecutionProvider"
@@ -56,13 +56,29 @@ def open_session(spec: RunnerSpec, model: Loadable, *, save_to: Path | None = No
         _save_optimized(options, save_to)
     providers = [(name, _provider_options(spec, name)) for name in wanted]
     with in_words("onnxruntime cannot load the model", model), _bounded(model, wanted, options):
-        session = _session(source, options, providers, spec.options.get("disabled_optimizers"))
+        session = _fused_or_not(source, options, providers, spec)
     check_providers(session, wanted)
     return session
 
 
 def _bounded(model: Loadable, wanted: Sequence[str], options: Any) -> AbstractContextManager[None]:
     return opening_room(model, options.intra_op_num_threads) if wanted == [CPU] else nullcontext()
+
+
+def _fused_or_not(
+    source: str | bytes, options: Any, providers: list[tuple[str, dict[str, str]]], spec: RunnerSpec
+) -> Any:  # fmt: skip
+    """The session; without fusions of quantised nodes where these break a model in FP8, which onnxruntime has no
+    kernels for (it then says that the model is invalid). Not if the user says what is to be fused.
+    """
+    without = spec.options.get("disabled_optimizers")
+    try:
+        return _session(source, options, providers, without)
+    except Exception as error:  # onnxruntime's errors share no base class
+        if "float8" not in str(error) or QUANTISED_AS_WRITTEN in spec.options.get("session_config", {}):
+            raise
+    options.add_session_config_entry(QUANTISED_AS_WRITTEN, "1")
+    return _session(source, options, providers, without)
 
 
 def _session(

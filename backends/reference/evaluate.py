@@ -31,7 +31,7 @@ class Evaluation:
         if model.functions:
             check_functions(model.SerializeToString())
         try:
-            self._evaluator = evaluator(model, new_ops=[*MENDED_OPS, *new_ops])
+            self._evaluator = evaluator(_constants_read(model, folder), new_ops=[*MENDED_OPS, *new_ops])
         except LayerwiseError:
             raise
         except Exception as error:  # operators may raise anything
@@ -93,6 +93,25 @@ class _ReferenceEvaluator(ReferenceEvaluator):
 
     def retrieve_external_data(self, initializer: onnx.TensorProto) -> Array:
         return external_array(initializer, self.folder)
+
+
+def _constants_read(model: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:
+    """The model with the values of its Constant nodes in it: onnx's evaluator looks for files in the working folder."""
+    if not any(_outside(node) for node in model.graph.node):
+        return model
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    for node in found.graph.node:
+        for attribute in _outside(node):
+            values = external_array(attribute.t, folder)
+            kind, dims = attribute.t.data_type, attribute.t.dims
+            data = values.astype(values.dtype.newbyteorder("<")).tobytes()
+            attribute.t.CopyFrom(onnx.TensorProto(data_type=kind, dims=dims, raw_data=data))
+    return found
+
+
+def _outside(node: onnx.NodeProto) -> list[onnx.AttributeProto]:
+    return [each for each in node.attribute if each.t.data_location == onnx.TensorProto.EXTERNAL]
 
 
 def tensor_array(tensor: onnx.TensorProto, folder: Path | None = None) -> Array:

@@ -9,7 +9,7 @@ suspect's counterpart.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from support.faults import running
 from support.faults.corpus import Clean, Corpus, Fault, Planted
 from support.faults.ours import run_action
 from support.faults.plants import PLANTS
+from support.faults.running import Array
 from support.faults.zoo import Sample
 
 from benchmarks.faults.forms import Form, forms
@@ -82,7 +83,7 @@ def _measured(corpus: Corpus, form: Form, folder: Path, count: int) -> Iterator[
     head = {"model": clean.name, "form": form.name}
     for number, side in enumerate(_SIDES):
         onnx.save(clean.model, folder / "planted.onnx")
-        named = [each for each in _located(folder, side) if each["diagnosis"] in _ACCUSED]
+        named = [each for each in _located(folder, side, form) if each["diagnosis"] in _ACCUSED]
         told = f"{named[0]['node']} accused" if named else "nobody accused"
         aligned = counted(clean, form, _pairs(folder)) if side == "suspect" else {}
         yield {
@@ -95,7 +96,7 @@ def _measured(corpus: Corpus, form: Form, folder: Path, count: int) -> Iterator[
         }
         for planted in _plants(clean, corpus.seed, [corpus.seed, number, *form.name.encode()], count, side):
             onnx.save(planted.model, folder / "planted.onnx")
-            suspects = _located(folder, side)
+            suspects = _located(folder, side, form)
             found = [[_names(each, fault, planted, folder, side) for each in suspects] for fault in planted.faults]
             kind = planted.faults[0].kind if len(planted.faults) == 1 else "two"
             faults = " AND ".join(f"{fault.kind} {fault.node}: {fault.detail}" for fault in planted.faults)
@@ -107,9 +108,10 @@ def _measured(corpus: Corpus, form: Form, folder: Path, count: int) -> Iterator[
 def _beside(clean: Clean, form: Form) -> Clean | None:
     """The network, its noise as large as what this form changes; None where that is all there is, or it overflows."""
     own = Clean(clean.name, Sample(clean.model, clean.feed))
-    theirs = running.run(form.model, clean.feed)
-    if set(theirs) != set(own.outputs) or (form.low and _endless(form.model, clean)):
+    theirs = form.run(clean.feed)
+    if len(theirs) != len(own.outputs) or (form.low and _endless(_all_of(form, clean.feed), clean)):
         return None
+    theirs = dict(zip(own.outputs, theirs.values(), strict=True))  # exporters name outputs their way
     for name, array in own.outputs.items():
         own.noise[name] = max(own.noise[name], running.moved(array, theirs[name]))
         if own.noise[name] > 0.5 * max(running.scale(array), 1e-30):
@@ -117,13 +119,16 @@ def _beside(clean: Clean, form: Form) -> Clean | None:
     return own
 
 
-def _endless(model: onnx.ModelProto, clean: Clean) -> bool:
-    """Whether a form has Inf or NaN although the network has none."""
+def _all_of(form: Form, feed: Mapping[str, Array]) -> dict[str, Array]:
     try:
-        arrays = running.all_tensors(model, clean.feed).values()
+        return form.run(feed, everything=True)
     except RuntimeError:  # a tensor of a type that numpy has not
-        arrays = running.run(model, clean.feed).values()
-    found = any(each.dtype.kind == "f" and not np.isfinite(each).all() for each in arrays)
+        return form.run(feed)
+
+
+def _endless(arrays: Mapping[str, Array], clean: Clean) -> bool:
+    """Whether a model has Inf or NaN although the network has none."""
+    found = any(each.dtype.kind == "f" and not np.isfinite(each).all() for each in arrays.values())
     return found and all(np.isfinite(each).all() for each in clean.tensors.values() if each.dtype.kind == "f")
 
 
@@ -135,16 +140,21 @@ def _plants(clean: Clean, seed: int, stream: list[int], count: int, side: str) -
     kinds = [str(kind) for kind in random.permutation(list(PLANTS))]
     corpus = Corpus(clean, seed + int(random.integers(1 << 20)))
     yield from corpus.singles(count, kinds)
-    pairs = (each for each in corpus.several(4 * count, 2) if side == "suspect" or not _endless(each.model, clean))
+    pairs = (
+        each
+        for each in corpus.several(4 * count, 2)
+        if side == "suspect" or not _endless(running.all_tensors(each.model, clean.feed), clean)
+    )
     yield from islice(pairs, count)
 
 
-def _located(folder: Path, side: str) -> list[Row]:
+def _located(folder: Path, side: str, form: Form) -> list[Row]:
     """The suspects of locating, the planted model on that side."""
-    names = ("planted.onnx", "other.onnx") if side == "suspect" else ("other.onnx", "planted.onnx")
-    paths = [str(folder / name) for name in names]
+    runners = [RunnerSpec(kind="onnxrt", model=str(folder / "planted.onnx")),
+               RunnerSpec(kind=form.runner, model=str(folder / "other.onnx"))]  # fmt: skip
+    runners = runners if side == "suspect" else runners[::-1]
     spec = CompareSpec(
-        model=paths[0], runners=[RunnerSpec(kind="onnxrt", model=path) for path in paths],
+        model=runners[0].model, runners=runners,
         feeds=FeedSpec(files=[str(folder / "inputs.json")]), save_align=str(folder / "map.json"),
     )  # fmt: skip
     (folder / "map.json").unlink(missing_ok=True)

@@ -2,28 +2,52 @@
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
+from support.faults import running
 from support.faults.corpus import Clean
 from support.faults.running import Array
 
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.surgery.precision.nodes import convert_precision
+
 Make = Callable[[Path, Path, Mapping[str, Array]], Any]
-LOW = frozenset({"fp16", "int8", "dynamic"})
+LOW = frozenset({"fp16", "bf16", "int8", "dynamic"})
 
 
 @dataclass(frozen=True)
 class Form:
-    """names: what the tensors are called in this form, by what they were called before."""
+    """names: what the tensors are called in this form, by what they were called before.
+
+    runner: what runs it; onnxruntime's CPU kernels do not take bfloat16.
+    """
 
     name: str
     model: onnx.ModelProto
     names: Mapping[str, str]
+
+    @property
+    def runner(self) -> Literal["onnxrt", "reference"]:
+        return "reference" if self.name == "bf16" else "onnxrt"
+
+    def run(self, feed: Mapping[str, Array], *, everything: bool = False) -> dict[str, Array]:
+        """Its outputs; everything: all its tensors instead, unfused."""
+        names = [name for node in self.model.graph.node for name in node.output if name]
+        model = running.marked(self.model, names) if everything else self.model
+        if self.runner == "onnxrt":
+            return running.run(model, feed, running.OFF if everything else running.ALL)
+        opened = open_runner(RunnerSpec(kind=self.runner), Loadable(data=model.SerializeToString()), name=self.name)
+        with closing(opened):
+            return {name: _wide(array) for name, array in opened.infer(feed).outputs.items()}
 
     @property
     def low(self) -> bool:
@@ -34,7 +58,7 @@ def forms(clean: Clean, folder: Path | None, chosen: tuple[str, ...] = ()) -> It
     """Each form that can be made here, and FORM of every file NAME.FORM.onnx of a folder."""
     made: dict[str, Make] = {
         "basic": _optimised("ORT_ENABLE_BASIC"), "extended": _optimised("ORT_ENABLE_EXTENDED"), "fused": _fused,
-        "slim": _slim, "fp16": _fp16, "int8": _static, "dynamic": _dynamic,
+        "slim": _slim, "simplified": _simplified, "fp16": _fp16, "bf16": _bf16, "int8": _static, "dynamic": _dynamic,
     }  # fmt: skip
     with tempfile.TemporaryDirectory() as place:
         source = Path(place) / "source.onnx"
@@ -82,6 +106,11 @@ def renamed(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, str]]:
     return copy, new
 
 
+def _wide(array: Array) -> Array:
+    """In a type that numpy's own functions take."""
+    return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
+
+
 def _optimised(level: str) -> Make:
     def make(source: Path, target: Path, _feed: Mapping[str, Array]) -> None:
         options = onnxruntime.SessionOptions()
@@ -108,6 +137,21 @@ def _slim(source: Path, target: Path, _feed: Mapping[str, Array]) -> None:
     import onnxslim
 
     onnxslim.slim(str(source), str(target))
+
+
+def _simplified(source: Path, target: Path, _feed: Mapping[str, Array]) -> None:
+    if find_spec("onnxsim") is None:
+        raise ValueError("onnxsim is not installed")
+    import onnxsim
+
+    model, right = onnxsim.simplify(str(source))
+    if not right:
+        raise ValueError("onnxsim finds its own result wrong")
+    onnx.save(model, target)
+
+
+def _bf16(source: Path, target: Path, _feed: Mapping[str, Array]) -> None:
+    onnx.save(convert_precision(onnx.load(source), "bfloat16"), target)
 
 
 def _fp16(source: Path, target: Path, _feed: Mapping[str, Array]) -> None:

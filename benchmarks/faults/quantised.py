@@ -1,13 +1,13 @@
 """`locate` on damaged quantised models against their float originals: is the damage what it names first?
 
-Each model is quantised in several forms (tests/support/quantised.py): onnxruntime's Q/DQ and QOperator, dynamic,
-MatMulNBits, Q/DQ as NVIDIA Model Optimizer writes it, FP8. Of each form the clean model must accuse nobody, and a plant
-that moves the outputs further than quantising did must be named first: its scale's or its codes' node, or the product
-that reads them. `layerwise run --mark-all` is asked as well: it must pass the clean model and fail the plant.
-`--count`: plants a form.
+Each model is quantised in several forms (tests/support/quantised.py; `--forms` takes some): onnxruntime's Q/DQ and
+QOperator in several types, dynamic, MatMulNBits, NF4, Q/DQ as NVIDIA Model Optimizer writes it, FP8. Of each form the
+clean model must accuse nobody, and a plant that moves the outputs further than quantising did must be named first:
+its scale's or its codes' node, or the product that reads them. `layerwise run --mark-all` is asked as well: it must
+pass the clean model and fail the plant. `--count`: plants a form.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,13 @@ def main(options: Options) -> bool:
         for corpus in corpora(options):
             save_feeds(folder / "inputs.json", [corpus.clean.feed])
             onnx.save(corpus.clean.model, folder / "float.onnx")
-            for row in measured(corpus, folder, options.count):
+            for row in measured(corpus, folder, options.count, options.forms or tuple(FORMS)):
                 mark = ("" if row["first"] else "MISSED ") + ("" if row["run"] else "RUN WRONG ")
                 rows.add(row, f"{mark}{row['model']:14} {row['form']:10} {row['kind']:16} {row['told']}")
         plants = [row for row in rows.rows if row["kind"] != "clean"]
         clean = [row for row in rows.rows if row["kind"] == "clean"]
+        if not plants or not clean:
+            return False
         for key in ("model", "form", "kind"):
             parts = ", ".join(f"{name} {share(found, 'first')}" for name, found in by(plants, key).items())
             print(f"by {key}: {parts}")
@@ -50,17 +52,18 @@ def main(options: Options) -> bool:
         return good and not accused and all(row["run"] for row in rows.rows)
 
 
-def measured(corpus: Corpus, folder: Path, count: int) -> Iterator[dict[str, Any]]:
+def measured(corpus: Corpus, folder: Path, count: int, forms: Sequence[str]) -> Iterator[dict[str, Any]]:
     """A row for each clean form of a model and for each plant in it."""
     clean = corpus.clean
-    for form, make in FORMS.items():
+    for form, make in ((form, FORMS[form]) for form in forms):
         try:
             model = make(clean.model, clean.feed)
             error = error_of(clean, model)
         except Exception as problem:  # whatever onnxruntime says of a model that it does not quantise or run
             print(f"{clean.name}: no {form}: {str(problem)[:120]}")
             continue
-        if not any("Quantize" in node.op_type or "Integer" in node.op_type or "NBits" in node.op_type
+        if not any("Quantize" in node.op_type or "Integer" in node.op_type or node.op_type == "MatMulBnb4"
+                   or "NBits" in node.op_type
                    or "QLinear" in node.op_type for node in model.graph.node):  # fmt: skip
             continue
         onnx.save(model, folder / "suspect.onnx")

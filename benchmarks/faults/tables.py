@@ -40,7 +40,13 @@ def parse(argv: Sequence[str], text: str, count: int) -> Options:
     parser.add_argument("--models", type=Path, metavar="DIR", help="a folder with further *.onnx files")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these models")
     parser.add_argument("--small", action="store_true", help="small forms of our own models, no others")
-    parser.add_argument("--forms", nargs="+", default=[], metavar="FORM", help="of aligned: these other sides")
+    parser.add_argument(
+        "--forms",
+        nargs="+",
+        default=[],
+        metavar="FORM",
+        help="of aligned: these other sides; of quantised: these forms",
+    )
     parser.add_argument("--table", type=Path, help="write a JSON line per fault here")
     given = parser.parse_args(argv)
     names = given.only or (list(zoo.BUILDERS) if given.small else zoo.names(given.models))

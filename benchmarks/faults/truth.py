@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
-import onnx
-from support.faults import running
 from support.faults.corpus import Clean
 from support.faults.running import Array
 
@@ -19,21 +17,21 @@ def counted(clean: Clean, form: Form, pairs: list[AlignedPair]) -> dict[str, int
     A counterpart holds the same values in any order within 1e-4; in a form of fewer bits, it is the tensor that bore
     the name, or one whose values are as near to it.
     """
-    theirs = _seen(form.model, clean.feed)
+    theirs = _seen(form.run(clean.feed, everything=True))
     found = {pair.tensor: pair for pair in pairs}
     count = {"tensors": 0, "right": 0, "wrong": 0, "wrong certain": 0, "missed": 0}
     by_size: dict[int, list[str]] = {}
     for name, array in theirs.items():
         by_size.setdefault(array.size, []).append(name)
     order = cache(lambda name: np.sort(theirs[name].ravel().astype(np.float64)))
-    for name, array in _seen(clean.model, clean.feed).items():
+    for name, array in _seen(clean.tensors).items():
         mine = np.sort(array.ravel().astype(np.float64))
         own = form.names.get(name, name)
         if form.low:
-            bound = 2 * _apart(mine, order(own)) + 1e-4 if own in theirs and theirs[own].size == array.size else -1.0
+            bound = 2 * apart(mine, order(own)) + 1e-4 if own in theirs and theirs[own].size == array.size else -1.0
         else:
             bound = 1e-4
-        if not any(_apart(mine, order(other)) <= bound for other in by_size.get(array.size, ())):
+        if not any(apart(mine, order(other)) <= bound for other in by_size.get(array.size, ())):
             continue
         count["tensors"] += 1
         pair = found.get(name)
@@ -41,16 +39,15 @@ def counted(clean: Clean, form: Form, pairs: list[AlignedPair]) -> dict[str, int
             count["missed"] += 1
             continue
         right = pair.other not in theirs or (
-            theirs[pair.other].size == array.size and _apart(mine, order(pair.other)) <= bound
+            theirs[pair.other].size == array.size and apart(mine, order(pair.other)) <= bound
         )
         count["right" if right else "wrong"] += 1
         count["wrong certain"] += not right and pair.confidence == "certain"
     return count
 
 
-def _seen(model: onnx.ModelProto, feed: Mapping[str, Array]) -> dict[str, Array]:
+def _seen(found: Mapping[str, Array]) -> dict[str, Array]:
     """Floating tensors that are more than a few numbers and not all alike."""
-    found = running.all_tensors(model, feed)
     return {
         name: array
         for name, array in found.items()
@@ -58,6 +55,6 @@ def _seen(model: onnx.ModelProto, feed: Mapping[str, Array]) -> dict[str, Array]
     }
 
 
-def _apart(mine: Array, theirs: Array) -> float:
+def apart(mine: Array, theirs: Array) -> float:
     size = float(np.linalg.norm(mine))
     return float(np.linalg.norm(mine - theirs)) / size if size else float(np.abs(theirs).max(initial=0.0))

@@ -29,14 +29,17 @@ def how_far(member: Member, same_shape: bool) -> float:
     return member.apart.in_order if in_order else member.apart.any_order
 
 
-def pair_members(first: GroupGraph, second: GroupGraph, one: Group, other: Group, names: bool) -> list[Member]:
+def pair_members(
+    first: GroupGraph, second: GroupGraph, one: Group, other: Group, names: bool, *, copy: bool = False
+) -> list[Member]:
     """Pair the members of two groups. Several of the first may have one counterpart: all are views of one tensor.
 
-    names: whether the same name means the same tensor.
+    names: whether the same name means the same tensor. copy: the roots do not stand for each other: the second one's
+    counterpart is another group.
     """
     passed = detours(first, one), detours(second, other)
     costs = sorted(
-        (cost, i, j)
+        (cost - 0.3 * (copy and (i == 0) != (j == 0)), i, j)
         for i in range(len(one.members))
         for j in range(len(other.members))
         if one.members[i] not in passed[0]

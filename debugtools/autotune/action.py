@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency, UsageError, writing
-from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.files import write_named
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.runner import Loadable
@@ -229,5 +229,5 @@ class Autotuning:
     def _report(self, path: str, best: Best, seconds: float) -> None:
         chosen = [(self._replacements[at].match, self._replacements[at].instance) for at in best.combination]
         with writing(shown(path)):
-            atomic_write(Path(path), report_text(self._rows, chosen, seconds))
+            write_named(Path(path), report_text(self._rows, chosen, seconds))
         self._context.log(f"Optimization report saved to: {shown(path)}")

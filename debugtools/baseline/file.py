@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import BadFile
-from layerwise._tool.backends.filesystem.files import atomic_write, read_file
+from layerwise._tool.backends.filesystem.files import read_file, write_named
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.wording import in_words
 from layerwise._tool.debugtools.baseline.rows import Baseline, KeptLayer, Machine
@@ -52,7 +52,7 @@ def baseline_text(baseline: Baseline) -> str:
 
 def save_baseline(path: Path, baseline: Baseline) -> None:
     """Write a file. OSError; Unwritable if none can be made there."""
-    atomic_write(path, baseline_text(baseline))
+    write_named(path, baseline_text(baseline))
 
 
 def _line(item: object) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from layerwise._tool.backends.bench.timed import Timing
 from layerwise._tool.backends.bench.trtexec_files import ProfileLayer, write_profile, write_times
 from layerwise._tool.backends.errors import BadFile, writing
-from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.files import write_named
 from layerwise._tool.backends.formats.json_text import read_json
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.rows import BenchResult, ProfileRow, RunRow, SavedReport, SavedRun
@@ -41,7 +41,7 @@ class Run:
 def write(path: str, text: str) -> None:
     """Write a file atomically. LayerwiseError if that fails."""
     with writing(shown(path)):
-        atomic_write(path, text)
+        write_named(path, text)
 
 
 def times_text(path: str, run: Run) -> str:

@@ -10,6 +10,7 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec, compares_layers
 
 _ALONE = "a second runner, --reference-model or --load-outputs gives something to compare with"
 _LOCATE = "`debug locate` tells which layer is wrong by itself"
+_FAR = 0.01  # relative L2 from which on sides that rounding has driven apart are not said to agree
 _HERE = {
     "leap": "its inputs agree, so the fault is there; `debug locate` confirms it",
     "overflow": "it overflows where the reference does not",
@@ -62,8 +63,11 @@ def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
         cost = f"{held.cost:.2g} (relative L2) at the worst output"
         return f"The sides differ by what few bits cost: {cost}; {_alike(held)}"
     if result.first_bad is None:
+        count = counted(result.n_compared, "tensor")
+        if (result.apart or 0.0) > _FAR:
+            return f"No layer is wrong: {count}, each as far apart as rounding explains of what it read"
         what = "no further apart than rounding explains" if rounding else "within the tolerances"
-        return f"The sides agree: {counted(result.n_compared, 'tensor')}, {what}"
+        return f"The sides agree: {count}, {what}"
     first = _label(result.first_bad)
     count = result.n_failed
     head = (
@@ -81,7 +85,8 @@ def _ill_conditioned(result: CompareResult) -> str:
     if first is None:
         return ""
     more = "" if count == 1 else f" and {counted(count - 1, 'more tensor')}"
-    return f". Small differences become large at {_label(first)}{more}"
+    apart = f", up to {result.apart:.2g} (relative L2)" if result.apart else ""
+    return f". Small differences become large at {_label(first)}{more}{apart}"
 
 
 def _alike(held: QuantisedResult) -> str:
@@ -95,7 +100,7 @@ def _nonfinite(result: CompareResult) -> str:
         return ""
     verb = "holds" if result.n_nonfinite == 1 else "hold"
     first = f"{'' if result.n_nonfinite == 1 else 'the first '}{_label(result.first_nonfinite)}"
-    return f". {counted(result.n_nonfinite, 'tensor')} {verb} nothing but infinities and NaN on both sides: {first}"
+    return f". {counted(result.n_nonfinite, 'tensor')} {verb} NaN, or nothing but infinities, on both sides: {first}"
 
 
 def _left_out(result: CompareResult) -> str:

@@ -54,8 +54,9 @@ class CompareResult(Struct, kw_only=True):
     n_compared: rows that compared something. seconds: it took. averages: where they decide.
     valid: whether all values were finite, where that was asked. peak_memory: bytes. skipped: marked values that are no
     tensors; unmatched: marked tensors without a counterpart; nothing_compared: a sentence a pair without a verdict;
-    n_nonfinite, first_nonfinite: rows with nothing but infinities and NaN on both sides.
-    n_ill_conditioned, first_ill_conditioned: rows that pass because their node is seen to make small differences large.
+    n_nonfinite, first_nonfinite: rows with NaN on both sides, or nothing but infinities.
+    n_ill_conditioned, first_ill_conditioned: rows that pass because their node is seen to make small differences large;
+    apart: the largest relative L2 error of a row that passes, where there is such a row.
     conclusion: what was found, in a sentence. quantised: of a side whose other is its float original.
     """
 
@@ -69,6 +70,7 @@ class CompareResult(Struct, kw_only=True):
     first_nonfinite: RowSummary | None = None
     n_ill_conditioned: int = 0
     first_ill_conditioned: RowSummary | None = None
+    apart: float | None = None
     runners: list[str] = []
     iterations: int = 0
     summary: list[MetricSummary] = []

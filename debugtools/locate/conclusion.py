@@ -57,6 +57,8 @@ def _next(result: LocateResult) -> str:
 def _next_without(result: LocateResult) -> str:
     if result.level:
         return _PRECISION
+    if result.passed and result.outputs_differ:
+        return "The outputs differ; `run --mark-all` tells whether that is what few bits cost."
     if result.passed:
         return "If they should not, give inputs that show it (--load-inputs)."
     return _TRUTH if result.outputs_differ and not result.stopped else ""

@@ -1,5 +1,6 @@
 """Sides that compute in a low type as a whole, and the steps on which they leave it: rounding there is no fault."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.backends.tensors import dtype_name, is_integral
+from layerwise._tool.debugtools.compare.quantised.coarsest import rounded_to
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.locate.walk import Met
 from layerwise._tool.surgery.cut.explode import Regions
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
 
     from layerwise._tool.surgery.cut.segments import GraphCut
 
+_EDGE = 0.5  # of the numbers
 _HUGE, _END = np.float32(1e30), np.float32(60000)
 _LOW = frozenset({"float16", "bfloat16"})
-_FLOATING = frozenset({"float32", "float64", *_LOW})
+_FEW = 2  # weights that somebody may have written by hand
 
 
 class Lowered:
@@ -34,13 +37,23 @@ class Lowered:
         self._theirs = usual_type(second.model.cut) if isinstance(second, ModelSide) and has_graph else ""
 
     def met(self, met: Met) -> Met:
-        """A tensor, what a mask hides written as in the reference: a side in FP16 has its lowest number there."""
-        if "float16" not in (self._mine, self._theirs) or met.reference.dtype.kind != "f":
+        """A tensor, what a mask hides written as in the reference: a side in FP16 has its lowest number there,
+        one in bfloat16 infinity."""
+        if not _LOW & {self._mine, self._theirs} or met.reference.dtype.kind not in "fV":
             return met
         one = met.accumulated is met.local
         local = None if met.local is None else as_hidden(met.local, met.reference)
         accumulated = None if met.accumulated is None else as_hidden(met.accumulated, met.reference)
         return replace(met, local=local, accumulated=local if one else accumulated)
+
+    def rounds_to_steps(self, region: Sequence[int]) -> bool:
+        """Whether whole numbers are made there of real ones that a side rounds to a low type: at the edge of a step
+        one side gives the next number.
+        """
+        if not (self._mine or self._theirs):
+            return False
+        kinds = (rounded_to(self._first.model.cut.nodes[i]) for i in region)
+        return any(is_integral(kind) for found in kinds for kind in found)
 
     def types(self, name: str, region: Sequence[int]) -> list[str]:
         """The low types that a tensor's nodes come from or go to, of sides that have them nearly everywhere.
@@ -61,29 +74,36 @@ class Lowered:
 
 
 def usual_type(cut: "GraphCut") -> str:
-    """The low type that nearly all elements of a graph's floating weights have; "" if that is none."""
-    sizes = Counter[str]()
-    for weight in cut.initializers.values():
-        count = 1
-        for size in weight.dims:
-            count *= size
-        sizes[dtype_name(weight.data_type)] += count
-    total = sum(count for kind, count in sizes.items() if kind in _FLOATING)
-    return next((kind for kind in sorted(_LOW) if 10 * sizes[kind] > 9 * total > 0), "")
+    """The low type that a graph holds weights in, of more than one element; "" where hardly any are in one.
+
+    A conversion keeps operators in FP32 that a type overflows or does not have: it need not be most of them.
+    """
+    kinds = (dtype_name(weight.data_type) for weight in cut.initializers.values() if math.prod(weight.dims) > 1)
+    found = Counter(kind for kind in kinds if kind in _LOW)
+    return next((kind for kind, count in found.most_common(1) if count >= _FEW), "")
+
+
+def next_steps(values: Array, reference: Array) -> bool:
+    """Whether whole numbers differ by one at most, and few of them."""
+    if values.shape != reference.shape or values.dtype.kind not in "iu" or not values.size:
+        return False
+    differ = values != reference
+    apart = np.abs(values[differ].astype(np.float64) - reference[differ].astype(np.float64))
+    return bool(apart.max(initial=0.0) <= 1 and differ.mean() <= _EDGE)
 
 
 def as_hidden(values: Array, reference: Array) -> Array:
     """The values, with the reference's in place of those that hide what is at their place: a finite one of 1e30 and
     beyond on one side, and on the other one of the same sign near the end of FP16, or beyond it.
     """
-    if values.shape != reference.shape or values.dtype.kind != "f" or not values.size:
+    if values.shape != reference.shape or values.dtype.kind not in "fV" or not values.size:
         return values
-    sizes = np.abs(values), np.abs(reference)
+    sizes = np.abs(values.astype(np.float32)), np.abs(reference.astype(np.float32))
     if not any(float(np.max(size)) >= _HUGE for size in sizes):
         return values
     huge = [(size >= _HUGE) & np.isfinite(size) for size in sizes]
     same = (huge[0] & (sizes[1] >= _END)) | (huge[1] & (sizes[0] >= _END))
-    same &= np.sign(values) == np.sign(reference)
+    same &= (values > 0) == (reference > 0)
     return np.where(same, reference, values) if same.any() else values
 
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
-from layerwise._tool.debugtools.compare.arithmetic.sums import terms
+from layerwise._tool.debugtools.compare.arithmetic.sums import is_convolution, terms
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import QUANTISED
 from layerwise._tool.debugtools.compare.quantised.coarsest import rounded_to
 from layerwise._tool.debugtools.compare.rows import LayerRow
@@ -20,9 +20,9 @@ from layerwise._tool.debugtools.compare.table.judging import PairErrors
 from layerwise._tool.debugtools.compare.table.layers import layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place
-from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, step_bound
+from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, nudges, step_bound
 from layerwise._tool.debugtools.locate.inside import enter
-from layerwise._tool.debugtools.locate.lowered import Lowered
+from layerwise._tool.debugtools.locate.lowered import Lowered, next_steps
 from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.rows import Inside
 from layerwise._tool.debugtools.locate.suspects import Suspect, diagnose
@@ -66,6 +66,8 @@ class Reader:
         self._cut, self._mode, self._bodies = cut, mode, bodies
         runner = comparer.sides[0].spec
         self._asked, self._tests = asked_types(runner), _DEAR_TESTS if runner.kind == "trt" else _MOST_TESTS
+        if ledger is not None or formats is not None:
+            self._tests *= 4  # what a format explains takes a test at most nodes of small tensors
         suspect = comparer.sides[0]
         assert isinstance(suspect, ModelSide)
         self._lowered = Lowered(suspect, comparer.sides[1], [point.name for point in plan.points.values()])
@@ -131,10 +133,15 @@ class Reader:
         return self._ledger.noise(region) if self._ledger is not None else 0.0
 
     def _is_format(self, word: str, local: Error | None, accumulated: Error | None, noise: float) -> bool:
-        """Whether a quantised tensor's error is that of its format, though it is more than rounding in its type."""
-        if local is None or local.beyond or not noise:
+        """Whether a quantised tensor's error is that of its format, though it is more than rounding in its type.
+
+        So it is too where the tensor is right in the whole run, and wrong only on what the other side has rounded.
+        """
+        if local is None or local.onset or not noise:
             return False
         own = accumulated is not None and accumulated.rel <= local.bound
+        if local.beyond:
+            return own and word == "kernel" and not local.note
         return word == "ill-conditioned" or (word == "propagated" and own)
 
     def _only_whole(self, accumulated: Error | None, region: Sequence[int]) -> bool:
@@ -187,6 +194,8 @@ class Reader:
         else:
             types = self._comparer.places.place(met.name).types
             error = error_of(met.local, met.reference, low, len(region), types)
+        if error.beyond and next_steps(met.local, met.reference) and self._lowered.rounds_to_steps(region):
+            return replace(error, bound=error.rel, coarse=error.rel)
         error = self._stepwise(met, error, region, low)
         kinds = (*self._asked, *self._lowered.types(met.name, region))
         error = self._tested(met, error.allowing(kinds, len(region)), region)
@@ -202,7 +211,8 @@ class Reader:
         explained = QUANTISED * noise
         if explained < error.rel < math.inf and self._tests:
             self._tests -= 1
-            explained = max(explained, QUANTISED * self._walk.response(met, noise))
+            few = LUCK / math.sqrt(max(1, met.reference.size))  # of single elements one try says little
+            explained = max(explained, (QUANTISED + few) * self._walk.response(met, noise))
         return replace(error, bound=max(error.bound, explained), coarse=max(error.coarse, explained))
 
     def _stepwise(self, met: Met, error: Error, region: Sequence[int], low: Sequence[str]) -> Error:
@@ -212,12 +222,14 @@ class Reader:
         between = self._comparer.places.between(met.name, self._errors)
         steps, longest = self._sums(met, region, between)
         alike = self._one_backend and between is None
+        blocked = self._mode == "executed" and any(is_convolution(self._cut.nodes[i].op_type) for i in region)
         kinds = [dtype_name(met.reference), dtype_name(met.local)]
         kinds += [self._types[name] for i in region for name in self._cut.reads[i] if name in self._types]
         if self._mode == "executed":  # rounding that the graph states may be gone, or be done elsewhere
             kinds += self._comparer.places.place(met.name).types
         bound, coarse = (
-            step_bound((*kinds, *more), longest, steps, one_backend=alike) + lost_below(met.reference, (*kinds, *more))
+            step_bound((*kinds, *more), longest, steps, one_backend=alike, blocked=blocked)
+            + lost_below(met.reference, (*kinds, *more))
             for more in ((), low)
         )
         return replace(error, bound=bound, coarse=coarse)
@@ -242,7 +254,10 @@ class Reader:
             return error
         self._tests -= 1
         few = LUCK / math.sqrt(max(1, met.reference.size))  # of single elements one try says little
-        return replace(error, condition=(MOVED + few) * self._walk.response(met))
+        longest = self._sums(met, region, None)[1]
+        ops = [self._cut.nodes[i].op_type for i in region]
+        times = nudges(ops, longest, one_backend=self._one_backend)
+        return replace(error, condition=(MOVED + few) * self._walk.response(met, times=times))
 
     def _shape(self, name: str) -> tuple[int, ...] | None:
         weight = self._cut.initializers.get(name)

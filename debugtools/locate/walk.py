@@ -223,11 +223,11 @@ class Walk:
         """The reference's tensors that the region of the last tensor met reads."""
         return self._feeds([tensor])
 
-    def response(self, met: Met, size: float = 0.0) -> float:
+    def response(self, met: Met, size: float = 0.0, times: float = 1.0) -> float:
         """Relative L2 change of a tensor's local result when each of its region's inputs is rounded once.
 
-        size: how far that moves each of them (relative L2), 0 for the rounding of its own type. Only while the tensor
-        is the last one met. 0 if the region does not run like that.
+        times: by that many roundings. size: how far that moves each of them (relative L2), 0 for the rounding of its
+        own type. Only while the tensor is the last one met. 0 if the region does not run like that.
         """
         feed = self._feeds([met.tensor])
         if size:
@@ -236,7 +236,7 @@ class Walk:
                 name: self._held(name, scattered(array, size, seed)) for seed, (name, array) in enumerate(feed.items())
             }
         else:
-            moved_feed = {name: nudged(array, seed) for seed, (name, array) in enumerate(feed.items())}
+            moved_feed = {name: nudged(array, seed, times) for seed, (name, array) in enumerate(feed.items())}
         moved = self._alone(met.tensor, moved_feed)
         still = self._alone(met.tensor, feed) if self._local.varies else met.local
         if moved is None or still is None or moved.shape != still.shape:

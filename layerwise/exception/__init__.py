@@ -5,12 +5,13 @@ from layerwise.exception.exception import (
     DataTypeConversionException,
     LayerwiseError,
     MissingDependency,
+    MissingFile,
     PolygraphyException,
     PolygraphyInternalException,
     UsageError,
 )
 
 __all__ = [
-    "BadFile", "DataTypeConversionException", "LayerwiseError", "MissingDependency", "PolygraphyException",
-    "PolygraphyInternalException", "UsageError",
+    "BadFile", "DataTypeConversionException", "LayerwiseError", "MissingDependency", "MissingFile",
+    "PolygraphyException", "PolygraphyInternalException", "UsageError",
 ]  # fmt: skip

@@ -22,7 +22,7 @@ from layerwise._tool.backends.torch_bridge import is_tensor
 from layerwise.constants import LEGACY_TYPE_MARKER, TAB, TYPE_MARKER
 from layerwise.json import arrays
 from layerwise.logger import G_LOGGER
-from layerwise.util.files import is_file_like, load_file, makedirs, save_file
+from layerwise.util.files import check_there, is_file_like, load_file, makedirs, save_file
 
 _LEGACY = "__polygraphy_encoded_"
 _HOMES = {
@@ -213,11 +213,14 @@ class _PutOff:
 
 
 def load_json(src: Any, description: str | None = None) -> Any:
-    """Read a file, or an object that is one. BadFile names the file and the reason."""
+    """Read a file, or an object that is one. BadFile names the file and the reason; it is a MissingFile, which is a
+    FileNotFoundError too, if there is none.
+    """
     if is_file_like(src):
         return from_json(load_file(src, mode="r", description=description))
     if description is not None:
         G_LOGGER.info(f"Loading {description} from {src}")
+    check_there(src)
     return _read(src)
 
 

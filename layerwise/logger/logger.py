@@ -166,6 +166,7 @@ class Logger(Log):
 
     def module_path(self, path: str) -> str:
         """A file's path as levels name it: below the package's folder, or what is left of the part they share."""
+        path = os.path.join(Path.cwd(), path)  # noqa: PTH118 (what was compiled from a text has a name alone)
         relative = os.path.relpath(path, _ROOT)
         return path[len(os.path.commonpath([_ROOT, path])) :].lstrip(os.sep) if os.pardir in relative else relative
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from layerwise import config
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import shown_lines
 from layerwise.logger import G_LOGGER, LogMode
 from layerwise.mod.util import version as parsed
 
@@ -91,7 +91,7 @@ def import_from_script(path: str, name: str) -> Any:
     except Exception as error:
         hint = "" if script.suffix == ".py" else f" (the extension is {script.suffix!r}, not '.py')"
         told = f"Could not import symbol: {name} from script: {path}{hint}\nNote: Error was: {error}"
-        G_LOGGER.critical(shown(told, 2000), ExceptionType=LayerwiseError)
+        G_LOGGER.critical(shown_lines(told, 2000), ExceptionType=LayerwiseError)
     finally:
         del sys.path[0]
         sys.modules.pop(script.stem, None)

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise.exception.exception import MissingFile
 from layerwise.logger import G_LOGGER
 
 
@@ -153,3 +154,9 @@ def _text(contents: Any) -> str:
     if not isinstance(contents, str):
         raise TypeError(f"write() argument must be str, not {type(contents).__name__}")
     return contents
+
+
+def check_there(path: str | os.PathLike[str]) -> None:
+    """Raise MissingFile, which is a FileNotFoundError too, if there is nothing at a path."""
+    if not os.path.lexists(path):
+        raise MissingFile(path, "there is no such file")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from layerwise._tool.backends.errors import BadFile, UsageError, writing
-from layerwise._tool.backends.filesystem.files import atomic_write, read_file
+from layerwise._tool.backends.filesystem.files import read_file, write_named
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import Spec, read_spec
 from layerwise._tool.backends.text import shown
@@ -159,7 +159,7 @@ def matches_in(
 def write_config(path: Path, matches: Iterable[Match], context: "JobContext") -> None:
     """Write a configuration atomically. LayerwiseError if that fails."""
     with writing(shown(str(path))):
-        atomic_write(path, config_text(matches))
+        write_named(path, config_text(matches))
     context.log(f"Matching subgraphs saved to {shown(str(path))}")
 
 

@@ -14,7 +14,7 @@ from layerwise._tool.surgery.cut.randomness import RANDOM_OPS
 from layerwise._tool.surgery.cut.segments import CONTROL_FLOW, GraphCut
 from layerwise._tool.surgery.model.structure import node_label
 from layerwise._tool.surgery.precision.plan import EXACT, ONNX_TYPE, LowType
-from layerwise._tool.surgery.quantise.formats import Format
+from layerwise._tool.surgery.quantise.formats import QUANTISED_OPS, Format
 from layerwise._tool.surgery.types.node_types import node_slots
 
 Axes = tuple[int, int | None]
@@ -51,10 +51,6 @@ class Candidate(Struct, frozen=True):
     @property
     def activations(self) -> tuple[Operand, ...]:
         return tuple(operand for operand in self.operands if not operand.weight)
-
-
-QUANTISED_OPS = ("Conv", "ConvTranspose", "Gemm", "MatMul", "Gather", "LSTM", "GRU", "RNN")
-"""What integers, FP8 and blocks are for: products that are summed, and tables of embeddings."""
 
 
 def constants(cut: GraphCut) -> frozenset[str]:

@@ -60,5 +60,7 @@ MINI: dict[str, MiniFloat] = {
     "float8_e5m2": MiniFloat(2, -14, 15, 57344.0),
     "float4_e2m1fn": MiniFloat(1, 0, 2, 6.0),
 }
+QUANTISED_OPS = ("Conv", "ConvTranspose", "Gemm", "MatMul", "Gather", "LSTM", "GRU", "RNN")
+"""What integers, FP8 and blocks are for: products that are summed, and tables of embeddings."""
 NV_SCALE = "float8_e4m3fn"
 """The type of NVFP4's scales of blocks."""

@@ -102,22 +102,25 @@ def marked(model: Structure, outputs: list[str] | None, by_type: list[str], excl
     """Return the model with other outputs, as SanitizeSpec says them. UsageError for an unknown name."""
     made = [name for node in model.nodes if node.op_type != "Constant" for name in node.output if name]
     names = list(model.output_names) if not by_type else []
+    known = dict.fromkeys([*made, *model.output_names], True)
+    known = dict.fromkeys([*model.input_names, *model.initializers], False) | known
     if outputs is not None:
-        known = dict.fromkeys([*made, *model.input_names, *model.initializers])
         names = made if outputs == ["*"] else [name for text in outputs for name in _matching(text, known)]
     for op_type in by_type:
         found = [n for node in model.nodes if node.op_type.lower() == op_type.lower() for n in node.output if n]
         if not found:
             raise UsageError(f"the model has no node of type {shown(op_type, 60)!r}")
         names += found
-    names = [name for name in names if not any(fnmatchcase(name, text) for text in exclude)]
+    left_out = {name for text in exclude for name in _matching(text, known)}
+    names = [name for name in names if name not in left_out]
     if not names:
         raise UsageError("no output would be left")
     return model if names == model.output_names else with_outputs(model, list(dict.fromkeys(names)), only=True)
 
 
-def _matching(text: str, known: dict[str, None]) -> list[str]:
-    found = [text] if text in known else [name for name in known if fnmatchcase(name, text)]
+def _matching(text: str, known: dict[str, bool]) -> list[str]:
+    """Names among `known`; a wildcard stands for what nodes make (those that are True)."""
+    found = [name for name, is_made in known.items() if name == text or (is_made and fnmatchcase(name, text))]
     if not found:
         raise UsageError(f"the model has no tensor {shown(text, 120)!r}")
     return found

@@ -69,7 +69,7 @@ def between(
 def spec_for(
     suspect: onnx.ModelProto, good: onnx.ModelProto, folder: Path, *feeds: dict[str, Any], **more: Any
 ) -> LocateSpec:
-    """The spec of two models on onnxruntime, saved to `folder`."""
+    """The spec of two models on onnxruntime, or on `runners`, saved to `folder`."""
     paths = [folder / "suspect.onnx", folder / "good.onnx"]
     for path, model in zip(paths, (suspect, good), strict=True):
         path.write_bytes(model.SerializeToString())
@@ -77,5 +77,6 @@ def spec_for(
         save_feeds(folder / "feeds.safetensors", feeds)
         more["feeds"] = FeedSpec(files=[str(folder / "feeds.safetensors")])
     own = {name: more.pop(name) for name in ("bodies", "top") if name in more}
-    runners = [ORT, msgspec.structs.replace(ORT, model=str(paths[1]))]
+    first, second = more.pop("runners", (ORT, ORT))
+    runners = [first, msgspec.structs.replace(second, model=str(paths[1]))]
     return LocateSpec(compare=CompareSpec(model=str(paths[0]), runners=runners, **more), **own)

@@ -69,11 +69,14 @@ def _masked(model: onnx.ModelProto, feed: Feed) -> list[str]:
     return [node.name for node in model.graph.node if far & {*node.input, *node.output}]
 
 
-def dynamic(model: onnx.ModelProto, *, per_channel: bool = False) -> onnx.ModelProto:
-    """onnxruntime's dynamic quantisation."""
-    from onnxruntime.quantization import quantize_dynamic
+def dynamic(model: onnx.ModelProto, *, per_channel: bool = False, unsigned: bool = False) -> onnx.ModelProto:
+    """onnxruntime's dynamic quantisation. unsigned: weights in uint8."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    return _by_file(model, lambda source, target: quantize_dynamic(source, target, per_channel=per_channel))
+    kind = QuantType.QUInt8 if unsigned else QuantType.QInt8
+    return _by_file(
+        model, lambda source, target: quantize_dynamic(source, target, per_channel=per_channel, weight_type=kind)
+    )
 
 
 def nbits(model: onnx.ModelProto, *, symmetric: bool = True) -> onnx.ModelProto:
@@ -156,6 +159,32 @@ def _pair(
     node.input[slot] = f"{stem}.dq"
 
 
+def _typed(activation: str, weight: str, **more: Any) -> Callable[[onnx.ModelProto, Feed], onnx.ModelProto]:
+    """Static quantisation with these types. more: as `static` takes it."""
+
+    def made(model: onnx.ModelProto, feed: Feed) -> onnx.ModelProto:
+        from onnxruntime.quantization import QuantType
+
+        kinds = {"activation_type": QuantType[activation], "weight_type": QuantType[weight]}
+        return static(model, feed, **kinds, **more)
+
+    return made
+
+
+def bnb4(model: onnx.ModelProto, *, quant_type: int = 1) -> onnx.ModelProto:
+    """The weights of MatMul in bitsandbytes' NF4 (1) or FP4 (0), by onnxruntime's quantiser."""
+    from onnxruntime.quantization.matmul_bnb4_quantizer import MatMulBnb4Quantizer
+
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    quantiser = MatMulBnb4Quantizer(copy, quant_type, 32)
+    quantiser.process()
+    made: onnx.ModelProto = quantiser.model.model
+    return made
+
+
+_SYMMETRIC = {"ActivationSymmetric": True, "WeightSymmetric": True}
+_LOPSIDED = {"ActivationSymmetric": False, "WeightSymmetric": False}
 FORMS: dict[str, Callable[[onnx.ModelProto, Feed], onnx.ModelProto]] = {
     "qdq": lambda model, feed: static(model, feed, qdq=True, per_channel=True),
     "qoperator": lambda model, feed: static(model, feed, qdq=False),
@@ -164,5 +193,12 @@ FORMS: dict[str, Callable[[onnx.ModelProto, Feed], onnx.ModelProto]] = {
     "nbits_zero": lambda model, feed: nbits(model, symmetric=False),
     "modelopt": modelopt,
     "fp8": lambda model, feed: modelopt(model, feed, fp8=True),
+    "qdq_s8s8": _typed("QInt8", "QInt8", qdq=True, extra_options=_SYMMETRIC),
+    "qdq_u8u8": _typed("QUInt8", "QUInt8", qdq=True, per_channel=True, extra_options=_LOPSIDED),
+    "qdq_u16s8": _typed("QUInt16", "QInt8", qdq=True, per_channel=True),
+    "qop_channel": _typed("QUInt8", "QInt8", qdq=False, per_channel=True, reduce_range=True),
+    "qop_s8s8": _typed("QInt8", "QInt8", qdq=False, extra_options=_SYMMETRIC),
+    "dynamic_u8": lambda model, feed: dynamic(model, unsigned=True),
+    "bnb4": lambda model, feed: bnb4(model),
 }
 """By name: how a float model is quantised, with a feed to calibrate on."""

@@ -7,6 +7,7 @@ import argparse
 import random
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,7 +143,12 @@ def walk(model: Path, seed: int, count: int, root: Path) -> None:
     """One walk of `count` steps on a fresh workspace."""
 
     async def story(bench: Bench) -> None:
-        await Walk(bench, random.Random(seed)).run(count)
+        made = Walk(bench, random.Random(seed))
+        try:
+            await made.run(count)
+        except BaseException as error:
+            error.add_note(str(made.steps))
+            raise
 
     with_bench(model, story, root=root)
 
@@ -158,18 +164,22 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--minutes", type=float, default=1e9, help="no further walk after so many")
     options = parser.parse_args()
-    bad = 0
+    bad, done, started = 0, 0, time.monotonic()
     with tempfile.TemporaryDirectory(prefix="walk-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         models = [make(folder) for make in MODELS]
         for number in range(options.seed, options.seed + options.count):
             try:
                 walk(models[number % len(models)], number, options.steps, folder / f"home{number}")
-            except AssertionError as error:
+            except Exception as error:
                 bad += 1
-                print(f"#{number}: {error}", flush=True)
-    print(f"{options.count} walks of {options.steps} steps, {bad} with the cursor elsewhere")
+                print(f"#{number}: {error!r} {getattr(error, '__notes__', '')}", flush=True)
+            done += 1
+            if time.monotonic() - started > options.minutes * 60:
+                break
+    print(f"{done} walks of {options.steps} steps, {bad} with the cursor elsewhere")
     return 1 if bad else 0
 
 

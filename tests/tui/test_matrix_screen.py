@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from support.bench import Bench, with_bench
 
 from layerwise._tool.backends.jobs.processes.conclude import journal
@@ -12,6 +13,10 @@ from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.debugtools.matrix.rows import CellRow, Change, MatrixResult, Receipt, StartRow
 from layerwise._tool.debugtools.matrix.spec import CellSpec, MatrixSpec
+from layerwise._tool.tui.presenters.matrix import heading, row_line
+from layerwise._tool.tui.presenters.names import Names
+from layerwise._tool.tui.presenters.text import UNICODE
+from layerwise._tool.tui.state.matrix_page import MatrixState
 
 MODELS, SIDES = ("bert", "\x1b[31mresnet-with-a-name-that-is-longer-than-its-column"), ("cpu", "half", "gpu")
 VERDICTS = ("passed", "failed", "error", "passed")
@@ -68,6 +73,19 @@ def test_the_grid_says_what_became_of_each_cell_and_opens_its_job() -> None:
         await bench.see("[3 Jobs]", f"job {job} has no screen of its own", "a lint")
 
     with_bench(None, story, size=(80, 24))
+
+
+@pytest.mark.parametrize(("cells", "whole"), [(100, True), (44, False)])
+def test_columns_are_as_wide_as_their_names_where_there_is_room(cells: int, whole: bool) -> None:
+    names = [CellSpec(model="bert", side=side, feed="", action="run", job=JobSpec(action="compare"))
+             for side in ("cpu", "onnxruntime-threads", "half")]  # fmt: skip
+    state = MatrixState()
+    state.open(1, MatrixSpec(name="m", file="/m.toml", cells=names))
+    above = heading(state, cells, UNICODE)[0]
+    row = row_line(state, 0, True, cells, Names(UNICODE))
+    told = ["".join(text for text, _ in line) for line in (above, row)]
+    assert ("onnxruntime-threads" in told[0]) is whole and len(told[0]) <= cells
+    assert told[0].index("half") == told[1].rindex("waits"), "in line"
 
 
 def test_a_matrix_of_another_version_is_told_and_nothing_else_breaks(tmp_path: Path) -> None:

@@ -66,10 +66,10 @@ def run_shard_hints(args: Namespace, log: Log) -> int:
         raise UsageError("Output file must be a json")
     replaces(args.output, [args.model_file], args.overwrite)
     hints = _hints(args, log)
-    from layerwise._tool.backends.filesystem.files import atomic_write
+    from layerwise._tool.backends.filesystem.files import write_named
 
     with writing(shown(args.output)):
-        atomic_write(args.output, json.dumps(hints, indent=4))
+        write_named(args.output, json.dumps(hints, indent=4))
     return 0
 
 

@@ -1,6 +1,7 @@
 """A matrix as styled text: a row for each model, a word for each cell."""
 
 import time
+from collections.abc import Sequence
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.matrix.rows import CellRow
@@ -8,7 +9,7 @@ from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, wrap_runs
 from layerwise._tool.tui.state.matrix_page import MatrixState
 
-CELL, LEAST_NAME, MOST_NAME = 10, 12, 30
+CELL, MOST_CELL, LEAST_NAME, MOST_NAME = 10, 26, 12, 30
 _WORDS = {"": "waits", "cancelled": "stopped", "elsewhere": "running", "none": "-"}
 _ROLES = {"passed": "good", "failed": "bad", "error": "bad", "lost": "bad", "refused": "bad", "running": "accent",
           "elsewhere": "accent", "cancelled": "warn"}  # fmt: skip
@@ -16,21 +17,38 @@ _ROLES = {"passed": "good", "failed": "bad", "error": "bad", "lost": "bad", "ref
 
 def name_cells(state: MatrixState, cells: int) -> int:
     """Cells of the names of models: what the columns leave, where all of them fit."""
-    longest = max((len(name) for name in state.grid.models), default=0)
     left = cells - CELL * len(state.grid.columns) - 1
-    return max(LEAST_NAME, min(longest, MOST_NAME, left))
+    return max(LEAST_NAME, min(_longest(state.grid.models), MOST_NAME, left))
+
+
+def column_cells(state: MatrixState, cells: int) -> int:
+    """Cells of a column: what its names want, where the columns fit with them."""
+    columns = state.grid.columns
+    room = (cells - name_cells(state, cells) - 1) // max(1, len(columns))
+    wanted = max((_longest(_heads(state, at)) for at in range(len(columns))), default=0) + 2
+    return max(CELL, min(wanted, MOST_CELL, room))
+
+
+def _longest(texts: Sequence[str]) -> int:
+    return max(map(len, texts), default=0)
+
+
+def _heads(state: MatrixState, at: int) -> tuple[str, str]:
+    """The two lines above a column: its side, its feed and action."""
+    words = [shown(word) for word in state.grid.columns[at].words]
+    return words[0] if words else "all", " ".join(words[1:])
 
 
 def window(state: MatrixState, cells: int) -> range:
     """The columns that fit, that of the cursor among them."""
-    count = max(1, (cells - name_cells(state, cells) - 1) // CELL)
+    count = max(1, (cells - name_cells(state, cells) - 1) // column_cells(state, cells))
     first = max(0, min(state.column - count // 2, len(state.grid.columns) - count))
     return range(first, min(first + count, len(state.grid.columns)))
 
 
 def heading(state: MatrixState, cells: int, glyphs: Glyphs) -> list[Line]:
     """The names of the columns on view, two lines: side above, feed and action below; and whether there are more."""
-    shown_columns, left = window(state, cells), name_cells(state, cells) + 1
+    shown_columns, left, wide = window(state, cells), name_cells(state, cells) + 1, column_cells(state, cells)
     more = (
         f"{len(shown_columns)} of {len(state.grid.columns)} columns"
         if len(shown_columns) < len(state.grid.columns)
@@ -40,9 +58,8 @@ def heading(state: MatrixState, cells: int, glyphs: Glyphs) -> list[Line]:
     for part in range(2):
         runs: Line = [(fit(more if part else "model", left, glyphs.ellipsis), "head")]
         for at in shown_columns:
-            words = state.grid.columns[at].words
-            text = words[0] if words and not part else " ".join(words[1:]) if part else "all"
-            runs.append((fit(f" {text}", CELL, glyphs.ellipsis), "key" if at == state.column else "head"))
+            text = f" {_heads(state, at)[part]}"
+            runs.append((fit(text, wide, glyphs.ellipsis), "key" if at == state.column else "head"))
         lines.append(merge(runs))
     return lines
 
@@ -56,7 +73,7 @@ def row_line(state: MatrixState, row: int, at_cursor: bool, cells: int, names: N
         star = "*" if number >= 0 and state.grid.change(number) is not None else ""
         text = f"{_WORDS.get(verdict, verdict)}{star}"
         text = f"[{text}]" if at_cursor and at == state.column else f" {text}"
-        runs.append((fit(text, CELL), _ROLES.get(verdict, "dim")))
+        runs.append((fit(text, column_cells(state, cells)), _ROLES.get(verdict, "dim")))
     return merge(runs)
 
 

@@ -24,6 +24,7 @@ from layerwise._tool.tui.presenters.jobs import (
     row_line,
 )
 from layerwise._tool.tui.presenters.names import Names
+from layerwise._tool.tui.presenters.short_titles import short_titles
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.chooser import Choice
 from layerwise._tool.tui.screens.gpus import GpuStrip
@@ -56,6 +57,7 @@ class JobsScreen(Page, scope="jobs"):
         self._answering = Answering(self, self._in_view, self._question)
         self.groups = (self._answering,)
         self._now = time.time()  # ages are those of the last change: an idle list writes nothing
+        self._titles: dict[str, str] = {}
         self._names, self._list = Names(state.glyphs), state.jobs.list
         rows = LiveRows(lambda: len(self._list.rows), self._line)
         self.main_list = VirtualList(rows, glyphs=state.glyphs, id="jobs-list", names=self._names)
@@ -93,6 +95,7 @@ class JobsScreen(Page, scope="jobs"):
             return head_line(view, cells, self.state.glyphs)
         spec = self.state.jobs.spec(view)
         title = (spec.title or spec.action) if spec else view.damage or "its spec.json cannot be read"
+        title = self._titles.get(title, title)
         return row_line(view, title, self._now, cells, self.state.glyphs, self._names)
 
     def _in_view(self) -> JobView | None:
@@ -108,6 +111,8 @@ class JobsScreen(Page, scope="jobs"):
         if not self.display or not self.size.width:
             return
         self._now = time.time()
+        specs = map(self.state.jobs.spec, self._list.jobs())
+        self._titles = short_titles({spec.title for spec in specs if spec is not None})
         line = self.state.jobs.index_of(self._at)
         if line >= 0 or self.filter.has_focus:
             self.main_list.move_to(line)

@@ -6,7 +6,7 @@ from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
-from layerwise._tool.backends.filesystem.files import MOST, atomic_write, read_file
+from layerwise._tool.backends.filesystem.files import MOST, read_file, write_named
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.backends.text import shown
@@ -53,7 +53,7 @@ class Batches:
     def write(self, cache: Any) -> None:
         try:
             if self._cache is not None:
-                atomic_write(self._cache, bytes(memoryview(cache)))
+                write_named(self._cache, bytes(memoryview(cache)))
         except OSError as error:
             self.error = LayerwiseError(f"{shown(str(self._cache))} cannot be written: {error.strerror}")
 

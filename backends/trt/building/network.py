@@ -147,10 +147,12 @@ def mark_outputs(network: Any, names: Sequence[str], exclude: Sequence[str], bes
 
 def _meant(name: str, tensors: dict[str, Any], outputs: dict[str, Any]) -> list[str]:
     """Return the tensors that a name or a wildcard stands for, in order."""
-    if name in tensors or name in outputs:
-        return [name]
     known = {**tensors, **outputs}
-    found = [each for each in known if fnmatchcase(each, name) and (each in outputs or not known[each].is_shape_tensor)]
+    found = [
+        each
+        for each in known
+        if each == name or (fnmatchcase(each, name) and (each in outputs or not known[each].is_shape_tensor))
+    ]
     if not found:
         raise UsageError(f"the network has no tensor '{shown(name, 120)}' to mark; it has {_some(tensors)}")
     return found

@@ -17,8 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError
-from layerwise._tool.backends.filesystem.files import MOST, atomic_write, read_file
-from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.filesystem.files import MOST, read_file, write_named
 from layerwise._tool.backends.formats.json_text import check_values
 from layerwise._tool.backends.specs import Spec
 from layerwise._tool.backends.text import shown
@@ -80,7 +79,7 @@ def read_bounded(path: Path) -> bytes:
 def save_record(record: TacticRecord, path: Path) -> None:
     """Write a record atomically. LayerwiseError if that fails."""
     try:
-        atomic_write(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
+        write_named(path, msgspec.json.format(msgspec.json.encode(record), indent=1))
     except OSError as error:
         raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None
 
@@ -142,7 +141,6 @@ def save_timing_cache(config: Any, file: Path) -> None:
             before = config.create_timing_cache(read_file(file))
             if before is not None:
                 cache.combine(before, False)
-        make_folder(file.parent)
-        atomic_write(file, bytes(memoryview(cache.serialize())))
+        write_named(file, bytes(memoryview(cache.serialize())))
     except OSError as error:
         raise LayerwiseError(f"{shown(str(file))} cannot be written: {error.strerror}") from None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
-from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.files import write_named
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.capabilities import able, lacks
 from layerwise._tool.backends.trt.logger import Messages
@@ -142,7 +142,7 @@ class Tactics:
     def save(self, path: Path) -> None:
         """Write the choices. LayerwiseError if that fails."""
         try:
-            atomic_write(path, json.dumps({"replay": self.chosen, "polygraphy_class": "TacticReplayData"}, indent=1))
+            write_named(path, json.dumps({"replay": self.chosen, "polygraphy_class": "TacticReplayData"}, indent=1))
         except OSError as error:
             raise LayerwiseError(f"{shown(str(path))} cannot be written: {error.strerror}") from None
 

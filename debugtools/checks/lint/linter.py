@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import BadFile, MissingPackage, writing
-from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.files import write_named
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import shown
@@ -176,7 +176,7 @@ def lint(context: "JobContext") -> LintResult:
     path.parent.mkdir(exist_ok=True)
     for target in (path, *([Path(spec.output)] if spec.output else [])):
         with writing(f"{shown(str(target))}: the report"):
-            atomic_write(target, json.dumps(report.to_json(), indent=4))
+            write_named(target, json.dumps(report.to_json(), indent=4))
     passing, failing = report.passing, report.failing
     unjudged, seconds = len(linter.names.difference(passing, failing)), time.perf_counter() - started
     result = LintResult(

@@ -18,11 +18,12 @@ from layerwise._tool.debugtools.align.match import align
 from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
 from layerwise._tool.debugtools.align.side_data import SideData, collect
 from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, with_given
+from layerwise._tool.debugtools.compare.aligning.ends import with_outputs
 from layerwise._tool.debugtools.compare.aligning.files import FileAligner
 from layerwise._tool.debugtools.compare.aligning.given import given_for
 from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest, structure, whole_numbers
 from layerwise._tool.debugtools.compare.aligning.lacking import what_names_do
-from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out, meet
+from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out, meet, met_by_prints
 from layerwise._tool.debugtools.compare.aligning.rows import AlignmentRow
 from layerwise._tool.debugtools.compare.aligning.scopes import module_pairs
 from layerwise._tool.debugtools.compare.aligning.streamed import streamed
@@ -51,6 +52,7 @@ class Aligner:
     def __init__(self, context: "JobContext", setup: Setup) -> None:
         self._context, self._setup, self._spec = context, setup, setup.spec
         self._shapes: Shapes | None = None
+        self._printed: Shapes | None = None  # of the feed that fingerprints are of
         self._found: dict[int, Alignment] = {}
         self._seen: dict[int, tuple[SideData, SideData]] = {}
         self._given: dict[int, list[AlignedPair]] = {}
@@ -104,12 +106,13 @@ class Aligner:
             )
             found = self._measured(base, side, feed, given.pairs)
         self._given[side.index], self._alone[side.index] = given.pairs, given.alone
-        self._apply(base, side, feed, _with_outputs(corrected(found, given.pairs, given.alone), base, side))
+        self._apply(base, side, feed, with_outputs(corrected(found, given.pairs, given.alone), base, side))
 
     def _measured(self, base: ModelSide, side: ModelSide, feed: Feed, given: list[AlignedPair]) -> Alignment:
         data = self._data(base, feed), self._data(side, feed)
         self._whole[side.index] = whole_numbers(data[0]), whole_numbers(data[1])
         self._seen[side.index] = data
+        self._printed = {name: array.shape for name, array in feed.items()}
         return _aligned(data, given)
 
     def unsure(self) -> bool:
@@ -138,7 +141,7 @@ class Aligner:
             inputs = [name for name in base.model.cut.inputs if side.own(name) in side.model.cut.inputs]
             side.naming = Naming({name: side.own(name) for name in inputs})
             found = corrected(found, given, self._alone[side.index])
-            self._apply(base, side, feed, _with_outputs(found, base, side))
+            self._apply(base, side, feed, with_outputs(found, base, side))
             changed |= self._pairs(side) != before
         for file in self._setup.sides:
             if isinstance(file, SavedSide) and file.index in self._found:
@@ -198,9 +201,15 @@ class Aligner:
         return meet(pairs, (mine, file), self._limits(), self._context.artifacts / "aligning")
 
     def _met(self, base: ModelSide, side: ModelSide, feed: Feed, pairs: list[AlignedPair]) -> dict[str, Met]:
+        """What the tensors of pairs are to each other; only those are made again of which fingerprints do not tell."""
+        seen, told = self._seen.get(side.index), dict[str, Met]()
+        if seen is not None and self._printed == {name: array.shape for name, array in feed.items()}:
+            told, pairs = met_by_prints(pairs, seen[0].prints, seen[1].prints)
+        if not pairs:
+            return told
         mine = self._streamed(base, self._fed(base, feed), {pair.tensor for pair in pairs})
         theirs = self._streamed(side, self._fed(side, feed), {pair.other for pair in pairs})
-        return meet(pairs, (mine, theirs), self._limits(), self._context.artifacts / "aligning")
+        return told | meet(pairs, (mine, theirs), self._limits(), self._context.artifacts / "aligning")
 
     def _streamed(self, side: ModelSide, fed: Feed, names: set[str] | None) -> Iterator[Feed]:
         """A side's tensors as far as it comes: where it fails, names and structure have to do behind."""
@@ -282,19 +291,3 @@ def _models(base: ModelSide, side: ModelSide) -> tuple[str, str]:
 def _as_they_are(found: Alignment) -> Alignment:
     """The alignment without layouts, which are those of some shapes."""
     return replace(found, pairs=[replace(pair, layout=None) for pair in found.pairs])
-
-
-def _with_outputs(found: Alignment, base: ModelSide, side: ModelSide) -> Alignment:
-    """The alignment with all outputs, which are what a model is used by: equal names belong together, and what is left
-    over on both sides, in order.
-    """
-    mine, theirs = ([name for name in cut.outputs if name in cut.maker] for cut in (base.model.cut, side.model.cut))
-    by_hand = {pair.tensor for pair in found.pairs if "hand" in pair.reasons}
-    named = [AlignedPair(name, name, "certain", ("name",)) for name in mine if name in theirs and name not in by_hand]
-    found = corrected(found, [pair for pair in named if pair not in found.pairs])
-    paired = {pair.tensor for pair in found.pairs}, {pair.other for pair in found.pairs}
-    left = [name for name in mine if name not in paired[0]], [name for name in theirs if name not in paired[1]]
-    if len(left[0]) != len(left[1]):
-        return found
-    rest = zip(*left, strict=True)
-    return corrected(found, [AlignedPair(name, other, "possible", ("structure",)) for name, other in rest])

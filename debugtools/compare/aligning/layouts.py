@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Layout
+from layerwise._tool.debugtools.align.distance import distance
+from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.layouts import find_layout
 from layerwise._tool.debugtools.compare.memory import Limits
 from layerwise._tool.debugtools.compare.observing.joiner import Joiner
@@ -19,6 +21,7 @@ from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
+_ALIKE, _UNLIKE = 0.005, 0.25  # estimates of a distance, held against 0.1 and 0.01
 Shape = tuple[int, ...]
 Feed = Mapping[str, Array]
 
@@ -58,6 +61,38 @@ def meet(
     finally:
         store.close()
     return found
+
+
+def met_by_prints(
+    pairs: Iterable[AlignedPair], mine: Mapping[str, Fingerprint], theirs: Mapping[str, Fingerprint]
+) -> tuple[dict[str, Met], list[AlignedPair]]:
+    """What fingerprints of both sides on one feed tell of pairs; the pairs whose tensors have to be held together.
+
+    What has no fingerprint was not seen, and is not seen again.
+    """
+    found, open_pairs = dict[str, Met](), list[AlignedPair]()
+    for pair in pairs:
+        one, other = mine.get(pair.tensor), theirs.get(pair.other)
+        if one is None or other is None:
+            continue
+        met = _told(one, other)
+        if met is None:
+            open_pairs.append(pair)
+        else:
+            found[pair.tensor] = met
+    return found, open_pairs
+
+
+def _told(one: Fingerprint, other: Fingerprint) -> Met | None:
+    shapes = one.shape, other.shape
+    if one.size != other.size or one.kind != "float" or other.kind != "float":
+        return Met(shapes)
+    if one.hidden or other.hidden or not (one.sketch and other.sketch):
+        return None
+    apart = distance(one, other)
+    if apart.in_order <= _ALIKE:
+        return Met(shapes, alike=True) if shapes[0] == shapes[1] else Met(shapes, layout=Layout(after=shapes[0]))
+    return Met(shapes) if min(apart) >= _UNLIKE else None
 
 
 def laid_out(

@@ -29,7 +29,7 @@ from layerwise._tool.debugtools.compare.arithmetic.order_statistics import (
     quantile,
     summary,
 )
-from layerwise._tool.debugtools.compare.arithmetic.sentinels import Sentinels, find_sentinels, fuse_others
+from layerwise._tool.debugtools.compare.arithmetic.sentinels import Sentinels, find_sentinels, fuse_others, with_blanks
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, unit_roundoff
 from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, Number, SideStatistics, Totals
 from layerwise._tool.debugtools.compare.spec import FIELDS, MetricName
@@ -98,12 +98,19 @@ def compare_arrays(
     if how.kind == "string":
         return _compare_strings(result, a, b, metrics)
     totals = _judged_alone(result, a, b, how, depth, types)
-    if how.kind == "float" and (found := find_sentinels(a, b, totals, unit_roundoff(result.dtypes), types)):
+    if how.kind == "float" and (found := _sentinels(result, a, b, totals, types)):
         totals = _without(found, result, (a, b), how, totals, depth, types)
     conclude(result, totals, a.size)
     _order(result, a, b, how, statistics, medians)
     result.verdicts = {name: _verdict(name, result, a, b) for name in metrics if _can_judge(name, result, a)}
     return result
+
+
+def _sentinels(result: Comparison, a: Array, b: Array, totals: Totals, types: Sequence[str]) -> Sentinels | None:
+    """What is left out of the sums: sentinels, and where rounding decides also what is NaN or infinite alike."""
+    unit = unit_roundoff(result.dtypes)
+    found = find_sentinels(a, b, totals, unit, types)
+    return with_blanks(found, a, b, totals, unit) if result.rule.auto else found
 
 
 def _judged_alone(result: Comparison, a: Array, b: Array, how: Arithmetic, depth: int, types: Sequence[str]) -> Totals:
@@ -139,7 +146,8 @@ def _without(
         result.rule = rule = rule.derived(result.dtypes, types, rms, depth)
         others = fuse_others(*pair, how, (rule.atol, rule.rtol), found, unit)
     size = pair[0].size
-    result.note = f"{found.count} of {size} elements are sentinels ({found.value:.4g}), alike on both sides: left out"
+    what = "NaN or infinite" if found.blank and not found.values else f"sentinels ({found.value:.4g})"
+    result.note = f"{found.count} of {size} elements are {what}, alike on both sides: left out"
     judged = others if rule.auto else totals
     return replace(
         others, a=totals.a, b=totals.b, abs=judged.abs, rel=judged.rel, over=judged.over, sentinels=found.count,

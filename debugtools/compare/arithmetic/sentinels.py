@@ -33,7 +33,8 @@ _ULPS = 8.0  # units roundoff by which two sentinels may differ
 class Sentinels(Struct, frozen=True):
     """count: elements that are sentinels on both sides. value: the one furthest out. rest: the largest other.
 
-    mixed: the sides compute in different types, and so may what masks are made of.
+    mixed: the sides compute in different types, and so may what masks are made of. blank: NaN on both sides, and equal
+    infinities, are left out too.
     """
 
     count: int
@@ -41,6 +42,7 @@ class Sentinels(Struct, frozen=True):
     values: tuple[float, ...]
     rest: float
     mixed: bool
+    blank: bool = False
 
 
 def masking(values: Array) -> Array | None:
@@ -55,7 +57,7 @@ def masking(values: Array) -> Array | None:
 def may_hold(totals: Totals) -> bool:
     """Whether a pair may hold sentinels, by the bounds of the reference alone."""
     side = totals.b
-    return bool(side.infs) or any(_may_be(value) for value in (side.moments.low, side.moments.high))
+    return bool(side.infs or side.nans) or any(_may_be(value) for value in (side.moments.low, side.moments.high))
 
 
 def find_sentinels(a: Array, b: Array, totals: Totals, unit: float, types: Sequence[str] = ()) -> Sentinels | None:
@@ -83,6 +85,16 @@ def find_sentinels(a: Array, b: Array, totals: Totals, unit: float, types: Seque
     pairs = zip(_doubles(a), _doubles(b), strict=True)
     count = sum(int(np.count_nonzero(_alike(x, y, found, unit))) for x, y in pairs)
     return structs.replace(found, count=count) if count else None
+
+
+def with_blanks(found: Sentinels | None, a: Array, b: Array, totals: Totals, unit: float) -> Sentinels | None:
+    """The sentinels with elements that are NaN on both sides, or infinite alike, where there are any."""
+    if not (totals.a.nans + totals.a.infs and totals.b.nans + totals.b.infs):
+        return found
+    more = structs.replace(found or Sentinels(0, math.nan, (), 0.0, False), blank=True)
+    pairs = zip(_doubles(a), _doubles(b), strict=True)
+    count = sum(int(np.count_nonzero(_alike(x, y, more, unit))) for x, y in pairs)
+    return structs.replace(more, count=count) if count else None
 
 
 def fuse_others(
@@ -150,6 +162,8 @@ def _alike(x: Array, y: Array, found: Sentinels, unit: float) -> Array:
             least = HUGE if bare else max(_LEAST, GAP * found.rest)
             same |= (np.sign(x) == np.sign(y)) & (np.abs(x) >= least)
         mask: Array = _among(y, found.values) & same
+        if found.blank:
+            mask |= (np.isnan(x) & np.isnan(y)) | (np.isinf(y) & (x == y))
     return mask
 
 

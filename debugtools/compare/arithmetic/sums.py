@@ -12,7 +12,14 @@ _PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInte
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "FusedConv", "ConvInteger", "QLinearConv"})
 _POOLS = frozenset({"AveragePool", "GlobalAveragePool", "LpPool", "GlobalLpPool"})
 _LOSSES = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
+_TRANSFORMS = frozenset({"DFT", "STFT"})
+_SAMPLING = frozenset({"Resize", "Upsample", "GridSample", "AffineGrid", "RoiAlign"})  # at places that are computed
 _ALONG_AXES = frozenset({"Softmax", "LogSoftmax", "CumSum", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
+
+
+def is_convolution(op: str) -> bool:
+    """Whether an operator is a convolution, which optimised sessions compute in another layout."""
+    return op in _CONVOLUTIONS
 
 
 def terms(node: "onnx.NodeProto", shape: Callable[[str], Shape | None], size: int) -> int:
@@ -34,4 +41,6 @@ def terms(node: "onnx.NodeProto", shape: Callable[[str], Shape | None], size: in
         return math.prod(first) // max(1, size)
     if node.op_type in _ALONG_AXES or "Normalization" in node.op_type:
         return max(math.prod(first[2:]), *first[-1:], 1)
+    if node.op_type in _TRANSFORMS | _SAMPLING:
+        return 2 * max(first, default=1)
     return 1

@@ -1,4 +1,4 @@
-"""Weights that are packed in blocks: MatMulNBits and GatherBlockQuantized."""
+"""Weights that are packed in blocks: MatMulNBits, MatMulBnb4 and GatherBlockQuantized."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,7 @@ import onnx
 from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.debugtools.compare.quantised.codebooks import BOOKS
 from layerwise._tool.debugtools.compare.quantised.grid import Grid
 
 Const = Callable[[str], Array | None]
@@ -24,6 +25,8 @@ class BlockWeight(Struct, frozen=True, eq=False):
 def block_weight(node: onnx.NodeProto, const: Const) -> BlockWeight:
     """The weight of such a node. ValueError if its parts are no constants or do not fit."""
     named = {a.name: a.i for a in node.attribute if a.type == onnx.AttributeProto.INT}
+    if node.op_type == "MatMulBnb4":
+        return _looked_up(node, named, const)
     return _gathered(node, named, const) if node.op_type == "GatherBlockQuantized" else _product(node, named, const)
 
 
@@ -44,6 +47,23 @@ def _product(node: onnx.NodeProto, named: dict[str, int], const: Const) -> Block
     return BlockWeight(
         node.input[1], grid, (n, k), lambda: unpacked(packed.reshape(n, -1), bits)[:, : blocks * block][:, :k]
     )
+
+
+def _looked_up(node: onnx.NodeProto, named: dict[str, int], const: Const) -> BlockWeight:
+    """bitsandbytes' codes, the first of two in the high bits, over the largest value of a block."""
+    k, n, block = (named.get(name, 0) for name in ("K", "N", "block_size"))
+    packed, largest = _given(node, 1, const), _given(node, 2, const).astype(np.float32)
+    kind = "nf4" if named.get("quant_type", 1) else "fp4"
+    if not block or k % block:
+        raise ValueError(f"its blocks of {block} values run from one row of {k} into the next")
+    grid = Grid(kind, largest.reshape(n, k // block), None, 1, block)
+
+    def levels() -> Array:
+        data = packed.view(np.uint8).reshape(-1)
+        codes = np.stack([data >> 4, data & 15], -1).reshape(-1)[: n * k]
+        return np.asarray(BOOKS[kind][codes].reshape(n, k))
+
+    return BlockWeight(node.input[1], grid, (n, k), levels)
 
 
 def _gathered(node: onnx.NodeProto, named: dict[str, int], const: Const) -> BlockWeight:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_row
+from layerwise._tool.debugtools.compare.quantised.codebooks import BOOKS, nearest_level
 
 
 class Limits(Struct, frozen=True):
@@ -27,6 +28,8 @@ def limits(kind: str) -> Limits:
         bits = int(kind.lstrip("uint"))
         low, high = (0, 2**bits - 1) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         return Limits(low, high, True)
+    if kind in BOOKS:
+        return Limits(-1.0, 1.0, False)
     if not kind.startswith("float"):
         raise KeyError(kind)
     largest = float(ml_dtypes.finfo(dtype_row(kind).numpy).max)  # type: ignore[no-untyped-call]
@@ -34,7 +37,7 @@ def limits(kind: str) -> Limits:
 
 
 class Grid(Struct, frozen=True, eq=False):
-    """kind: type of the codes. scale, zero: FP32; zero is None where there is none.
+    """kind: type of the codes (a codebook's are its levels). scale, zero: FP32; zero is None where there is none.
 
     axis: along which scales change, if there are several; block: values of that axis that share one, 0 for one each.
     A scale of the values' own shape holds one for each value.
@@ -194,6 +197,8 @@ def nearest(steps: Array, kind: str) -> Array:
     inside = np.clip(steps, known.low, known.high)
     if known.whole:
         return np.asarray(np.rint(inside))
+    if kind in BOOKS:
+        return nearest_level(inside, kind)
     return inside.astype(dtype_row(kind).numpy).astype(np.float32)
 
 

@@ -44,7 +44,7 @@ def sites_of(side: Side) -> Sites | None:
     if not holds_codes(side):
         return None
     sites = Sites(side.model.cut, weights_of(side))
-    return sites if sites.all else None
+    return sites if sites.all or sites.unread else None
 
 
 def weights_of(side: ModelSide) -> Weights:
@@ -55,7 +55,7 @@ def weights_of(side: ModelSide) -> Weights:
 def ledger_of(first: Side, second: Side, model: Model | None) -> "Ledger | None":
     """The ledger of the side that holds tensors in few bits, if it is one of the two; model: the comparison's."""
     sites = sites_of(first), sites_of(second)
-    counts = [0 if found is None else len(found.all) for found in sites]
+    counts = [0 if found is None else len(found.all) + len(found.unread) for found in sites]
     if counts[0] == counts[1]:
         return None
     which = int(counts[1] > counts[0])
@@ -156,9 +156,11 @@ class Ledger:
             if site.role != "activation":
                 try:
                     row, known = self._reader.weight(site)
+                    noise = self._reader.steps(site) if known is None and not row.word else 0.0
                 except BROKEN as error:
                     row, known = replace(self._reader.plain(site), text=f"it cannot be read: {error}"), None
-                found[number] = row, 0.0 if known is None else known.noise
+                    noise = 0.0
+                found[number] = row, noise if known is None else known.noise
         return found
 
     def weights(self) -> list[tuple[Site, QuantisedRow]]:
@@ -191,7 +193,14 @@ class Ledger:
         """What all rows come to."""
         rows = self.rows()
         wrong = [row for row in rows if row.word]
-        return QuantisedResult(len(rows), len(wrong), told(rows), rows[:_WORST])
+        text = told(rows, self.sites.unread)
+        return QuantisedResult(len(rows), len(wrong), text, rows[:_WORST])
+
+    @property
+    def explains(self) -> bool:
+        """Whether everything in few bits has an original, and is what its format makes of that."""
+        rows = [row for row in self.rows() if row.role != "bias"]
+        return bool(rows) and not self.sites.unread and all(row.other and not row.word for row in rows)
 
     def accused(self) -> list[QuantisedRow]:
         """The rows of what the formats do not explain, the worst first."""
@@ -233,9 +242,10 @@ class Ledger:
         return math.sqrt(found)
 
     def _usual(self, number: int) -> float:
-        """What the format of an activation explains whose float original is not known."""
+        """What the format of an activation explains whose float original is not known, or lies on the grid by chance:
+        a single number, which the grid was made for."""
         site = self.sites.all[number]
-        if number in self._noise or site.role != "activation":
+        if site.role != "activation":
             return 0.0
         return unit_roundoff([rounds_like("uint8" if site.grid is None else site.grid.kind)])
 

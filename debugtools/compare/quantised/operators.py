@@ -49,8 +49,14 @@ INTEGER = {"MatMulInteger": (2, 3), "ConvInteger": (2, 3)}
 QUANTIZE = frozenset({"QuantizeLinear", "TRT_FP8QuantizeLinear", "TRT_INT4QuantizeLinear"})
 DEQUANTIZE = frozenset({"DequantizeLinear", "TRT_FP8DequantizeLinear", "TRT_INT4DequantizeLinear"})
 DYNAMIC = "DynamicQuantizeLinear"
-BLOCKS = frozenset({"MatMulNBits", "GatherBlockQuantized"})
-QUANTISING = frozenset({*OPERATORS, *INTEGER, *QUANTIZE, *DEQUANTIZE, *BLOCKS, DYNAMIC})
+BLOCKS = frozenset({"MatMulNBits", "MatMulBnb4", "GatherBlockQuantized"})
+UNREAD = frozenset({
+    "QMoE", "QEmbedLayerNormalization", "QOrderedMatMul", "QOrderedAttention", "QOrderedLongformerAttention",
+    "QOrderedGelu", "QOrderedLayerNormalization", "QuantizeWithOrder", "DequantizeWithOrder", "MatMulFpQ4",
+    "TRT_FP4DynamicQuantize", "TRT_MXFP8DynamicQuantize", "TRT_MXFP8DequantizeLinear",
+})  # fmt: skip
+"""Those whose codes are not read."""
+QUANTISING = frozenset({*OPERATORS, *INTEGER, *QUANTIZE, *DEQUANTIZE, *BLOCKS, *UNREAD, DYNAMIC})
 """All of them."""
 VIEWS = frozenset({
     "Reshape", "Transpose", "MaxPool", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Gather", "Split", "Identity",

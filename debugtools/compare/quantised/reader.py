@@ -1,5 +1,6 @@
 """From sites to rows: each tensor in few bits against its float original."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,14 @@ class SiteReader:
         at_end = _at_end(codes, site.grid) & (np.abs(held - original) > _half_step(site.grid, original))
         row = replace(row, clipped=float(np.mean(at_end)))
         return _filled(row, name, known, verdict), known
+
+    def steps(self, site: Site) -> float:
+        """Relative L2 error that rounding to whole steps gives a weight whose original is not known; 0 if unknown."""
+        if site.grid is None or site.codes is None or "int" not in site.grid.kind:
+            return 0.0
+        held = site.grid.values(site.codes())
+        power, step = float(np.mean(np.square(held, dtype=np.float64))), float(np.mean(np.square(site.grid.scale)))
+        return math.sqrt(step / 12 / power) if power and math.isfinite(step) else 0.0
 
     def activation(self, site: Site, name: str, values: Array) -> tuple[QuantisedRow, Measured]:
         """The row of an activation against the float original's values; name: the original's."""

@@ -20,6 +20,7 @@ from layerwise._tool.debugtools.compare.quantised.operators import (
     INTEGER,
     QUANTIZE,
     SUMMING,
+    UNREAD,
     VIEWS,
     channel_axis,
     operator_of,
@@ -87,6 +88,8 @@ class Sites:
 
     def _of(self, i: int, node: onnx.NodeProto) -> Iterator[Site]:
         op = node.op_type
+        if op in UNREAD:
+            raise ValueError("what it holds in few bits is not read")
         if op in QUANTIZE:
             yield from self._quantize(i, node)
         elif op == DYNAMIC:

@@ -10,8 +10,18 @@ from layerwise._tool.debugtools.compare.quantised_row import QuantisedRow
 _NEARLY = 1e-2
 
 
-def told(rows: Sequence[QuantisedRow]) -> str:
-    """How many tensors are held in few bits, whether their formats explain what is lost, and which loses most."""
+def told(rows: Sequence[QuantisedRow], unread: Sequence[str] = ()) -> str:
+    """How many tensors are held in few bits, whether their formats explain what is lost, and which loses most.
+
+    unread: a sentence for each node whose codes are not read.
+    """
+    count = "1 node is" if len(unread) == 1 else f"{len(unread)} nodes are"
+    return _told(rows) + (f"; {count} not read: {shown(unread[0], 200)}" if unread else "")
+
+
+def _told(rows: Sequence[QuantisedRow]) -> str:
+    if not rows:
+        return "no tensor in few bits whose codes are read"
     known = [row for row in rows if row.other]
     wrong = [row for row in rows if row.word]
     unknown = len(rows) - len(known)

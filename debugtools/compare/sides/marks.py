@@ -69,7 +69,7 @@ def _named(patterns: Iterable[str], names: list[str]) -> set[str]:
     known = set(names)
     chosen: set[str] = set()
     for pattern in patterns:
-        fitting = {pattern} if pattern in known else {name for name in names if _fits(name, pattern)}
+        fitting = {pattern} & known | {name for name in names if _fits(name, pattern)}
         if not fitting:
             raise UsageError(f"the model makes no tensor {shown(pattern, 120)!r}{near(pattern, names)}")
         chosen |= fitting

@@ -1,13 +1,16 @@
 """How far a tensor moves when what its node reads is moved by a rounding, or by as much as the sides are apart there.
 
 A node that cancels (a mean taken off, a product with weights whose sums vanish) or whose function is steep makes small
-differences of its inputs large, though both sides compute it right. Nothing about the operator alone tells that: the
-node is run by itself on the reference's inputs, as they are and moved.
+differences of its inputs large, though both sides compute it right; so does a network that lets them grow a little at
+every node, or a comparison that decides between near values. Nothing about the operator alone tells that. The node is
+run by itself on what each side read: if that gives what each side has, the inputs' differences are all there is. Else
+it is run on the reference's inputs, as they are and moved.
 """
 
 import math
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,40 +23,55 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundof
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED
 
+if TYPE_CHECKING:
+    from layerwise._tool.surgery.cut.segments import GraphCut
+
 KEPT = 32 << 20  # bytes of the reference's latest tensors
 _TESTS = 64  # of an iteration
 _NODES = 64  # that may be run again for one tensor
+_FUSED = 16  # that a backend may make one of
 _STEEP = 4.0  # times as far as its inputs that a result moves; the rule for operators covers less
 
 
 class Conditions:
-    """Runs single nodes of a comparison's model again, in an iteration that `begin` starts."""
+    """Runs single nodes of a comparison's model again, in one iteration of one pair.
 
-    def __init__(self, places: Places, limit: int = KEPT) -> None:
-        self._places, self._limit = places, limit
-        self._feed: Mapping[str, Array] | None = None
-        self._held: OrderedDict[str, Array] = OrderedDict()
-        self._bytes = self._tests = 0
+    feed: the inputs of the comparison's model; None where they are not known: then nothing is told.
+    """
 
-    def begin(self, feed: Mapping[str, Array]) -> None:
-        """Start an iteration. feed: the inputs of the comparison's model."""
-        self._feed, self._tests = feed, _TESTS
-        self._held.clear()
-        self._bytes = 0
+    def __init__(self, places: Places, feed: Mapping[str, Array] | None, limit: int = KEPT) -> None:
+        self._places, self._limit, self._feed = places, limit, feed
+        self._held: OrderedDict[str, tuple[Array, Array]] = OrderedDict()
+        self._bytes, self._tests = 0, _TESTS
 
-    def keep(self, name: str, array: Array) -> None:
-        """Take in the reference's value of a tensor; the oldest are given up for it."""
-        if self._feed is None or not isinstance(array, np.ndarray) or array.nbytes > self._limit:
+    def keep(self, name: str, suspect: Array, reference: Array, *, same: bool) -> None:
+        """Take in both sides' values of a tensor; the oldest are given up for it. same: they have the same bits."""
+        if self._feed is None or not isinstance(reference, np.ndarray) or not isinstance(suspect, np.ndarray):
             return
-        self._bytes += array.nbytes - (self._held.pop(name).nbytes if name in self._held else 0)
-        self._held[name] = array
+        pair = (reference, reference) if same else (suspect, reference)
+        if _size(pair) > self._limit:
+            return
+        self._bytes += _size(pair) - (_size(self._held.pop(name)) if name in self._held else 0)
+        self._held[name] = pair
         while self._bytes > self._limit:
-            self._bytes -= self._held.popitem(last=False)[1].nbytes
+            self._bytes -= _size(self._held.popitem(last=False)[1])
 
-    def explained(self, name: str, error: float) -> float:
-        """Return the relative L2 error that the condition of a tensor's node explains; 0 where that cannot be told.
+    def explained(
+        self,
+        name: str,
+        pair: tuple[Array, Array],
+        error: float,
+        step: float,
+        nudges: float = 1.0,
+        *,
+        fused: bool = False,
+    ) -> float:
+        """Return the relative L2 error that the condition of a tensor's node explains; infinity where both sides
+        compute it right from what each of them read, 0 where nothing can be told.
 
-        error: by how much the sides are apart in what the node reads.
+        pair: the tensor on both sides. error: by how much they are apart in what the node reads. step: the error that
+        one evaluation's own rounding explains; 0 of values that do not round. nudges: by how many roundings inputs are
+        moved. fused: not the node alone is run, but those before it too that a backend may make one with it.
         """
         graph = self._places.remade()
         if self._feed is None or graph is None or not self._tests or name not in graph.cut.maker:
@@ -61,46 +79,107 @@ class Conditions:
         self._tests -= 1
         from layerwise._tool.surgery.cut.explode import Exploder  # it imports onnx, and most comparisons test nothing
 
-        exploder = Exploder(graph.cut, set(self._held) - {name})
+        around = _fused(graph.cut, name) if fused else set()
+        exploder = Exploder(graph.cut, set(self._held) - {name} - around)
         region = exploder.regions.of(name)
-        values = {**self._feed, **self._held}
+        values = {**{n: (array, array) for n, array in self._feed.items()}, **self._held}
         drawn = any(self._places.draws(made) for i in region.nodes for made in graph.cut.nodes[i].output)
-        if drawn or len(region.nodes) > _NODES or not all(isinstance(values.get(n), np.ndarray) for n in region.feeds):
+        if drawn or len(region.nodes) > _NODES or not all(_usable(values.get(n)) for n in region.feeds):
             return 0.0
-        feed = {n: values[n] for n in region.feeds}
-        try:
-            made = exploder.build([name], {n: to_onnx(dtype_name(array)) for n, array in feed.items()})
-            with open_runner(_ALONE, Loadable(data=made.data, folder=graph.folder), name="condition") as runner:
-                moved, size = _moved(runner, feed, error)
-        except LayerwiseError:
-            return 0.0
-        return (MOVED + LUCK / math.sqrt(max(1, size))) * moved
+        read = {n: values[n] for n in region.feeds}
+        for side in (1, 0) if any(one.dtype != other.dtype for one, other in read.values()) else (1,):
+            types = {n: arrays[side].dtype for n, arrays in read.items()}
+            try:
+                made = exploder.build([name], {n: to_onnx(dtype_name(arrays[side])) for n, arrays in read.items()})
+                with open_runner(_ALONE, Loadable(data=made.data, folder=graph.folder), name="condition") as runner:
+                    return _explained(runner, read, types, pair, (error, step, nudges))
+            except LayerwiseError:
+                continue
+        return 0.0
+
+
+def _fused(cut: "GraphCut", name: str) -> set[str]:
+    """What the nodes make that a tensor is made from, the nearest few."""
+    found: set[str] = set()
+    queue = deque([name])
+    seen: set[int] = set()
+    while queue and len(seen) < _FUSED:
+        place = cut.maker.get(queue.popleft())
+        if place is not None and place not in seen:
+            seen.add(place)
+            found.update(cut.nodes[place].output)
+            queue.extend(cut.nodes[place].input)
+    return found
+
+
+def _size(pair: tuple[Array, Array]) -> int:
+    return pair[1].nbytes + (pair[0].nbytes if pair[0] is not pair[1] else 0)
+
+
+def _usable(pair: tuple[Array, Array] | None) -> bool:
+    return pair is not None and all(isinstance(array, np.ndarray) for array in pair)
 
 
 _ALONE = RunnerSpec(kind="onnxrt", graph_optimization_level="disable", options={"arena": False})
 
 
-def _moved(runner: Runner, feed: Mapping[str, Array], error: float) -> tuple[float, int]:
-    """How far the one output moves (relative L2), 0 if hardly farther than what it is made from; how many elements."""
+def _explained(
+    runner: Runner,
+    read: Mapping[str, tuple[Array, Array]],
+    types: Mapping[str, Any],
+    pair: tuple[Array, Array],
+    sizes: tuple[float, float, float],
+) -> float:
+    """What `Conditions.explained` says. types: in which the node takes what both sides read; sizes: its last three."""
+    error, step, times = sizes
     from layerwise._tool.debugtools.compare.arithmetic.nudge import nudged, scattered
 
-    def output(moved: Mapping[str, Array]) -> Array:
-        (array,) = runner.infer(moved).outputs.values()
+    def output(feed: Mapping[str, Array]) -> Array:
+        (array,) = runner.infer(feed).outputs.values()
         return np.asarray(array)
 
-    still = output(feed)
+    suspects, references = ({n: arrays[i].astype(types[n], copy=False) for n, arrays in read.items()} for i in (0, 1))
+    still = output(references)
+    few = MOVED + LUCK / math.sqrt(max(1, still.size))
     if not unit_roundoff([dtype_name(still)]):
-        return 0.0, still.size
-    unit = unit_roundoff(map(dtype_name, feed.values()))
-    tries = [(2 * unit, {name: nudged(array, seed) for seed, (name, array) in enumerate(feed.items())})]
+        return math.inf if _agree(pair[1], still, 0.0) and _agree(pair[0], output(suspects), 0.0) else 0.0
+    unit = 2 * times * unit_roundoff(map(dtype_name, references.values()))
+    rounded = _moved(output, still, unit, references, lambda array, seed: nudged(array, seed, times))
+    bound = max(step, few * rounded)
+    if _agree(pair[1], still, bound) and _agree(pair[0], output(suspects), bound):
+        return math.inf
+    apart = 0.0
     if error:
-        tries.append((error, {name: scattered(array, error, seed) for seed, (name, array) in enumerate(feed.items())}))
-    moves = [(size, _distance(output(each), still)) for size, each in tries]
-    return max((moved for size, moved in moves if moved >= _STEEP * size), default=0.0), still.size
+        apart = _moved(output, still, error, references, lambda array, seed: scattered(array, error, seed))
+    return few * max(rounded, apart)
+
+
+def _moved(
+    output: Callable[[Mapping[str, Array]], Array],
+    still: Array,
+    size: float,
+    feed: Mapping[str, Array],
+    move: Callable[[Array, int], Array],
+) -> float:
+    """How far a result moves (relative L2) when inputs move by `size`; 0 if hardly farther than they do."""
+    found = _distance(output({name: move(array, seed) for seed, (name, array) in enumerate(feed.items())}), still)
+    return found if found >= _STEEP * size else 0.0
+
+
+def _agree(one: Array, other: Array, bound: float) -> bool:
+    """Whether two results are one within a relative L2 distance; where that is 0, equal."""
+    if one.shape != other.shape:
+        return False
+    if not bound:
+        return bool(np.array_equal(one, other))
+    blank = np.isfinite(one) != np.isfinite(other)
+    return not blank.any() and _distance(one, other) <= bound
 
 
 def _distance(moved: Array, still: Array) -> float:
     """The relative L2 distance of two arrays; 0 where it is not a finite number."""
+    if moved.shape != still.shape:
+        return 0.0
     a, b = moved.astype(np.float64), still.astype(np.float64)
     with np.errstate(all="ignore"):
         finite = np.isfinite(a) & np.isfinite(b)

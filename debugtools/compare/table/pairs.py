@@ -125,20 +125,23 @@ class Comparer:
         self._emit = emit
         self._errors: dict[Pair, PairErrors] = {}
         self.device = device
-        self._conditions = Conditions(places, KEPT if spec.memory_budget is None else spec.memory_budget // 16)
+        kept = KEPT if spec.memory_budget is None else spec.memory_budget // 16
+        self._feed: Mapping[str, Array] | None = None
+        self._kept = kept // max(1, len(sides) - 1)
         self.settles: Settles | None = None
 
     def begin(self, earlier: Iterable[LayerRow], feed: Mapping[str, Array]) -> None:
         """Start an iteration of which nothing is known but the rows that an earlier attempt made, and the inputs."""
         self._errors.clear()
-        self._conditions.begin(feed)
+        self._feed = feed
         for row in earlier:
             self._pair_errors(row.pair).recall(row)
 
     def _pair_errors(self, pair: Pair) -> PairErrors:
         if pair not in self._errors:
             backends = {self.sides[i].backend for i in pair}
-            self._errors[pair] = PairErrors(self.places, one_backend=len(backends) == 1, conditions=self._conditions)
+            conditions = Conditions(self.places, self._feed, self._kept)
+            self._errors[pair] = PairErrors(self.places, one_backend=len(backends) == 1, conditions=conditions)
         return self._errors[pair]
 
     def begin_pair(self, pair: Pair, first: Mapping[str, Array], second: Mapping[str, Array]) -> None:
@@ -181,8 +184,8 @@ class Comparer:
         settled = self.settles is not None and self.settles(
             pair, name, (a, b), result, self.places.place(name).depth, self.arrays
         )
-        judged = self._pair_errors(pair).judge(name, result, mode, settled=settled)
-        self._conditions.keep(name, b)
+        arrays = (a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else None
+        judged = self._pair_errors(pair).judge(name, result, mode, settled=settled, arrays=arrays)
         row = layer_row(iteration, pair, name, second.own(name), mode, self.places.place(name), result, judged)
         self._emit(row, result, a, b)
         return result

@@ -1,5 +1,7 @@
 """Report lines of one compared tensor, in the words Polygraphy's users and their `--fail-regex` know."""
 
+import math
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,6 +47,11 @@ def name(text: object) -> str:
 def number(value: object) -> str:
     """Five significant digits, `nan` and `inf` as words, `-` for what is not known."""
     return f"{value:.5g}" if isinstance(value, int | float) else "-"
+
+
+def limit(value: object) -> object:
+    """A tolerance as it was asked for: the largest float stands for `inf`, which sets no limit."""
+    return math.copysign(math.inf, value) if isinstance(value, float) and abs(value) == sys.float_info.max else value
 
 
 def plain(value: object) -> str:
@@ -164,7 +171,7 @@ def _different_shapes(row: LayerRow) -> Iterator[ReportLine]:
 
 def _simple(row: LayerRow, rules: ToleranceSpec) -> Iterator[ReportLine]:
     tensor, ok = name(row.tensor), passed(row, "simple")
-    atol, rtol, stat = row.atol, row.rtol, row.stat
+    atol, rtol, stat = limit(row.atol), limit(row.rtol), row.stat
     yield ReportLine(INFO, 2, f"Tolerance: [abs={number(atol)}, rel={number(rtol)}] | Checking {stat} error")
     yield ReportLine(INFO, 2, f"Error Metrics: {tensor}")
     yield ReportLine(INFO, 3, _required(row, stat, rules))

@@ -48,6 +48,7 @@ class Outcome:
         self._worst: LayerRow | None = None
         self._nonfinite: list[LayerRow] = []
         self._ill_conditioned: list[LayerRow] = []
+        self._apart = 0.0
         self._failures: set[tuple[str, Pair, int]] = set()
         self._iterations: set[int] = set()
         self._compared = dict.fromkeys(pairs, 0)
@@ -62,11 +63,13 @@ class Outcome:
         self.truth.add(row)
         self._iterations.add(row.iteration)
         self._compared[row.pair] += compared(row)
-        if row.size and all(nan + inf == row.size for nan, inf in zip(row.nan, row.inf, strict=True)):
+        blank = all(nan + inf == row.size for nan, inf in zip(row.nan, row.inf, strict=True))
+        if row.size and (blank or (all(row.nan) and row.passed)):
             self._nonfinite.append(row)
         if row.finding == "ill-conditioned":
             self._ill_conditioned.append(row)
         if row.passed is not False:
+            self._apart = max(self._apart, row.rel_l2 or 0.0)
             return
         self.failed += 1
         if self._first is None or _order(row) < _order(self._first):
@@ -88,6 +91,7 @@ class Outcome:
             first_nonfinite=_summary(min(self._nonfinite, key=_order, default=None)),
             n_ill_conditioned=len(self._ill_conditioned),
             first_ill_conditioned=_summary(min(self._ill_conditioned, key=_order, default=None)),
+            apart=self._apart if self._ill_conditioned else None,
             runners=list(self._runners), iterations=len(self._iterations),
             summary=list(self._metric_summaries()), seconds=seconds,
         )  # fmt: skip

@@ -18,6 +18,7 @@ from layerwise._tool.debugtools.compare.rows import LayerRow, SideStats
 
 _OWN = 5.0
 _SUMS = 1 / 16  # of the square root of a sum's length
+_BLOCKED_SUMS = 1 / 4  # the same of convolutions, where one side computes them in another layout
 _OTHER_SUMS = 2.0  # the same where the sides run on different backends
 _STEADY, _WILD = 3.0, 16.0
 _PEAK = 50.0  # largest value over the root mean square from which on single values dominate
@@ -65,13 +66,23 @@ def _scale(rms: float, low: float, high: float) -> Scale:
     return Scale(rms, max(abs(low), abs(high)) / rms if rms else 0.0)
 
 
-def step_bound(types: Iterable[str], terms: int, steps: int, *, one_backend: bool) -> float:
+def step_bound(types: Iterable[str], terms: int, steps: int, *, one_backend: bool, blocked: bool = False) -> float:
     """Return the relative L2 error that rounding in `steps` nodes in a row explains, their inputs being the same.
 
-    types: what they round to; terms: of the longest sum; one_backend: both sides run on the same one.
+    types: what they round to; terms: of the longest sum; one_backend: both sides run on the same one; blocked: one of
+    them computes a convolution in another layout.
+    """
+    sums = _OTHER_SUMS if not one_backend else _BLOCKED_SUMS if blocked else _SUMS
+    return unit_roundoff(types) * (_OWN + math.sqrt(max(0, steps - 1)) + sums * math.sqrt(terms))
+
+
+def nudges(ops: Iterable[str], terms: int, *, one_backend: bool) -> float:
+    """Return by how many roundings inputs are to be moved to see what a node makes of its own sums' rounding.
+
+    A normalisation takes a mean off, in which that of its elements averages out. terms: of the longest sum.
     """
     sums = _SUMS if one_backend else _OTHER_SUMS
-    return unit_roundoff(types) * (_OWN + math.sqrt(max(0, steps - 1)) + sums * math.sqrt(terms))
+    return max(1.0, sums * math.sqrt(terms) / 2) if any("Normalization" in op for op in ops) else 1.0
 
 
 def smallest(types: Iterable[str]) -> float:

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import ValidationError
 
 from layerwise._tool.backends.errors import BadFile, writing
-from layerwise._tool.backends.filesystem.files import atomic_write
+from layerwise._tool.backends.filesystem.files import write_named
 from layerwise._tool.backends.formats import json_format
 from layerwise._tool.backends.jobs.identity import content
 from layerwise._tool.backends.specs import RunnerSpec
@@ -153,7 +153,7 @@ def _runner(spec: RunnerSpec) -> dict[str, Any]:
 
 def _write(path: Path, entries: dict[str, dict[str, Any]]) -> None:
     with writing(f"the replay {shown(str(path))}"):
-        atomic_write(path, json.dumps(entries, indent=4))
+        write_named(path, json.dumps(entries, indent=4))
 
 
 def _load(path: Path) -> dict[str, dict[str, Any]]:

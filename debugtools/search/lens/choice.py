@@ -13,7 +13,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.runner import Loadable, open_runner
-from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.specs import QUANTISED_AS_WRITTEN, RunnerSpec
 from layerwise._tool.debugtools.search.lens.choose import Choice, Choosing, Item
 from layerwise._tool.debugtools.search.lens.errors import Errors, finite
 from layerwise._tool.debugtools.search.lens.judging import Judging
@@ -35,11 +35,11 @@ _WITHIN, _NOISE = 0.15, 1e-6
 
 class Proof:
     """What the mixed model does as it is run. ratio: how often the bound is reached; not_real: why it could only be run
-    with nodes in FP32 that round ("": it was run as it is).
+    with nodes in FP32 that round ("": it was run as it is). needs: what onnxruntime has to be told to load it.
     """
 
-    def __init__(self, structure: Structure, errors: Errors, ratio: float, not_real: str) -> None:
-        self.structure, self.errors, self.ratio, self.not_real = structure, errors, ratio, not_real
+    def __init__(self, structure: Structure, errors: Errors, ratio: float, not_real: str, needs: str = "") -> None:
+        self.structure, self.errors, self.ratio, self.not_real, self.needs = structure, errors, ratio, not_real, needs
 
 
 class Chooser:
@@ -96,7 +96,8 @@ class Chooser:
         held = proof.ratio <= 1
         return replace(
             result, passed=held, verified=held, kept=kept, error=row.error, proved=finite(proof.errors.worst),
-            real=not proof.not_real, not_real=proof.not_real, path=self._spec.output or "", all_low=row.error,
+            real=not proof.not_real, not_real=proof.not_real, needs=proof.needs,
+            path=self._spec.output or "", all_low=row.error,
         )  # fmt: skip
 
     def _doubt(self) -> bool:
@@ -145,24 +146,34 @@ class Chooser:
             result, passed=proof.ratio <= 1, verified=proof.ratio <= 1, minimal=self._minimal(choice), cost=cost,
             kept=[KeptRow(row.i, row.node, row.op, row.effect, row.cost) for row in kept],
             saved=1 - cost / whole if whole else None, error=error, proved=finite(proof.errors.worst),
-            real=not proof.not_real, not_real=proof.not_real, path=self._spec.output or "", files=files,
+            real=not proof.not_real, not_real=proof.not_real, needs=proof.needs,
+            path=self._spec.output or "", files=files,
             frontier=[*result.frontier, point],
         )  # fmt: skip
 
     def _prove(self, low: Sequence[int]) -> Proof:
         structure = mixed_model(self._lens, low, self._context)
         note = "" if is_real(self._lens) else f"ONNX has no operators for {self._lens.form.name}"
-        for spec in (self._runner, replace(self._runner, graph_optimization_level="disable")):
+        for spec, needs in self._ways():
             try:
-                return Proof(structure, *self._judging.judged(self._outputs(structure, spec)), note)
+                return Proof(structure, *self._judging.judged(self._outputs(structure, spec)), note, needs)
             except LayerwiseError as error:
                 why = str(error)
         self._context.warn(f"the mixed model does not run here, only with FP32 nodes that round: {why}")
         emulated = mixed_model(self._lens, low, emulate=True)
         return Proof(structure, *self._judging.judged(self._outputs(emulated, self._runner)), note or why)
 
+    def _ways(self) -> list[tuple[RunnerSpec, str]]:
+        """How the mixed model may be run, and what whoever loads it in onnxruntime has to set for that."""
+        runner = self._runner
+        ways = [(runner, ""), (replace(runner, graph_optimization_level="disable"), "no optimisation")]
+        config = runner.options.get("session_config", {})
+        if self._lens.form.kind == "float8" and runner.kind == "onnxrt" and QUANTISED_AS_WRITTEN not in config:
+            fused = {**runner.options, "session_config": {**config, QUANTISED_AS_WRITTEN: "0"}}
+            ways[:1] = [(replace(runner, options=fused), ""), (runner, f"{QUANTISED_AS_WRITTEN}=1")]
+        return ways
+
     def _outputs(self, structure: Structure, spec: RunnerSpec) -> list[dict[str, Array]]:
-        """onnxruntime moves FP8 nodes past a Transpose, which then fails: without optimisation it runs as written."""
         model = Loadable(data=structure.proto().SerializeToString(), folder=self._lens.model.file.folder)
         with open_runner(replace(spec, model=None), model, name="mixed") as runner:
             return [dict(runner.infer(feed).outputs) for feed in self._lens.feeds]

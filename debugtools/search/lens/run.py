@@ -33,7 +33,7 @@ from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.model.structure import node_label
 from layerwise._tool.surgery.precision.conversion import labels
 from layerwise._tool.surgery.quantise.arithmetic import LEAST_OPSET
-from layerwise._tool.surgery.quantise.candidates import QUANTISED_OPS
+from layerwise._tool.surgery.quantise.formats import QUANTISED_OPS
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext

@@ -9,7 +9,7 @@ from layerwise._tool.debugtools.search.lens.rows import LensResult
 def concluded(result: LensResult) -> LensResult:
     """Return the result with its summary and conclusion."""
     summary = _summary(result)
-    parts = [summary, _adds(result), _runs(result), _left_out(result)]
+    parts = [summary, _needs(result), _adds(result), _runs(result), _left_out(result)]
     return replace(result, summary=summary, conclusion=" ".join(filter(None, parts)))
 
 
@@ -64,6 +64,12 @@ def _runs(result: LensResult) -> str:
         f"That took {result.runs} runs; keeping one node after another, the best of all each time, takes "
         f"{result.one_by_one}."
     )
+
+
+def _needs(result: LensResult) -> str:
+    if not result.needs:
+        return ""
+    return f"onnxruntime's fusions refuse the mixed model: load it there with {result.needs} (`layerwise run` does so)."
 
 
 def _left_out(result: LensResult) -> str:

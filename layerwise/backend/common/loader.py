@@ -5,7 +5,7 @@ from typing import Any
 from layerwise._tool.backends.filesystem.files import read_file
 from layerwise._tool.backends.scripts import load_function
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
-from layerwise.util.files import is_file_like, load_file, save_file
+from layerwise.util.files import check_there, is_file_like, load_file, save_file
 
 __all__ = ["BytesFromPath", "InvokeFromScript", "SaveBytes", "bytes_from_path", "invoke_from_script", "save_bytes"]
 
@@ -17,7 +17,11 @@ class BytesFromPath(BaseLoader[bytes]):
         self.path = path
 
     def call_impl(self) -> bytes:
-        return load_file(self.path) if is_file_like(self.path) else read_file(self.path)
+        if is_file_like(self.path):
+            data: bytes = load_file(self.path)
+            return data
+        check_there(self.path)
+        return read_file(self.path)
 
 
 class SaveBytes(BaseLoader[bytes]):

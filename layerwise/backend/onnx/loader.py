@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layerwise._tool.backends.text import shown
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.backend.onnx import util
 from layerwise.backend.onnx.changes import ConvertToFp16, FoldConstants, convert_to_fp16, fold_constants
@@ -19,6 +20,7 @@ from layerwise.backend.onnx.graphs import (
 from layerwise.backend.onnx.tf import OnnxFromTfGraph, onnx_from_tf_graph
 from layerwise.constants import MARK_ALL
 from layerwise.logger import G_LOGGER, LogMode
+from layerwise.util.files import check_there
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -72,6 +74,8 @@ class OnnxFromPath(BaseLoader["ModelProto"]):
     def call_impl(self) -> "ModelProto":
         from layerwise._tool.backends.model.file import load_model
 
+        check_there(self.path)
+        G_LOGGER.info(f"Loading model: {shown(self.path)}")
         return load_model(self.path, self.external_data_dir, self.ignore_external_data)
 
 
@@ -126,6 +130,7 @@ class SaveOnnx(BaseLoader["ModelProto"]):
         from layerwise._tool.debugtools.compare.sides.save_model import write_onnx
 
         model = value_of(self.model)
+        G_LOGGER.info(f"Saving ONNX model to: {shown(self.path)}")
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         if self.external_data_path is None and model.ByteSize() < PROTOBUF_THRESHOLD:
             with written_together(Path(self.path)) as new:
@@ -170,7 +175,7 @@ class InferShapes(BaseLoader["ModelProto"]):
         if not self.error_ok:
             from layerwise._tool.backends.model.protos import inferred
 
-            return inferred(model, strict=True, values=True)
+            return inferred(model, strict=False, values=True)
         found, warnings = with_shapes(Structure.from_proto(model))
         for text in warnings:
             G_LOGGER.warning(text, LogMode.ONCE)

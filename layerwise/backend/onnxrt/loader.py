@@ -8,6 +8,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import OptimizationLevel, RunnerSpec
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
+from layerwise.logger import G_LOGGER
 
 __all__ = ["SessionFromOnnx", "session_from_onnx"]
 
@@ -35,9 +36,11 @@ class SessionFromOnnx(BaseLoader[Any]):
         )
 
     def call_impl(self) -> Any:
-        from layerwise._tool.backends.onnxrt.session import open_session
+        from layerwise._tool.backends.onnxrt.session import open_session, provider_names
 
         model = value_of(self._model)
+        names = provider_names(self.spec.providers)
+        G_LOGGER.start(f"Creating ONNX-Runtime Inference Session with providers: {names}")
         if isinstance(model, bytes):
             return open_session(self.spec, Loadable(data=model))
         return open_session(self.spec, Loadable(path=Path(str(model))))

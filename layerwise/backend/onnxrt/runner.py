@@ -1,5 +1,6 @@
 """onnxruntime: the runner."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,7 +35,7 @@ class OnnxrtRunner(BaseRunner):
         feed = {name: to_array(value) if is_tensor(value) else value for name, value in feed_dict.items()}
         result = self._inner.infer(feed)
         self.inference_time = result.runtime
-        return to_torch(result.outputs) if torch_out else dict(result.outputs)
+        return to_torch(result.outputs) if torch_out else OrderedDict(result.outputs)
 
     def deactivate_impl(self) -> None:
         self._inner.close()
@@ -43,4 +44,4 @@ class OnnxrtRunner(BaseRunner):
 
 def to_torch(outputs: Mapping[str, Any]) -> dict[str, Any]:
     """Arrays as torch tensors."""
-    return {name: array.to_torch(value) for name, value in outputs.items()}
+    return OrderedDict((name, array.to_torch(value)) for name, value in outputs.items())

@@ -1,6 +1,7 @@
 """CPU references of common TensorRT plugins as a runner."""
 
 import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,7 +48,7 @@ class PluginRefRunner(FloorRunner):
         for node in self._graph.nodes:
             tensors.update(OP_REGISTRY[node.op](node, tensors))
         self.inference_time = time.perf_counter() - start
-        return {tensor.name: tensors[tensor.name] for tensor in self._graph.outputs}
+        return OrderedDict((tensor.name, tensors[tensor.name]) for tensor in self._graph.outputs)
 
     def deactivate_impl(self) -> None:
         if self._graph is None:

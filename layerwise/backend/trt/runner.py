@@ -1,5 +1,6 @@
 """The TensorRT runner."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -132,11 +133,11 @@ class TrtRunner(BaseRunner):
         if not on_host:
             there = inner.execution.on_device()
             outputs |= {name: DeviceView(at, shape, to_numpy(kind)) for name, (at, kind, shape) in there.items()}
-        outputs = {name: self._shaped(name, outputs[name]) for name in inner.outputs}
+        outputs = OrderedDict((name, self._shaped(name, outputs[name])) for name in inner.outputs)
         if isinstance(self._active_debug_listener, DebugTensors):
             outputs |= self._active_debug_listener.polygraphy_debug_tensor_outputs
         if return_raw_buffers:
-            return {name: _raw(value) for name, value in outputs.items()}
+            return OrderedDict((name, _raw(value)) for name, value in outputs.items())
         return to_torch(outputs) if torch_out and on_host else outputs
 
     def deactivate_impl(self) -> None:

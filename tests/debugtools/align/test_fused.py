@@ -49,3 +49,37 @@ def test_a_scaled_product_belongs_to_the_fused_one_and_the_plain_product_to_none
     pairs = {pair.tensor: pair.other for pair in align(mine, theirs).pairs}
     assert "um" not in pairs
     assert [pairs.get(name) for name in ("us", "ua", "up")] == ["fs", "fa", "fp"]
+
+
+def rectified(*, quantised: bool) -> onnx.ModelProto:
+    """A sum, a Relu and a product; quantised: the Relu left out, since the codes reach nothing below 0."""
+    p = "q" if quantised else "f"
+    weights = {
+        f"{p}b": np.array([[-0.04, -0.26, -0.88, 1.57]]),
+        f"{p}w": np.random.default_rng(0).standard_normal((4, 8)),
+    }
+    held = [numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()]
+    held += [numpy_helper.from_array(np.float32(1.6 / 255), "step"), numpy_helper.from_array(np.uint8(0), "zero")]
+    nodes = [
+        helper.make_node("Add", ["x", f"{p}b"], [f"{p}a"]),
+        *(
+            [
+                helper.make_node("QuantizeLinear", ["qa", "step", "zero"], ["codes"]),
+                helper.make_node("DequantizeLinear", ["codes", "step", "zero"], ["qr"]),
+            ]
+            if quantised
+            else [helper.make_node("Relu", ["fa"], ["fr"])]
+        ),
+        helper.make_node("MatMul", [f"{p}r", f"{p}w"], ["y"]),
+    ]
+    io = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, s]) for n, s in (("x", 4), ("y", 8))]
+    graph = helper.make_graph(nodes, "g", io[:1], io[1:], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_a_relu_that_a_quantiser_left_out_belongs_to_what_its_codes_become(tmp_path: Path) -> None:
+    x = np.array([[0.003, -0.003, 0.01, 0.03]], np.float32)
+    mine, _ = side(rectified(quantised=False), x * 0, tmp_path)
+    theirs, _ = side(rectified(quantised=True), x, tmp_path)
+    pairs = {pair.tensor: pair.other for pair in align(mine, theirs).pairs}
+    assert (pairs["fa"], pairs["fr"]) == ("qa", "qr")

@@ -63,3 +63,93 @@ def test_what_a_node_makes_of_rounding_is_no_fault_and_what_is_more_is_one(case:
     assert "Small differences become large at" in done.result["conclusion"]
     wrong = compared(steep(case, tmp_path / "wrong.onnx", 1.2), good)
     assert wrong.result["first_bad"]["node"] == "scale"
+
+
+def built(path: Path, nodes: list[onnx.NodeProto], weights: dict[str, Array], shape: tuple[int, ...], kind: int) -> str:
+    """A model of x with the last node's output."""
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(nodes[-1].output[0], kind, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    path.write_bytes(model.SerializeToString())
+    return str(path)
+
+
+def growing(path: Path, start: float = 3.0, last: float = 1.0) -> str:
+    """Thirty layers, each of which makes differences a little larger; the last but three is multiplied by `last`."""
+    spread = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
+    nodes = [NODE("Mul", ["x", "start"], ["t0"])]
+    for i in range(20):
+        nodes += [
+            NODE("MatMul", [f"t{i}", "W"], [f"m{i}"]),
+            NODE("Tanh", [f"m{i}"], [f"u{i}" if i == 12 else f"t{i + 1}"]),
+        ]
+        nodes += [NODE("Mul", ["u12", "last"], ["t13"], "scale")] if i == 12 else []
+    return built(path, nodes, {"W": spread, "start": np.float32(start), "last": np.float32(last)}, (8, 64), 1)
+
+
+def deciding(path: Path, scale: float = 1e4, wrong: int = 0) -> str:
+    """Whole parts of numbers of which some are nearly whole, and rows of a table that they choose."""
+    table = np.random.default_rng(2).standard_normal((64, 8)).astype(np.float32)
+    nodes = [
+        NODE("Mul", ["x", "scale"], ["s"]), NODE("Floor", ["s"], ["f"]), NODE("Cast", ["f"], ["i"], "whole", to=7),
+        NODE("Add", ["i", "wrong"], ["j"], "index"), NODE("Mod", ["j", "rows"], ["r"]),
+        NODE("Gather", ["table", "r"], ["y"]),
+    ]  # fmt: skip
+    weights = {"scale": np.float32(scale), "table": table, "wrong": np.int64(wrong), "rows": np.int64(64)}
+    return built(path, nodes, weights, (512, 60), 1)
+
+
+@pytest.mark.parametrize("case", ["growing", "deciding"])
+def test_what_follows_from_what_a_side_read_is_no_fault_however_far_apart_the_sides_are(
+    case: str, tmp_path: Path
+) -> None:
+    if case == "growing":
+        good, other = (
+            growing(tmp_path / "a.onnx"),
+            growing(tmp_path / "b.onnx", np.nextafter(np.float32(3), np.float32(4))),
+        )
+        wrong = growing(tmp_path / "c.onnx", last=0.5)
+    else:
+        good, other = (
+            deciding(tmp_path / "a.onnx"),
+            deciding(tmp_path / "b.onnx", np.nextafter(np.float32(1e4), np.float32(0))),
+        )
+        wrong = deciding(tmp_path / "c.onnx", wrong=1)
+    done = compared(other, good)
+    assert [row["tensor"] for row in done.table() if row["passed"] is False] == [], done.result["conclusion"]
+    assert (
+        "each side gives what follows from what it read"
+        in done.row("i" if case == "deciding" else done.result["first_ill_conditioned"]["tensor"])["note"]
+    )
+    assert (
+        "No layer is wrong" in done.result["conclusion"]
+        and "Small differences become large" in done.result["conclusion"]
+    )
+    assert compared(wrong, good).result["first_bad"]["node"] == ("scale" if case == "growing" else "index")
+
+
+def blank(path: Path, factor: float = 1.0) -> str:
+    """A Softmax of rows of which one is masked as a whole, and an Exp that overflows."""
+    hidden = np.zeros((8, 8), np.float32)
+    hidden[3] = -np.inf
+    nodes = [
+        NODE("Add", ["x", "hidden"], ["m"]), NODE("Softmax", ["m"], ["s"], "softmax"),
+        NODE("Mul", ["s", "factor"], ["f"], "scale"), NODE("IsNaN", ["f"], ["n"]),
+        NODE("Where", ["n", "zero", "f"], ["w"]), NODE("Mul", ["w", "large"], ["l"]), NODE("Exp", ["l"], ["y"]),
+    ]  # fmt: skip
+    weights = {"hidden": hidden, "factor": np.float32(factor), "zero": np.float32(0), "large": np.float32(900)}
+    return built(path, nodes, weights, (8, 8), 1)
+
+
+def test_nan_and_infinities_alike_on_both_sides_are_told_and_do_not_fail(tmp_path: Path) -> None:
+    good = blank(tmp_path / "good.onnx")
+    done = compared(blank(tmp_path / "same.onnx"), good)
+    assert done.result["passed"] and done.row("s")["nan"] == [8, 8] and done.row("y")["inf"][0] > 0
+    assert "NaN, or nothing but infinities, on both sides: the first #1 Softmax softmax" in done.result["conclusion"]
+    wrong = compared(blank(tmp_path / "wrong.onnx", 1.01), good)
+    assert wrong.result["first_bad"]["node"] == "scale"
+    outputs = run_compare(CompareSpec(model=good, runners=[ORT, ORT], feeds=FeedSpec()))
+    assert not outputs.result["passed"]  # tolerances are Polygraphy's: infinities pass where they are asked to

@@ -11,8 +11,12 @@ from support.faults.quantised import Planter
 from support.quantised import FORMS
 
 from layerwise._tool.backends.feeds.writer import save_feeds
-from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from layerwise._tool.debugtools.compare.quantised.grid import Grid
+from layerwise._tool.debugtools.compare.quantised.sites import Sites
+from layerwise._tool.debugtools.compare.quantised.told import told
+from layerwise._tool.debugtools.compare.quantised.weights import Weights
+from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
 WIDTH = 32
@@ -176,3 +180,30 @@ def test_an_operator_that_is_wrong_among_rounded_activations_fails(model: onnx.M
     found = compared(wrong, model, tmp_path, ALL)
     assert not found.result["passed"]
     assert not found.result["quantised"]["explained"]
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_weights_in_nf4_are_read_by_their_codebook(damaged: bool, model: onnx.ModelProto, tmp_path: Path) -> None:
+    low = FORMS["bnb4"](model, FEED)
+    if damaged:
+        largest = next(tensor for tensor in low.graph.initializer if "absmax" in tensor.name)
+        largest.CopyFrom(numpy_helper.from_array(4 * numpy_helper.to_array(largest), largest.name))
+    found = compared(low, model, tmp_path, PLAIN)
+    held = found.result["quantised"]
+    assert held["explained"] is not damaged and found.result["passed"] is not damaged
+    assert "nf4" in held["text"] and held["wrong"] == int(damaged)
+
+
+def test_codes_that_are_not_read_are_told(model: onnx.ModelProto, tmp_path: Path) -> None:
+    nodes = [helper.make_node("QMoE", ["x"], ["z"], "experts", domain="com.microsoft")]
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [16, WIDTH])
+    graph = helper.make_graph(nodes, "g", [value], [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)])
+    sets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=sets, ir_version=8), tmp_path / "experts.onnx")
+    opened = Model(str(tmp_path / "experts.onnx"), ModelOptions())
+    sites = Sites(opened.cut, Weights(opened.cut, tmp_path))
+    assert not sites.all
+    assert told([], sites.unread) == (
+        "no tensor in few bits whose codes are read; 1 node is not read: #0 QMoE experts: what it holds in few bits is "
+        "not read"
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from support.locating import between
+from support.locating import ORT, REFERENCE, between
 
 WIDTH = 16
 
@@ -39,6 +39,44 @@ def test_a_clean_half_form_accuses_nobody_whichever_side_it_is(tmp_path: Path) -
         (folder := tmp_path / str(number)).mkdir()
         found = between(suspect, reference, folder, feed)
         assert [row["node"] for row in found.suspects if row["diagnosis"] != "clean"] == []
+
+
+def test_a_mask_of_infinity_and_one_of_the_lowest_number_hide_alike(tmp_path: Path) -> None:
+    """As where a conversion to bfloat16 rounds FP32's lowest number."""
+    feed = {"x": np.random.default_rng(1).standard_normal((WIDTH, WIDTH)).astype(np.float32)}
+    brain, full = attention(TensorProto.BFLOAT16, mask=-np.inf), attention(TensorProto.FLOAT)
+    for number, runners in enumerate([(REFERENCE, ORT), (ORT, REFERENCE)]):
+        (folder := tmp_path / str(number)).mkdir()
+        models = (brain, full) if number == 0 else (full, brain)
+        found = between(*models, folder, feed, runners=runners)
+        assert [row["node"] for row in found.suspects if row["diagnosis"] != "clean"] == []
+
+
+def bucket(low: bool, *, up: bool = False) -> onnx.ModelProto:
+    """A whole number of a logarithm, as of a distance between positions; up: the next one."""
+    kind, own = (TensorProto.FLOAT16, "low") if low else (TensorProto.FLOAT, "full")
+    width = onnx.helper.tensor_dtype_to_np_dtype(kind)
+    held = [numpy_helper.from_array(np.full(64, number, width), f"{own}{number}") for number in (2, 3)]
+    nodes = [
+        helper.make_node("Cast", ["x"], [f"{own}h"], to=kind),
+        helper.make_node("Log", [f"{own}h"], [f"{own}l"]),
+        helper.make_node("Mul", [f"{own}l", f"{own}3"], [f"{own}m"]),
+        helper.make_node("Div", [f"{own}m", f"{own}2"], [f"{own}d"]),
+        *([helper.make_node("Ceil", [f"{own}d"], [f"{own}e"])] if up else []),
+        helper.make_node("Cast", [f"{own}e" if up else f"{own}d"], ["y"], "number", to=TensorProto.INT64),
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.INT64, [64]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_a_number_at_the_edge_of_a_step_is_no_fault_of_fp16_and_another_step_is(tmp_path: Path) -> None:
+    """1.5 log 28 is 4.998, 1.5 log 207 7.9990; FP16 makes other numbers of both."""
+    feed = {"x": np.concatenate([[28, 207], np.arange(1, 63)])}
+    for number, up in enumerate((False, True)):
+        (folder := tmp_path / str(number)).mkdir()
+        found = between(bucket(True, up=up), bucket(False), folder, feed, align="names")
+        assert [row["node"] for row in found.suspects if row["diagnosis"] == "kernel"] == ["number"] * up
 
 
 def test_a_mask_that_hides_nothing_is_named(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.aligning import renamed
 from support.faults.quantised import Planter
 from support.locating import Located, between
 from support.quantised import FORMS
@@ -127,3 +128,27 @@ def test_a_clean_float_model_is_not_accused_of_what_a_quantised_reference_rounds
     found = between(wrong, quantised("dynamic"), tmp_path, feed)
     assert "sum" in [node["node"] for node in found.suspects[0]["region"]]
     assert "is not the reference's" not in found.suspects[0]["evidence"]
+
+
+def test_few_numbers_behind_a_rectifier_that_the_quantiser_left_out_accuse_nobody(tmp_path: Path) -> None:
+    """As in squeeze-and-excite blocks, under names of the quantised model's own."""
+    random = np.random.default_rng(3)
+    weights = {"a": (8, 4), "b": (4,), "c": (4, 8), "d": (8,)}
+    held = {name: random.standard_normal(shape).astype(np.float32) for name, shape in weights.items()}
+    held |= {"a": held["a"] / np.float32(3), "b": held["b"] - np.float32(1)}
+    nodes = [
+        helper.make_node("Gemm", ["x", "a", "b"], ["g"], "squeeze"),
+        helper.make_node("Relu", ["g"], ["h"], "relu"),
+        helper.make_node("Gemm", ["h", "c", "d"], ["y"], "excite"),
+    ]
+    io = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8]) for name in "xy"]
+    initializers = [numpy_helper.from_array(value, name) for name, value in held.items()]
+    graph = helper.make_graph(nodes, "g", io[:1], io[1:], initializers)
+    block = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    values = {"x": np.random.default_rng(103).standard_normal((1, 8)).astype(np.float32)}
+    quantised, new = renamed(FORMS["qdq"](block, values))
+    suspect, reference = tmp_path / "suspect", tmp_path / "reference"
+    for folder, pair, name in ((suspect, (block, quantised), "x"), (reference, (quantised, block), new["x"])):
+        folder.mkdir()
+        found = between(*pair, folder, {name: values["x"]})
+        assert [(row["node"], row["diagnosis"]) for row in found.suspects] == []

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.debugging import Searched, as_read, job_folder
 
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import read_events
@@ -194,3 +194,15 @@ def test_no_cheaper_set_keeps_the_bound() -> None:
 def test_specs_come_back_from_their_json() -> None:
     spec = LensSpec(rounding=Rounding(to="mxfp8", block=16), bound=Bound(metric="sqnr", value=30.0))
     assert msgspec.convert(msgspec.to_builtins(spec), LensSpec) == spec
+
+
+def test_what_onnxruntime_fuses_of_fp8_is_run_as_written_and_that_is_said(tmp_path: Path) -> None:
+    written = str(tmp_path / "mixed.onnx")
+    done = job(tmp_path, network(), to="fp8e4m3", prove=True, output=written)
+    assert done.result["real"] and done.result["needs"] == "session.disable_quant_qdq=1"
+    assert "load it there with session.disable_quant_qdq=1" in done.result["conclusion"]
+    with open_runner(ORT, Loadable(path=Path(written))) as runner:
+        assert np.isfinite(runner.infer(feed()).outputs["y"]).all()
+    fused = RunnerSpec(kind="onnxrt", options={"session_config": {"session.disable_quant_qdq": "0"}})
+    with pytest.raises(LayerwiseError, match="cannot load"), open_runner(fused, Loadable(path=Path(written))):
+        pass

@@ -78,11 +78,11 @@ def test_int8_from_a_script_and_from_random_data(folder: Path) -> None:
     )
     script = layerwise("convert", "m.onnx", "--int8", "--data-loader-script", "loader.py", "--asymmetric",
                        "--calib-base-cls", "IInt8LegacyCalibrator", "--quantile", "0.999", "-o", "s.onnx",
-                       cwd=folder)  # fmt: skip
+                       "--quantizer", "onnxruntime", cwd=folder)  # fmt: skip
     assert script.returncode == 0, script.stderr
     assert TensorProto.UINT8 in weight_types(folder / "s.onnx").values()
     random = layerwise("convert", "m.onnx", "--int8", "-o", "r.onnx", "--quantize-types", "MatMul", cwd=folder)
-    assert random.returncode == 0 and "random" in random.stdout + random.stderr
+    assert random.returncode == 0 and "inputs are made up" in random.stdout + random.stderr
     broken = layerwise("convert", "m.onnx", "--int8", "--load-inputs", "m.onnx", "-o", "x.onnx", cwd=folder)
     assert broken.returncode in (1, 2) and not (folder / "x.onnx").exists()
     twice = layerwise("convert", "s.onnx", "--int8", "-o", "x.onnx", cwd=folder)
@@ -174,6 +174,21 @@ def test_sparsity_of_dense_and_pruned_weights(folder: Path) -> None:
     assert "[I] Found sparse tensor: w0" in done.stdout and "[W] Found non-sparse tensor: w1" in done.stdout
     rows = json.loads(layerwise("inspect", "sparsity", "p.onnx", "--json", cwd=folder).stdout)["weights"]
     assert {row["name"]: row["sparse"] for row in rows} == {"w0": True, "w1": False, "w2": True}
+
+
+def test_int8_leaves_nodes_out_and_says_what_it_costs(folder: Path) -> None:
+    done = layerwise("convert", "m.onnx", "--int8", "--load-inputs", "inputs.json", "--calibration", "mse",
+                     "--keep-fp32", "/fc2/*", "-o", "q8.onnx", cwd=folder)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "q8.onnx is written. With 2 nodes in int8 and " in done.stdout and "are off by 0.0" in done.stdout
+    model = onnx.load(folder / "q8.onnx")
+    made = {name: node.op_type for node in model.graph.node for name in node.output}
+    reads = {
+        node.name: [made.get(name) for name in node.input] for node in model.graph.node if node.op_type == "MatMul"
+    }
+    assert reads["/fc0/MatMul"] == ["DequantizeLinear"] * 2 and "DequantizeLinear" not in reads["/fc2/MatMul"]
+    none = layerwise("convert", "m.onnx", "--int8", "--calibration", "mse", "--opset", "18", "-o", "n.onnx", cwd=folder)
+    assert none.returncode == 2 and "has none" in none.stderr
 
 
 def test_int4_and_fp8_end_with_what_they_cost(folder: Path) -> None:

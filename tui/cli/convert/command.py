@@ -51,6 +51,11 @@ def fill_convert(parser: Parser) -> None:
 def run_convert(args: Namespace, log: Log) -> int:
     """Convert the model; 0 if that went well."""
     target = _target(args)
+    if target == "engine" and args.fp_to_fp16:
+        from layerwise._tool.tui.cli.half import in_half
+
+        with in_half(args, log) as half:
+            return run_convert(half, log)
     if target == "engine":
         job = engine_job(args)
         if args.pooled_outputs:
@@ -109,8 +114,12 @@ def _check(args: Namespace, target: Target) -> None:
         if getattr(args, name):
             hint = f"say {instead}" if instead else "there is none"
             raise UsageError(f"--{name} is for building engines; for an ONNX model with such nodes {hint}")
+    if args.int8 and args.calibration == "mse":
+        raise UsageError("--calibration mse: onnxruntime's quantiser has none; leave out what it alone takes")
     if args.int8 and (args.fp_to_fp16 or args.fp_to_bf16):
         raise UsageError("--int8 starts from an FP32 model: leave out --fp-to-fp16 and --fp-to-bf16")
+    if args.quantizer and not args.int8:
+        raise UsageError("--quantizer goes with --int8")
     low = args.int8 or args.fp_to_fp16 or args.fp_to_bf16
     if (args.keep_fp32 or args.keep_fp32_types) and not low:
         raise UsageError("--keep-fp32 goes with --fp-to-fp16, --fp-to-bf16 or --int8")

@@ -22,8 +22,8 @@ POOLED = (
     "--pooled-outputs: outputs always share the device memory of their runner, which only grows; nothing of that is in "
     "the engine."
 )
-_ONNX_ONLY = {"fp_to_fp16": "--fp-to-fp16", "fp_to_bf16": "--fp-to-bf16", "opset": "--opset",
-              "load_weights": "--load-weights", "weights": "--weights"}  # fmt: skip
+_ONNX_ONLY = {"fp_to_bf16": "--fp-to-bf16", "opset": "--opset", "load_weights": "--load-weights",
+              "weights": "--weights"}  # fmt: skip
 
 
 def engine_job(args: Namespace) -> "JobSpec":
@@ -32,7 +32,8 @@ def engine_job(args: Namespace) -> "JobSpec":
         if getattr(args, name):
             raise UsageError(f"{flag} is for ONNX models: convert to one first, then build the engine of that")
     refuse_other_frameworks(Namespace(**{**vars(args), "runners": [("trt", None)]}))
-    output = args.output or f"{Path(model_path(args) or 'model').stem}.engine"
+    named = getattr(args, "named", None) or model_path(args)  # a model that was converted lies elsewhere
+    output = args.output or f"{Path(named or 'model').stem}.engine"
     compare = given(Namespace(**{**vars(args), "tf32": None}), [("trt", None)])
     options = trt_options(args)
     fields: dict[str, Any] = {
@@ -41,7 +42,7 @@ def engine_job(args: Namespace) -> "JobSpec":
         "options": msgspec.to_builtins(with_shapes(options, args)),
         "model_options": msgspec.to_builtins(compare.model_options),
         "marks": msgspec.to_builtins(compare.marks),
-        "overwrite": replaces(args.output, [model_path(args)], args.overwrite),
+        "overwrite": replaces(args.output, [named], args.overwrite),
         "verbose": bool(args.verbose or args.extra_verbose),
     }
     return job_spec("build_engine", fields, args.words, gpus=trt_gpus())

@@ -37,20 +37,29 @@ def add_conversions(parser: Parser) -> None:
 
 
 def _add_int8(parser: Parser) -> None:
-    group = parser.add_argument_group("INT8", "With --int8 and an ONNX output: QuantizeLinear and DequantizeLinear "
-                                      "nodes by onnxruntime's static quantisation, calibrated with the input data; "
-                                      "--calibration-cache, --calib-base-cls, --quantile hold here too.")  # fmt: skip
+    group = parser.add_argument_group("INT8, FP8, INT4", "With --int8, --fp8 or --int4 and an ONNX output: "
+                                      "QuantizeLinear and DequantizeLinear nodes, calibrated with the input data; "
+                                      "--calib-base-cls, --quantile and (of onnxruntime) --calibration-cache hold "
+                                      "here too.")  # fmt: skip
     parser.own(group, "--int4", action="store_true",
                help="weights in INT4, in blocks of 32; --fp8: weights and activations in FP8 (E4M3)")  # fmt: skip
+    parser.own(group, "--quantizer", choices=("layerwise", "onnxruntime"),
+               help="who quantises with --int8: products and tables as `debug precision --to int8` does, or by "
+               "onnxruntime's static quantisation; the latter by default where --calibration-cache, --opset, "
+               "--load-weights or marks are given, which it alone takes")  # fmt: skip
+    parser.own(group, "--calibration", choices=("minmax", "percentile", "entropy", "mse"),
+               help="how ranges follow from the inputs, beside --calib-base-cls; minmax")  # fmt: skip
     parser.own(group, "--per-tensor", action="store_true", help="one scale a weight, not one an output channel")
-    parser.own(group, "--asymmetric", action="store_true", help="uint8 activations with a zero point")
+    parser.own(group, "--asymmetric", action="store_true", help="activations with a zero point")
     parser.own(group, "--quantize-types", nargs="+", action="extend", default=[], metavar="OP",
                help="these operators alone")  # fmt: skip
 
 
 def quantize_spec(args: Namespace, feeds: FeedSpec) -> QuantizeSpec:
     """How to quantise. UsageError for a calibrator or a quantile that is none."""
-    method = _method(args.calib_base_cls)
+    if args.calibration and args.calib_base_cls:
+        raise UsageError("--calibration and --calib-base-cls say the same: give one of them")
+    method = _method(args.calib_base_cls, args.calibration)
     return QuantizeSpec(
         feeds=feeds,
         method=method,
@@ -62,9 +71,9 @@ def quantize_spec(args: Namespace, feeds: FeedSpec) -> QuantizeSpec:
     )
 
 
-def _method(name: str | None) -> Method:
+def _method(name: str | None, plain: str | None) -> Method:
     if name is None:
-        return "minmax"
+        return plain if plain in ("percentile", "entropy") else "minmax"  # type: ignore[return-value]
     if name not in CALIBRATORS:
         raise UsageError(f"--calib-base-cls {shown(name, 80)}: one of {', '.join(CALIBRATORS)}")
     return CALIBRATORS[name]
@@ -72,7 +81,7 @@ def _method(name: str | None) -> Method:
 
 def _percent(text: str, method: Method) -> float:
     if method != "percentile":
-        raise UsageError("--quantile goes with --calib-base-cls IInt8LegacyCalibrator")
+        raise UsageError("--quantile goes with --calib-base-cls IInt8LegacyCalibrator or --calibration percentile")
     try:
         value = float(text)
     except ValueError:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
-from layerwise._tool.backends.filesystem.files import atomic_write, user_path
+from layerwise._tool.backends.filesystem.files import user_path, write_named
 from layerwise._tool.backends.jobs.identity import Identity, differences, models_now, models_then, touched
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Earlier, typed
 from layerwise._tool.backends.jobs.journal.events import read_events
@@ -50,7 +50,7 @@ def write_page(args: Namespace, log: Log) -> int:
         view = errors = None
     text = page(index, Path(args.model_file).name, errors)
     try:
-        atomic_write(target, text)
+        write_named(target, text)
     except OSError as error:
         raise BadFile(target, f"cannot be written: {error.strerror}") from error
     told = {"path": str(target), "bytes": len(text.encode()), "nodes": index.n_nodes, "job": view.id if view else None}

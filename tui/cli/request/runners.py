@@ -15,6 +15,7 @@ from layerwise._tool.backends.torch.options import to_dict as torch_dict
 from layerwise._tool.backends.trt.options import NetworkOptions, TrtOptions, to_dict
 from layerwise._tool.backends.trt.options import trt_options as options_of_runner
 from layerwise._tool.backends.wording import in_words
+from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.options.option import filled, glued, line, many_words, read
 from layerwise._tool.tui.cli.options.run import ONNXRT, optimization_level
 from layerwise._tool.tui.cli.options.torch import TORCH
@@ -60,9 +61,19 @@ def _runner(kind: str, given: list[str] | None, args: Namespace) -> RunnerSpec:
     return filled(_PLAIN, read((ONNXRT,), args))
 
 
+def _with_sizes(options: TrtOptions, args: Namespace) -> TrtOptions:
+    """What --input-shapes say of inputs that the profiles leave out is their range."""
+    if not options.profiles:
+        return options
+    shapes = values.parse_shapes(args.input_shapes)
+    return msgspec.structs.replace(
+        options, shapes={name: many[0] for name, many in shapes.items() if len(many) == 1} | options.shapes
+    )
+
+
 def _trt_runner(args: Namespace, engine: str | None) -> RunnerSpec:
     """The runner of `--trt`, or of `--trt-engine ENGINE`."""
-    options = trt_options(args)
+    options = _with_sizes(trt_options(args), args)
     if engine is not None:
         plugins = NetworkOptions(plugins=options.network.plugins)
         options = TrtOptions(engine=engine, run=options.run, network=plugins)

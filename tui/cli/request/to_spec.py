@@ -1,8 +1,10 @@
 """From parsed options of `run` to a CompareSpec; what cannot be done here ends in one clear error."""
 
+import os
 import re
 from argparse import Namespace
 from collections.abc import Iterator
+from pathlib import Path
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
@@ -20,6 +22,7 @@ _TF2ONNX = (
 )
 _TF_TYPES = {"frozen", "keras", "ckpt", "uff", "caffe"}
 _TF_SUFFIXES = (".pb", ".h5", ".keras", ".uff", ".prototxt", ".caffemodel", ".meta")
+_KNOWN = re.compile(r"(?i)\.(onnx|engine|plan|trt|py|py:\w+)$")
 _TRT_MODEL = re.compile(r"(?i)\.(engine|plan|trt|py|py:\w+)$")
 
 
@@ -41,6 +44,8 @@ def to_request(args: Namespace, *, bare: bool = False) -> Request:
     refuse_other_frameworks(args)
     if args.data_loader_script and args.load_inputs:
         raise UsageError("--load-inputs and --data-loader-script exclude each other: choose one source of inputs.")
+    if bare and not args.runners and args.model_file and not (args.model_type or _KNOWN.search(args.model_file)):
+        raise UsageError(f"{shown(args.model_file, 200)}: what it is does not show in its name: say --model-type")
     spec = filled(CompareSpec(model=model_path(args), runners=make_runners(args)), read(COMPARED, args))
     _check(spec, bare)
     return Request(spec, list(_notes(args, spec)))
@@ -86,8 +91,19 @@ def _check(spec: CompareSpec, bare: bool) -> None:
         )
     if not spec.runners and not bare:
         raise UsageError("Nothing to run: give runners (--onnxrt, --onnx, …) or saved outputs (--load-outputs A B).")
+    _check_saved(spec)
     if spec.check_average and spec.fail_fast:
         raise UsageError("--check-average needs every iteration; it cannot go with --fail-fast.")
+
+
+def _check_saved(spec: CompareSpec) -> None:
+    """Refuse to save over inputs or outputs that are loaded, or in the folder that holds them."""
+    loaded = [*spec.feeds.files, *(runner.results for runner in spec.runners if runner.results)]
+    for saved in filter(None, (spec.save_inputs, spec.save_input_blob, spec.save_outputs)):
+        place = Path(os.path.abspath(saved))  # noqa: PTH100 (as it is written, links and all)
+        for path in loaded:
+            if Path(os.path.abspath(path)).is_relative_to(place):  # noqa: PTH100
+                raise UsageError(f"{shown(saved, 200)} would replace {shown(path, 200)}, which this command reads")
 
 
 def _notes(args: Namespace, spec: CompareSpec) -> Iterator[str]:

@@ -51,10 +51,10 @@ def model_loader(spec: CompareSpec, path: str) -> tuple[list[str], str]:
 
 def write_script(text: str, path: str) -> None:
     """Save the script. LayerwiseError where that cannot be."""
-    from layerwise._tool.backends.filesystem.files import atomic_write
+    from layerwise._tool.backends.filesystem.files import write_named
 
     try:
-        atomic_write(path, text)
+        write_named(path, text)
     except OSError as error:
         raise LayerwiseError(f"--gen-script {shown(path)}: {error.strerror}") from None
 

@@ -96,7 +96,10 @@ def _picked(
 
 def _ends(items: Sequence[str] | None, parts: Parts, shaped: bool) -> list[End] | None:
     names = parts.names() | parts.graph.weights.keys()
-    return None if items is None else [_end(item, names, shaped) for item in items]
+    if items is None:
+        return None
+    ends = [_end(item, names, shaped) for item in items]
+    return list({end.name: end for end in ends}.values())  # the last of a name, once
 
 
 def _end(item: str, names: Container[str], shaped: bool) -> End:

@@ -68,4 +68,4 @@ def _value(text: str) -> Any:
         value = ast.literal_eval(bare)
     except (ValueError, SyntaxError):
         return text
-    return value if isinstance(value, int | float | str) else text
+    return value if isinstance(value, int | float | str) and not isinstance(value, bool) else text

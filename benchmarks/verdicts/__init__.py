@@ -1,0 +1,1 @@
+"""How far verdicts are to be trusted: faults that are red, clean pairs that are not."""

@@ -1,0 +1,51 @@
+"""Metrics where no element is a sentinel, bit for bit beside those of another commit: `same --old TREE`.
+
+TREE is a worktree of that commit, such as the one before sentinels (e229ad96^). Each tree compares the same pairs of
+arrays in a process of its own (`_metrics.py`). All numbers that both give must be equal in every bit, but for those
+that were changed on purpose: the relative error of equal integers with zeros was not a number.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from benchmarks.verdicts.pairs import Options
+
+_CHILD = Path(__file__).with_name("_metrics.py")
+_HERE = Path(__file__).resolve().parents[2]
+
+
+def main(options: Options) -> bool:
+    """Measure and print; whether nothing differs."""
+    if options.old is None:
+        sys.exit("--old TREE: a worktree of the commit to compare with")
+    mine, theirs = _metrics(_HERE), _metrics(options.old.resolve())
+    numbers, differ, left = 0, Counter[str](), 0
+    for name, found in mine.items():
+        if found.pop("sentinels", 0):
+            left += 1
+            continue
+        for key in found.keys() & theirs[name].keys():
+            numbers += 1
+            if found[key] != theirs[name][key]:
+                differ[key] += 1
+                print(f"DIFFERS {name}: {key} {theirs[name][key]} is now {found[key]}", flush=True)
+    print(f"{len(mine)} pairs of arrays, {left} of them with sentinels")
+    print(f"{numbers} numbers compared, {differ.total()} differ")
+    return not differ
+
+
+def _metrics(tree: Path) -> dict[str, dict[str, Any]]:
+    """Pair to number to its text, which is exact."""
+    env = {**os.environ, "PYTHONPATH": str(tree)}
+    done = subprocess.run(
+        [sys.executable, "-P", str(_CHILD)], env=env, cwd=tree, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        sys.exit(f"{tree}: {done.stderr[-2000:]}")
+    found: dict[str, dict[str, Any]] = json.loads(done.stdout)
+    return found
