@@ -63,11 +63,11 @@ def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
         cost = f"{held.cost:.2g} (relative L2) at the worst output"
         return f"The sides differ by what few bits cost: {cost}; {_alike(held)}"
     if result.first_bad is None:
-        count = counted(result.n_compared, "tensor")
+        compared = counted(result.n_compared, "tensor")
         if (result.apart or 0.0) > _FAR:
-            return f"No layer is wrong: {count}, each as far apart as rounding explains of what it read"
+            return f"No layer is wrong: {compared}, each as far apart as rounding explains of what it read"
         what = "no further apart than rounding explains" if rounding else "within the tolerances"
-        return f"The sides agree: {count}, {what}"
+        return f"The sides agree: {compared}, {what}"
     first = _label(result.first_bad)
     count = result.n_failed
     head = (
