@@ -28,6 +28,7 @@ from layerwise._tool.tui.presenters.short_titles import short_titles
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.chooser import Choice
 from layerwise._tool.tui.screens.gpus import GpuStrip
+from layerwise._tool.tui.screens.job_pane import JobPane
 from layerwise._tool.tui.screens.page import Page, turns_pane
 from layerwise._tool.tui.screens.searching import Answering
 from layerwise._tool.tui.state.job_list import ModelHead
@@ -36,7 +37,7 @@ from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.typed.settling import Waits
 from layerwise._tool.tui.widgets.following import Soon, follow, run_latest, run_work
 from layerwise._tool.tui.widgets.line_input import LineInput
-from layerwise._tool.tui.widgets.lines import DetailPane, OneLine
+from layerwise._tool.tui.widgets.lines import OneLine
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, LiveRows, VirtualList
 
 DETAIL_WAIT = 0.25
@@ -67,7 +68,6 @@ class JobsScreen(Page, scope="jobs"):
         self._chosen = bool(self._at)
         self._before = self._at
         self._raw = False
-        self._shown = 0
         self._detail_soon = Soon(self, self._read_detail, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
@@ -76,7 +76,7 @@ class JobsScreen(Page, scope="jobs"):
         yield OneLine(id="jobs-heading")
         yield self.main_list
         yield OneLine(id="jobs-title")
-        yield DetailPane(id="jobs-detail")
+        yield JobPane(id="jobs-detail")
 
     def on_mount(self) -> None:
         follow(self, self.state.jobs.on_change, self.paint)
@@ -153,7 +153,7 @@ class JobsScreen(Page, scope="jobs"):
 
     async def _show_detail(self) -> None:
         view = self._in_view()
-        pane = self.query_one("#jobs-detail", DetailPane)
+        pane = self.query_one(JobPane)
         if view is None:
             none = " no job yet: R sets up a run" if not self._list.total else " no job here: esc shows all"
             told = "" if self._list.rows else none
@@ -167,15 +167,7 @@ class JobsScreen(Page, scope="jobs"):
         said = log_lines(text) if self._raw else event_lines(events)
         what = "raw output (J: journal)" if self._raw else "journal (J: raw output)"
         self.query_one("#jobs-title", OneLine).set_line([(f" job {view.id}: {what}", "head")])
-        self._put(pane, view.id, [[(" ", ""), *line] for line in [*lines, [], *said]])
-
-    def _put(self, pane: DetailPane, job: int, lines: list[Line]) -> None:
-        """Follow the end of the log as long as the reader is there; a job just come to starts at its facts."""
-        last = max(0, len(pane.lines) - pane.size.height)
-        follows = job == self._shown and last > 0 and pane.top >= last
-        end = max(0, len(lines) - pane.size.height)
-        pane.set_lines(lines, end if follows else pane.top if job == self._shown else 0)
-        self._shown = job
+        pane.put(view.id, [[(" ", ""), *line] for line in [*lines, [], *said]])
 
     # ── commands ──
 
@@ -192,7 +184,7 @@ class JobsScreen(Page, scope="jobs"):
         elif model is not None:
             self.post_message(self.OpenModel(model))
         else:
-            self.query_one("#jobs-detail", DetailPane).focus()
+            self.query_one(JobPane).focus()
             self.state.say(f"job {view.id} has no screen of its own: below is what it said; tab goes back to the list")
 
     # ── which jobs ──
@@ -294,7 +286,7 @@ class JobsScreen(Page, scope="jobs"):
     @command("jobs.log", "journal or raw output", keys="J", footer="log")
     def toggle_log(self) -> None:
         self._raw = not self._raw
-        self._shown = 0
+        self.query_one(JobPane).begin_anew()
         self._detail_soon.touch()
 
     toggle_pane = turns_pane("jobs.pane", "scroll the log, or back to the list")

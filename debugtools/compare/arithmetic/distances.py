@@ -44,3 +44,10 @@ def ratio(part: float, whole: float) -> float:
     if whole == 0:
         return math.inf if part else 0.0
     return part / whole
+
+
+def root_mean_square(squares: float, count: int) -> float:
+    """From a sum of squares; 0 of nothing, infinite if anything was not finite."""
+    if not count:
+        return 0.0
+    return math.sqrt(squares / count) if math.isfinite(squares) else math.inf

@@ -16,7 +16,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.results.accuracy import METRICS
 from layerwise._tool.backends.tensors import dtype_name
-from layerwise._tool.debugtools.compare.arithmetic.distances import cosine, decibels, psnr, ratio
+from layerwise._tool.debugtools.compare.arithmetic.distances import cosine, decibels, psnr, ratio, root_mean_square
 from layerwise._tool.debugtools.compare.arithmetic.fused import fuse, measure, sum_of_squares
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic, arithmetic
 from layerwise._tool.debugtools.compare.arithmetic.order_statistics import (
@@ -288,13 +288,6 @@ def _fail(result: Comparison, a: Array, b: Array, metrics: Sequence[MetricName],
 def rms_of(b: Array) -> float:
     """The root mean square of an array; infinite if anything is not finite."""
     return root_mean_square(sum_of_squares(b, arithmetic(b.dtype, b.dtype)), b.size)
-
-
-def root_mean_square(squares: float, count: int) -> float:
-    """From a sum of squares; 0 of nothing, infinite if anything was not finite."""
-    if not count:
-        return 0.0
-    return math.sqrt(squares / count) if math.isfinite(squares) else math.inf
 
 
 def _dims(a: Array) -> str:
