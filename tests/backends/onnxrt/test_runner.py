@@ -45,7 +45,10 @@ def test_an_input_of_unknown_rank_takes_any_shape_and_a_number_by_default() -> N
         unknown, number = runner.inputs
         assert unknown.shape == number.shape == ()
         assert unknown.fits((2, 3)) and not number.fits((2, 3))
-        assert runner.infer({"x": np.ones((2, 3), np.float32), "n": np.array(1, np.float32)}).outputs["y"].shape == (2, 3)
+        assert runner.infer({"x": np.ones((2, 3), np.float32), "n": np.array(1, np.float32)}).outputs["y"].shape == (
+            2,
+            3,
+        )
 
 
 @pytest.mark.parametrize(
