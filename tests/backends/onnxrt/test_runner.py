@@ -37,6 +37,20 @@ def test_a_runner_runs_a_model_and_lists_inputs_and_outputs() -> None:
     assert result.runner_name == runner.name
 
 
+def test_an_input_of_unknown_rank_takes_any_shape_and_a_number_by_default() -> None:
+    model = models.from_text("g (float x, float n) => (float y) { y = Add(x, n) }")
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    with opened(model) as runner:
+        unknown, number = runner.inputs
+        assert unknown.shape == number.shape == ()
+        assert unknown.fits((2, 3)) and not number.fits((2, 3))
+        assert runner.infer({"x": np.ones((2, 3), np.float32), "n": np.array(1, np.float32)}).outputs["y"].shape == (
+            2,
+            3,
+        )
+
+
 @pytest.mark.parametrize(
     ("type_text", "dtype"),
     [

@@ -1,5 +1,6 @@
 """Sanitizing in one command: order of the steps, shapes of a run, errors."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import onnx
@@ -11,7 +12,7 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.surgery.model.structure import Structure
-from layerwise._tool.surgery.sanitize.action import SanitizeSpec, sanitized
+from layerwise._tool.surgery.sanitize.action import SanitizeSpec, marked, sanitized
 
 
 def done(model: onnx.ModelProto, folder: Path, **what: object) -> Structure:
@@ -31,6 +32,18 @@ def test_other_input_shapes_reach_every_tensor_and_can_be_folded(tmp_path: Path)
     assert dims(static.inputs[0]) == [5, 3, 4] and dims(static.outputs[0]) == [5, 12]
     dynamic = done(models.mlp(), tmp_path, shapes={"x": ["n", 16]})
     assert dims(dynamic.inputs[0]) == ["n", 16] and dims(dynamic.outputs[0]) == ["n", 16]
+
+
+def test_a_name_with_a_wildcard_is_itself_and_what_it_stands_for() -> None:
+    names = ["a0", "a*", "a1", "y"]
+    nodes = [onnx.helper.make_node("Abs", [one], [next_one]) for one, next_one in pairwise(names)]
+    ends = [onnx.helper.make_tensor_value_info(name, 1, [2]) for name in ("a0", "y")]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    model = Structure.from_proto(onnx.helper.make_model(graph))
+    assert marked(model, ["a*"], [], []).output_names == ["a*", "a1"]  # not the input
+    assert marked(model, ["*"], [], ["a1"]).output_names == ["a*", "y"]
+    with pytest.raises(UsageError, match="no tensor 'nothing'"):
+        marked(model, None, [], ["nothing"])
 
 
 def test_an_inner_tensor_given_a_shape_becomes_an_input(tmp_path: Path) -> None:
