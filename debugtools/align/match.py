@@ -30,10 +30,10 @@ def align(first: SideData, second: SideData, hand: Sequence[AlignedPair] = ()) -
 def _pairs(matcher: Matcher) -> Iterator[AlignedPair]:
     verdicts, trusted = Verdicts(matcher), matcher.names.trusted
     copies = list(verdicts.copies())
-    copied = {a for a, _ in copies}
+    copied, shared = {a for a, _ in copies}, {b for _, b in copies}
     for a, b in [*sorted(matcher.forth.items()), *copies]:
         groups = matcher.first.groups[a], matcher.second.groups[b]
-        for member in pair_members(matcher.first, matcher.second, *groups, trusted, copy=a in copied):
+        for member in pair_members(matcher.first, matcher.second, *groups, trusted, shared=b in shared):
             yield _pair(verdicts, a, b, member)
     yield from (pair for pair in _stand_ins(matcher) if matcher.first.of[pair.tensor] not in copied)
 

@@ -30,16 +30,16 @@ def how_far(member: Member, same_shape: bool) -> float:
 
 
 def pair_members(
-    first: GroupGraph, second: GroupGraph, one: Group, other: Group, names: bool, *, copy: bool = False
+    first: GroupGraph, second: GroupGraph, one: Group, other: Group, names: bool, *, shared: bool = False
 ) -> list[Member]:
     """Pair the members of two groups. Several of the first may have one counterpart: all are views of one tensor.
 
-    names: whether the same name means the same tensor. copy: the roots do not stand for each other: the second one's
-    counterpart is another group.
+    names: whether the same name means the same tensor. shared: the second group is the counterpart of several: which of
+    them its root stands for, values tell.
     """
     passed = detours(first, one), detours(second, other)
     costs = sorted(
-        (cost - 0.3 * (copy and (i == 0) != (j == 0)), i, j)
+        (cost - 0.3 * (shared and (i == 0) != (j == 0)), i, j)
         for i in range(len(one.members))
         for j in range(len(other.members))
         if one.members[i] not in passed[0]

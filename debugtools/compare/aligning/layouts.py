@@ -101,7 +101,8 @@ def laid_out(
     """Give each pair with its layout, or with the reason why it is none: shapes that nothing brings together.
 
     Where values do not agree (behind a fault) the layout is the one that tensors of the same two shapes have. cut: the
-    first side's graph. Tensors of one shape with their axes exchanged are a fault, unless what is made of them agrees.
+    first side's graph. Tensors of one shape with their axes exchanged are a fault, unless what is made of them agrees,
+    or the pair came with that layout: then it is one more view of a tensor that has a counterpart as it is.
     """
     usual = {found.shapes: found.layout for found in met.values() if found.layout is not None}
     readers: dict[str, list[int]] = {}
@@ -114,7 +115,9 @@ def laid_out(
             yield pair  # a side fails before it, or it is no tensor
             continue
         layout = found.layout if not found.turned or _made_good(pair.tensor, met, cut, readers) else None
-        if found.shapes[0] != found.shapes[1]:
+        if found.shapes[0] == found.shapes[1]:
+            layout = layout or (None if found.alike else pair.layout)
+        else:
             layout = layout or pair.layout or usual.get(found.shapes) or _reshaped(found.shapes)
             if layout is None:
                 yield pair, f"its shape is {list(found.shapes[0])} here and {list(found.shapes[1])} there"

@@ -59,7 +59,7 @@ def rectified(*, quantised: bool) -> onnx.ModelProto:
         f"{p}w": np.random.default_rng(0).standard_normal((4, 8)),
     }
     held = [numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()]
-    held += [numpy_helper.from_array(np.float32(1.6 / 255), "step"), numpy_helper.from_array(np.uint8(0), "zero")]
+    held += [numpy_helper.from_array(np.float32(1.7 / 255), "step"), numpy_helper.from_array(np.uint8(0), "zero")]
     nodes = [
         helper.make_node("Add", ["x", f"{p}b"], [f"{p}a"]),
         *(
@@ -78,7 +78,7 @@ def rectified(*, quantised: bool) -> onnx.ModelProto:
 
 
 def test_a_relu_that_a_quantiser_left_out_belongs_to_what_its_codes_become(tmp_path: Path) -> None:
-    x = np.array([[0.003, -0.003, 0.01, 0.03]], np.float32)
+    x = np.array([[0.003, -0.003, 0.01, 0.06]], np.float32)
     mine, _ = side(rectified(quantised=False), x * 0, tmp_path)
     theirs, _ = side(rectified(quantised=True), x, tmp_path)
     pairs = {pair.tensor: pair.other for pair in align(mine, theirs).pairs}

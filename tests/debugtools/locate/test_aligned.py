@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 from support.locating import Located, between
 from support.two_exports import FEED, first, second
 
@@ -38,3 +41,35 @@ def test_two_faults_are_both_found(tmp_path: Path) -> None:
     regions = [{each["node"] for each in found["region"]} | {found["node"]} for found in done.suspects]
     assert len(regions) == 2
     assert any("/fc/MatMul" in region for region in regions) and any("/out/MatMul" in region for region in regions)
+
+
+def scores(*, once: bool, factor: float = 1.0) -> onnx.ModelProto:
+    """Keys of two heads, as many positions as places in a head, turned in two steps or at once; then products."""
+    random, p = np.random.default_rng(0), "o" if once else "t"
+    held = {name: random.standard_normal((16, 16)).astype(np.float32) / 4 for name in "wk"}
+    held["w"] = held["w"] * np.float32(factor)
+    weights = [numpy_helper.from_array(value, p + name) for name, value in held.items()]
+    weights.append(numpy_helper.from_array(np.array([1, 8, 2, 8]), f"{p}shape"))
+    turns = [[0, 2, 3, 1]] if once else [[0, 2, 1, 3], [0, 1, 3, 2]]
+    make = helper.make_node
+    nodes = [
+        make("MatMul", ["x", f"{p}w"], [f"{p}0"], "first" if not once else ""),
+        make("Tanh", [f"{p}0"], [f"{p}1"]),
+        make("MatMul", [f"{p}1", f"{p}k"], [f"{p}2"]),
+        make("Reshape", [f"{p}2", f"{p}shape"], [f"{p}q"]),
+        make("Transpose", [f"{p}q"], [f"{p}r"], perm=[0, 2, 1, 3]),
+        make("Tanh", [f"{p}2"], [f"{p}3"]),
+        make("Reshape", [f"{p}3", f"{p}shape"], [f"{p}turned0"]),
+        *(make("Transpose", [f"{p}turned{i}"], [f"{p}turned{i + 1}"], perm=perm) for i, perm in enumerate(turns)),
+        make("MatMul", [f"{p}r", f"{p}turned{len(turns)}"], ["y"]),
+    ]
+    io = [helper.make_tensor_value_info(*each) for each in (("x", 1, [8, 16]), ("y", 1, [1, 2, 8, 8]))]
+    graph = helper.make_graph(nodes, "g", io[:1], io[1:], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_a_view_that_the_other_side_has_in_another_order_is_no_fault_behind_one(tmp_path: Path) -> None:
+    """Equal shapes: nothing but the values would tell the order of axes, and behind a fault these differ."""
+    feed = {"x": np.random.default_rng(1).standard_normal((8, 16)).astype(np.float32)}
+    found = between(scores(once=False, factor=1.05), scores(once=True), tmp_path, feed)
+    assert [row["node"] for row in found.suspects if row["diagnosis"] == "kernel"] == ["first"]

@@ -75,7 +75,7 @@ def test_a_number_at_the_edge_of_a_step_is_no_fault_of_fp16_and_another_step_is(
     feed = {"x": np.concatenate([[28, 207], np.arange(1, 63)])}
     for number, up in enumerate((False, True)):
         (folder := tmp_path / str(number)).mkdir()
-        found = between(bucket(True, up=up), bucket(False), folder, feed, align="names")
+        found = between(bucket(True, up=up), bucket(False), folder, feed, align="names", runners=(REFERENCE, ORT))
         assert [row["node"] for row in found.suspects if row["diagnosis"] == "kernel"] == ["number"] * up
 
 
