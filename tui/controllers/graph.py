@@ -102,8 +102,9 @@ class GraphController:
             tensor = index.find_tensor(name) if name else -1
             if tensor >= 0:
                 return self._node_of(tensor)
-        taken_out = number.isdecimal() and int(number) < index.n_nodes
-        matches = index.search(text) if not taken_out else ()
+        if number.isdecimal() and int(number) < index.n_nodes:
+            raise UsageError(f"no node or tensor {number} in the edited graph")
+        matches = index.search(text)
         if not text or not len(matches):
             raise UsageError(f"no node or tensor {shown(text, 80)}")
         return int(matches[0])
