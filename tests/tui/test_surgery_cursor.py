@@ -78,3 +78,18 @@ def test_a_node_of_the_change_on_view_is_not_edited(tmp_path: Path) -> None:
         assert surgery.preview is preview and surgery.session.node == added
 
     with_bench(chain_pair(tmp_path)[0], story)
+
+
+def test_a_number_that_the_edited_graph_lacks_leads_nowhere_and_a_hidden_list_follows_its_node(tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        surgery = bench.app.state.surgery
+        await bench.press("x", "j", "j", "e", "d", "enter", "colon", *"goto 2", "enter")
+        await bench.see("no node or tensor 2")
+        assert surgery.session.node == 3
+        await bench.press("1")
+        rows = bench.app.page.main_list
+        await bench.press("2")
+        bench.app.state.session.select_node(39)
+        assert rows.top <= 39 < rows.top + rows.height
+
+    with_bench(chain_pair(tmp_path)[0], story, (80, 24))

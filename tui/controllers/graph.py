@@ -93,7 +93,7 @@ class GraphController:
         """
         index, text = self.index, text.strip()
         number = text.removeprefix("#")
-        if number.isdecimal() and int(number) < index.n_nodes:
+        if number.isdecimal() and int(number) < index.n_nodes and int(number) in index.order:
             return int(number)
         for name in (text, unquoted(text)):
             node = index.find_node(name) if name else -1
@@ -102,6 +102,8 @@ class GraphController:
             tensor = index.find_tensor(name) if name else -1
             if tensor >= 0:
                 return self._node_of(tensor)
+        if number.isdecimal() and int(number) < index.n_nodes:
+            raise UsageError(f"no node or tensor {number} in the edited graph")
         matches = index.search(text)
         if not text or not len(matches):
             raise UsageError(f"no node or tensor {shown(text, 80)}")

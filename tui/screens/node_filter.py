@@ -20,7 +20,8 @@ class FilteredNodes(Container):
         super().__init__()
         self.model, self.session, self.rows = model, model.session, model.rows
         self.range_from: int | None = None
-        self._seen = -1
+        # the one that was kept is not chosen anew: what it is folded into stays folded
+        self._seen = self.session.node if self.session.node == self.session.kept_node else -1
         self._before: tuple[str, str, bool, int] = ("", "", False, 0)
         self._filter_soon = Soon(self, self.apply_filter, FILTER_WAIT, model.state.owed, afresh=True)
 

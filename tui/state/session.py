@@ -63,7 +63,7 @@ class Session:
 
     on_modules: it is known which modules the nodes come from.
     index: the model's graph once it is open; opening: how far that is; problem: why it cannot be.
-    node: the selected node, shared by all screens.
+    node: the selected node, shared by all screens; kept_node: that of the session before.
     errors: node number -> its worst error in the comparison on view.
     Every change that is to survive a restart goes through a method here, which emits `on_saved_change`.
     """
@@ -74,7 +74,7 @@ class Session:
         self.index: GraphIndex | None = None
         self.opening = self.problem = ""
         self.marks: set[str] = set(saved.marks)
-        self.node = saved.node
+        self.node = self.kept_node = saved.node
         self.screen = saved.screen
         self.theme = saved.theme
         self.compare_job = saved.compare_job

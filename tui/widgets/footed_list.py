@@ -22,7 +22,7 @@ class FootedList(VirtualList):
     @property
     def rows_kept(self) -> int:
         """Those that every foot leaves: it grows and shrinks as more is known, and nothing moves by that."""
-        height = self.size.height
+        height = self.height
         return height - max(height // 2, height - ROWS) if self._foot else height
 
     @property

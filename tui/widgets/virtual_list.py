@@ -107,6 +107,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
         self.moved: Callable[[bool], object] = lambda by_user: None
         self._instead: tuple[Line, ...] = ()
         self._before: tuple[int, int] | None = None
+        self._last_height = 0
 
     @property
     def rows_shown(self) -> int:
@@ -116,7 +117,12 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
     @property
     def rows_kept(self) -> int:
         """Rows among which the cursor is kept: by these the view moves."""
-        return self.rows_shown
+        return self.height
+
+    @property
+    def height(self) -> int:
+        """Lines of the widget; while it is hidden, those that it had: it may come back without an event."""
+        return self.size.height or self._last_height
 
     # ── drawing ──
 
@@ -181,7 +187,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
 
     def _reveal(self) -> bool:
         """Scroll so that the cursor is on screen; near the edge by half a page, further by centring."""
-        if not self.size.height:  # not shown yet, or hidden: where it is seen again is found then
+        if not self.height:  # not shown yet: what is on view is found then
             return False
         height = max(1, self.rows_kept)
         top = self.top
@@ -235,6 +241,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
     # ── events and commands ──
 
     def on_resize(self, event: Resize) -> None:
+        self._last_height = self.size.height or self._last_height
         self._reveal()
         self.refresh()
 
