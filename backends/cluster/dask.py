@@ -35,6 +35,8 @@ _CONFIG = {
     "distributed.scheduler.allowed-failures": 1000,  # our cells count their own losses
     "distributed.comm.timeouts.connect": f"{_CONNECT:.0f}s",
     "distributed.admin.large-graph-warning-threshold": "1GB",
+    "distributed.worker.profile.enabled": False,  # workers only wait: what they do is not to cost what cells need
+    "distributed.admin.tick.interval": "500ms",
 }
 
 
