@@ -1,17 +1,19 @@
 """The layer rows of one comparison as columns: what the Errors screen sorts, filters and draws."""
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, structs
 
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.surgery.origin.origin import Path
+from layerwise._tool.tui.state.growing import Column, Labels, Paths
+from layerwise._tool.tui.state.lens_effects import LensEffects
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -27,6 +29,7 @@ WHOLE: dict[str, Callable[[LayerRow], int | None]] = {
 }  # fmt: skip
 LABELS = ("op", "mode", "finding", "dtype", "diagnosis")
 
+LENS = ("effect", "gain")
 FAULTS = ("kernel", "ill-conditioned", "overflow", "nan", "quantisation")
 """Diagnoses of a layer that brings an error in, or makes one large."""
 BLOCK = 128
@@ -68,53 +71,6 @@ class PackedRows:
         return self._read[1]
 
 
-class Column:
-    """A numpy array that grows by doubling."""
-
-    def __init__(self, dtype: npt.DTypeLike) -> None:
-        self._data = np.zeros(256, dtype)
-
-    def put(self, places: Sequence[int], values: Sequence[Any]) -> None:
-        while places and max(places) >= len(self._data):
-            self._data = np.concatenate([self._data, np.zeros_like(self._data)])
-        self._data[places] = values
-
-    def first(self, count: int) -> npt.NDArray[Any]:
-        return self._data[:count]
-
-
-class Labels:
-    """Strings of few kinds, as codes."""
-
-    def __init__(self) -> None:
-        self.kinds: list[str] = []
-        self._codes: dict[str, int] = {}
-        self.column = Column(np.int32)
-
-    def put(self, places: Sequence[int], labels: Sequence[str]) -> None:
-        for label in labels:
-            if label not in self._codes:
-                self._codes[label] = len(self.kinds)
-                self.kinds.append(label)
-        self.column.put(places, [self._codes[label] for label in labels])
-
-
-class Paths:
-    """Modules, as codes; -1 where there is none."""
-
-    def __init__(self) -> None:
-        self.kinds: list[Path] = []
-        self._codes: dict[Path, int] = {}
-        self.column = Column(np.int32)
-
-    def put(self, places: Sequence[int], paths: Sequence[Path | UnsetType]) -> None:
-        for path in paths:
-            if path is not UNSET and path not in self._codes:
-                self._codes[path] = len(self.kinds)
-                self.kinds.append(path)
-        self.column.put(places, [-1 if path is UNSET else self._codes[path] for path in paths])
-
-
 def number(value: object) -> float:
     """A float column's value; NaN where there is none."""
     return float(value) if isinstance(value, (int, float)) else float("nan")
@@ -134,9 +90,11 @@ class ErrorTable:
     has_local: some rows say what the layer does on the reference's inputs, and a diagnosis. imprecise: most layers are
     off alike, so that only suspects are at fault. has_truth: some rows say how far the layer is from the truth.
     has_modules: some rows say which module they come from; noted: and which line, so that names need not tell it.
+    effects: what a lens measured.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, effects: LensEffects | None = None) -> None:
+        self.effects = LensEffects() if effects is None else effects
         self.count = 0
         self.changes = 0
         self.tensors: list[str] = []
@@ -243,6 +201,8 @@ class ErrorTable:
     def numbers(self, name: str) -> Floats:
         """Return a column of numbers (NaN where unknown), one per row in order of arrival."""
         self._fill()
+        if name in LENS:
+            return self.effects.column(name, self.tensors)
         if name in self._numbers:
             return self._numbers[name].first(self.count)
         return self._whole[name].first(self.count).astype(np.float64)
