@@ -93,31 +93,40 @@ def measure(path: str, to: str, alone: int, sets: int) -> None:
     model = Model(path, ModelOptions())
     feed = feed_of(model)
     model.cut  # noqa: B018 - both ways need it
-    started = time.perf_counter()
+    started, worked = time.perf_counter(), time.process_time()
     lens = Lens(model, ORT, Rounding(to=to), [feed])  # type: ignore[arg-type]
     lens.begin()
     effects = {one.i: lens.measured([one.i]).worst for one in lens.candidates}
-    board, used = time.perf_counter() - started, peak()
+    board, busy, used = time.perf_counter() - started, time.process_time() - worked, peak()
     chosen = lens.candidates[:: max(1, len(effects) // alone)]
-    apart, seconds = 0.0, 0.0
+    apart, seconds, work = 0.0, 0.0, 0.0
     for one in chosen:
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), time.process_time()
         proto = mixed_model(lens, [one.i]).proto()
         outputs = _alone(Loadable(data=proto.SerializeToString(), folder=model.file.folder), feed)
         seconds += time.perf_counter() - started
+        work += time.process_time() - worked
         effect = lens.errors_of([outputs]).worst
         apart = max(apart, abs(effect - effects[one.i]) / max(effect, _NOISE / 1e-3))
-    each = seconds / len(chosen) * len(effects)
+    each, by_work = seconds / len(chosen) * len(effects), work / len(chosen) * len(effects) / busy
     good = sum(_predicted(lens, effects, number) for number in range(sets))
     floats = int(subprocess.run(
         [sys.executable, "-m", "benchmarks.lens", "float", path], capture_output=True, text=True, check=True
     ).stdout)  # fmt: skip
     print(
         f"{Path(path).stem:12} {to:8} {len(effects):4} candidates  switchboard {board:6.1f} s, one model each "
-        f"{each:6.1f} s: {each / board:4.1f} times; apart {apart:.1e}; {good} of {sets} sets within 15 %; memory "
+        f"{each:6.1f} s: {each / board:4.1f} times ({by_work:.1f} of processor time); "
+        f"apart {apart:.1e}; {good} of {sets} sets within 15 %; memory "
         f"{used} MB, float {floats} MB: {used / floats:.2f} times", flush=True,
     )  # fmt: skip
-    found = {"faster": each / board, "apart": apart, "good": good, "sets": sets, "memory": used / floats}
+    found = {
+        "faster": each / board,
+        "work": by_work,
+        "apart": apart,
+        "good": good,
+        "sets": sets,
+        "memory": used / floats,
+    }
     print(f"{_MARK}{json.dumps(found)}", flush=True)
     lens.close()
 
@@ -133,13 +142,15 @@ def several(paths: list[str], options: tuple[str, ...]) -> bool:
             else:
                 print(text, flush=True)
     faster, sets = [row["faster"] for row in rows], sum(row["sets"] for row in rows)
+    work = [row["work"] for row in rows]
     good, apart, memory = (
         sum(row["good"] for row in rows),
         *(max(row[key] for row in rows) for key in ("apart", "memory")),
     )
     print(
         f"{len(rows)} models: {statistics.median(faster):.1f} times as fast in the median, {min(faster):.1f} at least "
-        f"(5 and 3 are asked for); apart {apart:.1e} at most (1e-3); {good} of {sets} sets within 15 % (90 %); memory "
+        f"(5 and 3 are asked for; of processor time {statistics.median(work):.1f} and {min(work):.1f}); apart "
+        f"{apart:.1e} at most (1e-3); {good} of {sets} sets within 15 % (90 %); memory "
         f"{memory:.2f} times at most (2.5); load {os.getloadavg()[1]:.1f} of {os.cpu_count()} processors", flush=True,
     )  # fmt: skip
     fast = statistics.median(faster) >= 5 and min(faster) >= 3

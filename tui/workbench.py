@@ -23,6 +23,7 @@ from layerwise._tool.tui.commands import command, in_scopes
 from layerwise._tool.tui.controllers.debugging import DebugController
 from layerwise._tool.tui.controllers.errors_page import ErrorsController, LocalErrors
 from layerwise._tool.tui.controllers.jobs import JobActions, JobsController
+from layerwise._tool.tui.controllers.lens_effects import LensFollower
 from layerwise._tool.tui.controllers.matrix import MatrixController
 from layerwise._tool.tui.controllers.opening import open_model, read_modules
 from layerwise._tool.tui.controllers.perf import PerfController
@@ -148,7 +149,7 @@ class Workbench(Customised, scope="global"):
         line = self.query_one(CommandBar)
         line.complete, line.submit, line.hint = self.complete_line, self.run_line, self.line_hint
         self._followers = (
-            JobsController(self.state), ErrorsController(self.state), LocalErrors(self.state),
+            JobsController(self.state), ErrorsController(self.state), LocalErrors(self.state), LensFollower(self.state),
             DebugController(self.state), PerfController(self.state), MatrixController(self.state),
         )  # fmt: skip
         if self._before is not None:

@@ -6,13 +6,19 @@ from typing import Any
 import msgspec
 from support.bench import Bench, chain_pair, compare_spec, with_bench
 
+from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.lens.rows import EffectRow, KeptRow, LensResult, OutputEffect
 from layerwise._tool.debugtools.search.lens.spec import LensSpec, Rounding
 from layerwise._tool.tui.presenters.debug_list import head_lines, heading, row_detail, row_line
+from layerwise._tool.tui.presenters.effects import lens_text
+from layerwise._tool.tui.presenters.errors_page import heading as errors_heading
+from layerwise._tool.tui.presenters.errors_page import row_line as errors_line
+from layerwise._tool.tui.presenters.errors_page import table_columns
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import UNICODE, plain
 from layerwise._tool.tui.state.debugging import DebugState
+from layerwise._tool.tui.state.errors_page import ErrorsState
 
 SPEC = LensSpec(compare=CompareSpec(model="net.onnx"), rounding=Rounding(to="fp8e4m3"))
 
@@ -49,6 +55,26 @@ def test_rows_stand_worst_first_and_the_prediction_follows_what_is_toggled() -> 
     assert state.in_fp32 == {5}
 
 
+def test_effects_and_gains_are_columns_of_the_errors() -> None:
+    state = ErrorsState()
+    for i, tensor in enumerate("abc"):
+        state.table.add(LayerRow(i=i, tensor=tensor, node=f"n{i}", op="MatMul", rel_l2=0.1, passed=True))
+    assert "effect" not in state.sorts_shown()
+    state.effects.begin(3, "int8")
+    for i, (tensor, error) in enumerate((("a", 0.003), ("b", 0.004))):
+        outputs = [OutputEffect("y", error)]
+        state.effects.take(EffectRow(i=i, node=f"n{i}", op="MatMul", outputs=[tensor], effect=error, effects=outputs))
+    state.sort = "effect"
+    state.refresh(always=True)
+    assert [state.table.tensors[place] for place in state.order] == ["b", "a", "c"]
+    shape = table_columns(state.table, 140, "effect")
+    names = plain(errors_heading(shape, 140, "effect", False, UNICODE))
+    row = plain(errors_line(state.table, 1, shape, Names(UNICODE), UNICODE))
+    assert "effect" in names and "gain" in names and "4.0e-03" in row and " 40%" in row
+    told = lens_text(*(state.effects.of("a") or (EffectRow(i=0, node="", op=""), 0.0)), "int8")
+    assert "int8 alone here moves the worst output by 3.0e-03" in told and "takes 20% off" in told
+
+
 def test_a_key_keeps_a_node_and_another_proves_it(tmp_path: Path) -> None:
     model, other = chain_pair(tmp_path)
 
@@ -65,5 +91,7 @@ def test_a_key_keeps_a_node_and_another_proves_it(tmp_path: Path) -> None:
         await bench.see("1 of")
         await bench.press("exclamation_mark")
         await bench.see("measured ", ", as a mixed model ")
+        await bench.press("2")
+        await bench.see("max-abs", "effect", "gain")
 
     with_bench(model, story, size=(140, 30))  # the message goes with its job; the head that stays needs the room

@@ -1,5 +1,7 @@
 """What a lens measured of nodes, as rows of the Debug screen and in full."""
 
+import math
+
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.lens.rows import EffectRow
 from layerwise._tool.tui.presenters.names import Names
@@ -35,6 +37,14 @@ def _shared(row: EffectRow) -> list[str]:
     if row.grouped > 1:
         return [f"an equal share of what {row.grouped} nodes do together"]
     return ["the difference of two sets"] if row.grouped else []
+
+
+def lens_text(row: EffectRow, gain: float, form: str) -> str:
+    """What a node's low precision does, in one line of the Errors screen."""
+    effect = "not finite" if row.effect is None else sig(row.effect)
+    falls = "" if math.isnan(gain) else f"; FP32 here takes {gain:.0%} off the error of all nodes in {form}"
+    shared = f" ({_shared(row)[0]})" if row.grouped else ""
+    return f"{form} alone here moves the worst output by {effect} (relative L2){shared}{falls}; cost {row.cost:.3g}"
 
 
 def effect_fields(row: EffectRow) -> list[tuple[str, str]]:

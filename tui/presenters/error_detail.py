@@ -18,15 +18,19 @@ from layerwise._tool.tui.presenters.text import Glyphs, Line, Run, fit, plain, w
 from layerwise._tool.tui.presenters.verdicts import MEANINGS
 
 
-def detail_lines(row: LayerRow, names: list[str], cells: int, word: Run = ("", ""), evidence: str = "") -> list[Line]:
+def detail_lines(
+    row: LayerRow, names: list[str], cells: int, word: Run = ("", ""), evidence: str = "", lens: str = ""
+) -> list[Line]:
     """What is known of one row, the most telling first: name, what it comes to and why, errors, both sides' statistics.
 
     word: what it comes to, and the role of that. evidence: what speaks against its node.
+    lens: what its low precision does.
     """
     lines = [*_name_lines(row), *_reason_lines(row, word)]
     lines += [[(shown(evidence, 1000), "strong")]] if evidence else []
     lines += [*_error_lines(row), *_local_line(row), *_truth_line(row)]
     lines += _quantised_line(row)
+    lines += [[("low precision ", "dim"), (lens, "")]] if lens else []
     lines += _side_lines(row, names, cells) if cells >= _SIDE_BY_SIDE else side_columns(row, names, cells)
     lines += [*_place_lines(row, cells), _origin_line(row, cells)]
     return [part for line in lines if line for part in wrap_runs(line, cells, 2)]
@@ -188,6 +192,8 @@ COLUMN_HELP: tuple[tuple[str, str], ...] = (
     ("\u00d7", "times what rounding explains the layer is off by itself, against"),
     ("", "the reference's graph in FP64 on the side's own inputs (--truth)"),
     ("accum", "rel-L2 of the whole run: the column rel-L2"),
+    ("effect", "of the worst output, with this node alone in the lens's format"),
+    ("gain", "share by which the error of all in that format falls without it"),
     ("L2 log10", "the bar: rel-L2 on a log scale, empty at 1e-8, full at 1"),
     ("verdict", "ok or failed under the tolerance"),
     ("", "leap, overflow, nan: the trouble starts in this layer"),

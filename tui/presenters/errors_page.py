@@ -10,7 +10,7 @@ from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import sig
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, width, wrap_runs
 from layerwise._tool.tui.presenters.verdicts import BAR_TITLE, DECADES, error_bar, verdict_glyph, word_of
-from layerwise._tool.tui.state.error_table import ErrorTable
+from layerwise._tool.tui.state.error_table import LENS, ErrorTable
 from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, NOTHING, OPEN, WRONG, ErrorsState
 from layerwise._tool.tui.state.job_rows import RunFacts
 
@@ -28,10 +28,10 @@ BUILDING = "build steps"
 HEADINGS = {
     "graph": "#", "max_abs": "max-abs", "max_rel": "max-rel", "rel_l2": "rel-L2", "ampl": "ampl",
     "verdict": "verdict", "op": "op", "tensor": "tensor", "local": "local",
-    "times": TIMES[0],
+    "times": TIMES[0], "effect": "effect", "gain": "gain",
 }  # fmt: skip
-_SHOWN = ("max_abs", "max_rel", "local", "rel_l2", "times", "ampl")
-_GIVES_WAY = ("local", "rel_l2", "times", "max_abs", "ampl", "mode", "max_rel")
+_SHOWN = ("max_abs", "max_rel", "local", "rel_l2", "times", "ampl", "effect", "gain")
+_GIVES_WAY = ("local", "effect", "rel_l2", "times", "gain", "max_abs", "ampl", "mode", "max_rel")
 """Columns that there may be no room for, the last one gives way first."""
 
 
@@ -58,11 +58,13 @@ class Columns:
 
 @lru_cache(64)
 def columns(
-    cells: int, local: bool, truth: bool = False, modules: bool = False, sort: str = "graph", *, long: bool = False
-) -> Columns:
+    cells: int, local: bool, truth: bool = False, modules: bool = False, sort: str = "graph", *, long: bool = False,
+    lens: bool = False,
+) -> Columns:  # fmt: skip
     """The columns of a list `cells` wide: the verdict is never cut, a name has `LEAST_NAME` cells at least, numbers
     give way. local: local errors are known. truth: so is how far layers are from the truth. modules: the exporter
     noted them. sort: what is sorted by is shown. long: so are long words of verdicts.
+    lens: a lens measured the nodes.
     """
     wide = cells >= WIDE
     op, verdict = 14 if wide else 10, DIAGNOSIS_CELLS if local or long else VERDICT_CELLS
@@ -71,6 +73,7 @@ def columns(
     fixed += bar + bool(bar)
     room = cells - fixed - (WIDE_NAME if wide else LEAST_NAME)
     known = {"local": local, "times": truth, "mode": wide, "max_rel": not local or sort == "max_rel"}
+    known |= {"effect": lens, "gain": lens}
     taken: dict[str, int] = {}
     for key in (*((sort,) if sort in _SHOWN else ()), *_GIVES_WAY):
         width = 1 + {"mode": MODE_CELLS, "ampl": AMPL_CELLS}.get(key, NUMBER_CELLS)
@@ -86,7 +89,7 @@ def columns(
 def table_columns(table: ErrorTable, cells: int, sort: str = "graph") -> Columns:
     """The columns for what a table knows."""
     long = any(len(word) > VERDICT_CELLS for word in table.labels("finding")[1])
-    return columns(cells, table.has_local, table.has_truth, table.noted, sort, long=long)
+    return columns(cells, table.has_local, table.has_truth, table.noted, sort, long=long, lens=bool(table.effects))
 
 
 def heading(shape: Columns, cells: int, sort: str, reverse: bool, glyphs: Glyphs) -> Line:
@@ -129,8 +132,11 @@ def number_text(value: float) -> str:
 
 
 def _number(table: ErrorTable, key: str, place: int) -> str:
-    value = float(table.numbers(key)[place])
-    return "-" if math.isnan(value) and key in ("ampl", "local", "times") else sig(value)
+    one = table.effects.column(key, [table.tensors[place]])[0] if key in LENS else table.numbers(key)[place]
+    value = float(one)
+    if key == "gain" and not math.isnan(value):
+        return f"{value:.0%}"
+    return "-" if math.isnan(value) and key in ("ampl", "local", "times", "effect", "gain") else sig(value)
 
 
 def _label(table: ErrorTable, name: str, place: int) -> str:

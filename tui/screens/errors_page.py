@@ -10,6 +10,7 @@ from layerwise._tool.surgery.origin.origin import SourceLine
 from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.error_rows import TensorController, export_rows, yank_targets
 from layerwise._tool.tui.controllers.shared import Controllers
+from layerwise._tool.tui.presenters.effects import lens_text
 from layerwise._tool.tui.presenters.error_detail import brief_lines, detail_lines, help_lines
 from layerwise._tool.tui.presenters.errors_page import HEADINGS, head_lines, heading, row_line, table_columns
 from layerwise._tool.tui.presenters.module_rows import tree_heading, tree_row
@@ -106,12 +107,16 @@ class ErrorRows(JobTable, scope="errors"):
     def detail(self, place: int, cells: int) -> list[Line]:
         row = self._errors.table.row(place)
         word = word_of(self._errors.table, place)
-        lines = detail_lines(row, self._errors.facts.runners, cells, word, self._evidence(row))
+        lines = detail_lines(row, self._errors.facts.runners, cells, word, self._evidence(row), self._lens(row))
         return [[(" ", ""), *line] for line in lines]
 
     def brief(self, place: int, cells: int) -> list[Line]:
         row = self._errors.table.row(place)
         return brief_lines(row, cells, word_of(self._errors.table, place), self._glyphs)
+
+    def _lens(self, row: LayerRow) -> str:
+        found = self._errors.effects.of(row.tensor)
+        return "" if found is None else lens_text(*found, self._errors.effects.form)
 
     def _evidence(self, row: LayerRow) -> str:
         return self._errors.evidence.get(row.tensor, "")

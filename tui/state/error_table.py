@@ -13,6 +13,7 @@ from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.surgery.origin.origin import Path
 from layerwise._tool.tui.state.columns import Column, Labels, Paths
+from layerwise._tool.tui.state.lens_effects import LensEffects
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -28,6 +29,7 @@ WHOLE: dict[str, Callable[[LayerRow], int | None]] = {
 }  # fmt: skip
 LABELS = ("op", "mode", "finding", "dtype", "diagnosis")
 
+LENS = ("effect", "gain")
 FAULTS = ("kernel", "ill-conditioned", "overflow", "nan", "quantisation")
 """Diagnoses of a layer that brings an error in, or makes one large."""
 BLOCK = 128
@@ -88,9 +90,11 @@ class ErrorTable:
     has_local: some rows say what the layer does on the reference's inputs, and a diagnosis. imprecise: most layers are
     off alike, so that only suspects are at fault. has_truth: some rows say how far the layer is from the truth.
     has_modules: some rows say which module they come from; noted: and which line, so that names need not tell it.
+    effects: what a lens measured.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, effects: LensEffects | None = None) -> None:
+        self.effects = LensEffects() if effects is None else effects
         self.count = 0
         self.changes = 0
         self.tensors: list[str] = []
@@ -197,6 +201,8 @@ class ErrorTable:
     def numbers(self, name: str) -> Floats:
         """Return a column of numbers (NaN where unknown), one per row in order of arrival."""
         self._fill()
+        if name in LENS:
+            return self.effects.column(name, self.tensors)
         if name in self._numbers:
             return self._numbers[name].first(self.count)
         return self._whole[name].first(self.count).astype(np.float64)

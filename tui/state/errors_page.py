@@ -9,8 +9,9 @@ import numpy.typing as npt
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.tui.state.error_filter import parse_filter
-from layerwise._tool.tui.state.error_table import FAILED, PASSED, UNKNOWN, ErrorTable, Ints
+from layerwise._tool.tui.state.error_table import FAILED, LENS, PASSED, UNKNOWN, ErrorTable, Ints
 from layerwise._tool.tui.state.job_rows import JobRows, RunFacts
+from layerwise._tool.tui.state.lens_effects import LensEffects
 from layerwise._tool.tui.state.module_tree import ModuleHead, ModuleTree
 
 LEAPS = ("leap", "overflow", "nan")
@@ -36,14 +37,15 @@ class ErrorsState(JobRows):
     """The rows of a comparison or a locate job.
 
     per_module: rows stand below their modules, which fold. locating: how far the job is whose local errors join the
-    rows, "" if none is. evidence: tensor -> what speaks against it.
+    rows, "" if none is. evidence: tensor -> what speaks against it. effects: what a lens measured of the nodes.
     """
 
-    SORTS = ("graph", "max_abs", "max_rel", "local", "rel_l2", "times", "ampl", "verdict", "op", "tensor")
+    SORTS = ("graph", "max_abs", "max_rel", "local", "rel_l2", "times", "ampl", *LENS, "verdict", "op", "tensor")
     order: Ints
 
     def __init__(self) -> None:
         self.per_module, self._tree = False, ModuleTree()
+        self.effects = LensEffects()
         super().__init__(parse_filter)
         self.open("")
 
@@ -60,7 +62,7 @@ class ErrorsState(JobRows):
 
     def drop(self) -> None:
         """Forget the rows: the job makes them again."""
-        self.table, self._seen = ErrorTable(), None
+        self.table, self._seen = ErrorTable(self.effects), None
         self._worst: tuple[object, npt.NDArray[np.int8]] = (None, np.zeros(0, np.int8))
         self.evidence: dict[str, str] = {}
 
@@ -75,6 +77,7 @@ class ErrorsState(JobRows):
 
     def sorts_shown(self) -> list[str]:
         unknown = {"local": not self.table.has_local, "times": not self.table.has_truth}
+        unknown |= dict.fromkeys(LENS, not self.effects)
         return [name for name in self.SORTS if not unknown.get(name)]
 
     def refresh(self, *, always: bool = False) -> None:

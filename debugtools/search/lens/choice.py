@@ -55,7 +55,7 @@ class Chooser:
         self._tried = {row.key: row for row in earlier if row.what == "choice"}
         self._margin = 1.0
         self._refuted: set[frozenset[int]] = set()
-        self._beyond = _BEYOND if any(row.grouped for row in rows.values()) else math.inf
+        self._grouped = any(row.grouped for row in rows.values())
 
     def choose(self, result: LensResult) -> LensResult:
         """Complete the result with what is chosen. Where the mixed model fails though its set holds on the switchboard,
@@ -63,7 +63,10 @@ class Chooser:
         """
         runs = 0
         for _ in range(_ROUNDS):
-            choice = Choosing(self._items(), self._holds, self._spec.limit, self._beyond, self._doubt).run()
+            items, limit = self._items(), self._spec.limit
+            choice = Choosing(
+                items, self._holds, limit, _BEYOND, self._doubt, self._least, sure=self._grouped
+            ).run()  # fmt: skip
             runs += choice.tries
             if choice.kept is None:
                 return replace(result, passed=False, kept=None, runs=result.runs + runs)
@@ -102,6 +105,13 @@ class Chooser:
 
     def _doubt(self) -> bool:
         return not all(map(alike, self._tried.values()))
+
+    def _least(self) -> float:
+        """The least square of a set that was measured, over what was predicted; 0 where that tells nothing."""
+        if self._doubt():
+            return 0.0
+        told = [(row.error / row.predicted) ** 2 for row in self._tried.values() if row.error and row.predicted]
+        return min(told, default=0.0)
 
     def _items(self) -> list[Item]:
         limit = self._judging.allowed() * self._margin

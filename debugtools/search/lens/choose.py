@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 _STEPS = 2000
 _BEYOND = (1.02, 1.05, 1.1, 1.2)
+_HOPELESS = 1.03
 _MANY = 24  # nodes that are kept, beyond which no others are tried in their place
 _SMALL, _TRIES = 16, 8  # so many sets a node are tried of few nodes, a set for so many nodes of many
 
@@ -80,16 +81,20 @@ class Choice(Struct):
 
 class Choosing:
     """holds: whether the bound is kept with a set in FP32, by measuring. limit: how often it may ask. beyond: times the
-    bound's square from which on a prediction is believed to fail, when a node is left out that is kept.
-    doubt: whether sets that were measured are not what was predicted, so that others may be cheaper.
+    bound's square from which on a prediction is believed to fail, when a node is left out that is kept; sure: in spite
+    of doubt.
+    doubt: whether sets that were measured are not what was predicted, so that others may be cheaper. least: what the
+    squares of measured sets came to at least, over the predicted ones: a set that would be beyond the bound even so is
+    not tried.
     """
 
     def __init__(
         self, items: Sequence[Item], holds: Callable[[frozenset[int]], bool], limit: int, beyond: float = math.inf,
-        doubt: Callable[[], bool] = lambda: True,
+        doubt: Callable[[], bool] = lambda: True, least: Callable[[], float] = lambda: 0.0,
+        *, sure: bool = True,
     ) -> None:  # fmt: skip
         self._items, self._limit, self._beyond, self._doubt = items, limit, beyond, doubt
-        self._ask = holds
+        self._ask, self._least, self._sure = holds, least, sure
         self._known: dict[frozenset[int], bool] = {}
         few = len(items) <= _SMALL
         self._swaps = _TRIES * len(items) if few else len(items) // _TRIES
@@ -103,7 +108,10 @@ class Choosing:
         kept, minimal = self._needed(kept)
         for slack in _BEYOND:
             tried = cheapest(self._items, slack)
-            if tried != kept and self._cost(tried) < self._cost(kept) and tried < everything and self._holds(tried):
+            hopeless = self._square(tried) * self._least() > _HOPELESS and tried not in self._known
+            if hopeless or tried == kept or self._cost(tried) >= self._cost(kept) or not tried < everything:
+                continue
+            if self._holds(tried):
                 kept, minimal = self._needed(tried)
         better = self._cheaper(kept) if self._doubt() else None
         while better is not None:
@@ -134,7 +142,8 @@ class Choosing:
             before = kept
             for k in sorted(kept, key=lambda k: (-self._items[k].cost, self._worst(k))):
                 less = kept - {k}
-                if less not in self._known and self._square(less) > self._beyond:
+                believed = self._sure or not self._doubt()
+                if less not in self._known and believed and self._square(less) > self._beyond:
                     continue
                 if less not in self._known and not self._may():
                     return kept, False
