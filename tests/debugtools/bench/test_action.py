@@ -187,7 +187,7 @@ def test_any_runner_can_be_timed_from_outside(tmp_path: Path) -> None:
         ({"runners": []}, "nothing to time"),
         ({"against": "/nowhere.json"}, "No such file"),
         ({"raw_inputs": {"x": "/nowhere.bin"}}, "No such file"),
-        ({"exports": {"report": "/nowhere/r.json"}}, "cannot be written"),
+        ({"exports": {"report": "/dev/null/r.json"}}, "cannot be written"),
         ({"feeds": {"shapes": {"z": [[1]]}}}, "has no input z"),
         ({"plan": {"speed": 9}}, "does not fit"),
     ],

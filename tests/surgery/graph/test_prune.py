@@ -76,7 +76,7 @@ def test_jobs_prune_reports_what_it_freed(models: list[Path], tmp_path: Path) ->
     assert "1 job removed" in named and "indexes" not in named
     found = layerwise("jobs", "prune", cwd=tmp_path).stdout
     assert "2 jobs removed" in found
-    assert "1 indexes of models removed (not opened for 30 days, or beyond 1.0 GB)" in found and " freed" in found
+    assert "1 indexes of models removed (not opened for 30 days, or beyond 1 GB)" in found and " freed" in found
     assert "indexes" not in layerwise("jobs", "prune", cwd=tmp_path).stdout
 
 

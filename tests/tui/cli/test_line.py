@@ -22,6 +22,7 @@ paths = st.text(alphabet=string.ascii_letters + string.digits + " _-./=:[]{}é",
 floats = st.floats(allow_nan=False, allow_infinity=False)  # the numbers that JSON has
 positive = st.integers(min_value=1, max_value=1 << 40)
 maybe_path = st.none() | paths
+saved = st.none() | paths.map("made {}".format)  # not over what the same line reads
 
 
 def rules(value: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, object]]:
@@ -115,9 +116,9 @@ specs = st.builds(
     memory_budget=st.none() | positive,
     warm_up=st.integers(0, 99),
     sequential=st.booleans(),
-    save_inputs=maybe_path,
-    save_input_blob=maybe_path,
-    save_outputs=maybe_path,
+    save_inputs=saved,
+    save_input_blob=saved,
+    save_outputs=saved,
     save_accuracy=maybe_path,
     save_heatmaps=maybe_path,
     save_error_plots=maybe_path,

@@ -64,7 +64,7 @@ def test_no_other_file_is_written_over(folder: Path) -> None:
     [
         (("nowhere.onnx", "--visual"), 1, "nowhere.onnx"),
         (("broken.onnx", "--visual"), 1, "not an ONNX model"),
-        (("good.onnx", "--visual", "-o", "no/such/folder.html"), 1, "folder.html"),
+        (("good.onnx", "--visual", "-o", "good.onnx/folder.html"), 1, "folder.html"),
         (("good.onnx", "--visual", "-o", "."), 2, "."),
         (("good.onnx", "--visual", "--job", "77"), 2, "there is no job 77"),
         (("good.onnx", "--visual", "--job", "1"), 2, "job 1 has no layers of this model"),
