@@ -34,7 +34,7 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 
 # Beside the environment: real Polygraphy and the forks of all other tests would load it too.
 $(VENV)/.installed-torch: Makefile | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $(VENV)/torch 'torch>=2.13,<2.14'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --upgrade --target $(VENV)/torch 'torch>=2.13,<2.14'
 	@touch $@
 
 install: $(VENV)/.installed
@@ -58,7 +58,7 @@ check-torch: $(VENV)/.installed-dev $(VENV)/.installed-torch
 
 # Beside the environment, as torch: its packages would be among the versions that every other test records.
 $(VENV)/.installed-cluster: Makefile | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target $(VENV)/cluster 'distributed>=2024.8,<2027' 'dask-jobqueue>=0.9,<0.10' 'cryptography>=42'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --upgrade --target $(VENV)/cluster 'distributed>=2024.8,<2027' 'dask-jobqueue>=0.9,<0.10' 'cryptography>=42'
 	@touch $@
 
 check-cluster: $(VENV)/.installed-dev $(VENV)/.installed-cluster
