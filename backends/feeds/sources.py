@@ -1,21 +1,15 @@
 """Makes feed dicts, one dict of arrays per iteration, from files, a script or synthetic data."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import LayerwiseError, UsageError
-from layerwise._tool.backends.feeds.fit import fit_feed
+from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.planned import Planned
 from layerwise._tool.backends.feeds.synthetic import Synthetic
-from layerwise._tool.backends.scripts import load_function, script_errors
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.tensors import TensorInfo
-from layerwise._tool.backends.text import shown
 
 Warn = Callable[[str], None]
 Feed = dict[str, Array]
@@ -52,7 +46,9 @@ def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn, *, simi
 
         return Feeds(None, file_feeds(spec, inputs, warn_once, similar=similar))
     if spec.script:
-        return _script_feeds(spec, inputs, warn_once, similar)
+        from layerwise._tool.backends.feeds.scripted import script_feeds  # most runs have no script
+
+        return Feeds(*script_feeds(spec, inputs, warn_once, similar=similar))
     if spec.made == "auto" and not spec.plan and inputs:
         warn_once("no graph was read for these inputs (--feeds auto): they are made as Polygraphy does")
     synthetic = Planned(spec, inputs, warn_once) if spec.plan else Synthetic(spec, inputs, warn_once)
@@ -68,43 +64,3 @@ def _once(warn: Warn) -> Warn:
             warn(message)
 
     return say
-
-
-def _script_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn, similar: bool) -> Feeds:
-    path = Path(spec.script or "").absolute()
-    found = load_function(path, spec.function)
-    where = f"{path.name}:{spec.function}"
-    with script_errors(path, f"{spec.function}()"):
-        loaded = found() if callable(found) else found
-    if isinstance(loaded, Mapping):
-        loaded = [loaded]
-    if not isinstance(loaded, Iterable) and not hasattr(loaded, "__getitem__"):
-        raise UsageError(f"{shown(where)} gave {type(loaded).__name__}, not feed dicts (input name -> array)")
-    passes = 0
-
-    def make() -> Iterator[Feed]:
-        nonlocal passes
-        passes += 1
-        if passes > 1 and isinstance(loaded, Iterator):
-            raise LayerwiseError(f"{shown(where)} is a generator, which can be read only once: return a list")
-        number = -1
-        for number, feed in enumerate(islice(_guarded(iter(loaded), path, where), spec.iterations)):
-            if not isinstance(feed, Mapping) or not all(isinstance(name, str) for name in feed):
-                kind = type(feed).__name__
-                raise UsageError(f"{shown(where)}, item {number}: {kind}, not a dict of input name -> array")
-            yield fit_feed(feed, inputs, warn, shown(where), similar=similar)
-        if number < 0 and spec.iterations != 0:
-            raise UsageError(f"{shown(where)}: no inputs in there")
-
-    count = len(loaded) if isinstance(loaded, Sequence) else None
-    return Feeds(count if spec.iterations is None else spec.iterations, make)
-
-
-def _guarded(items: Iterator[Any], path: Path, where: str) -> Iterator[Any]:
-    while True:
-        with script_errors(path, where):
-            try:
-                item = next(items)
-            except StopIteration:
-                return
-        yield item

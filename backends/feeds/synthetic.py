@@ -20,7 +20,6 @@ from layerwise._tool.backends.sizes import binary_size
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.backends.tensors import TensorInfo, dtype_row, is_floating, is_integral, packed_nbytes
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.torch_bridge import import_torch, to_array
 
 _DRAWN_FLOAT, _DRAWN_INTEGER = 16, 8  # bytes per element while drawing: float64, twice; int64
 Warn = Callable[[str], None]
@@ -176,16 +175,18 @@ def _scale(low: float, high: float) -> tuple[float, float]:
 
 class _TorchSampler:
     def __init__(self, seed: int) -> None:
-        self._torch = import_torch("the torch data loader backend")
+        from layerwise._tool.backends.torch_bridge import import_torch, to_array
+
+        self._torch, self._to_array = import_torch("the torch data loader backend"), to_array
         self._rng = self._torch.Generator()
         self._rng.manual_seed(seed)
 
     def integers(self, shape: tuple[int, ...], dtype: str, low: int, high: int) -> Array:
         kind = getattr(self._torch, dtype)
-        return to_array(self._torch.randint(low, high + 1, shape, generator=self._rng, dtype=kind))
+        return self._to_array(self._torch.randint(low, high + 1, shape, generator=self._rng, dtype=kind))
 
     def floats(self, shape: tuple[int, ...], dtype: str, low: float, high: float) -> Array:
         if not is_floating(dtype) or not hasattr(self._torch, dtype):
             raise UsageError(f"the torch data loader backend has no type {dtype}")
         kind = getattr(self._torch, dtype)
-        return to_array(self._torch.rand(shape, generator=self._rng, dtype=kind))
+        return self._to_array(self._torch.rand(shape, generator=self._rng, dtype=kind))
