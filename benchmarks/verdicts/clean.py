@@ -53,6 +53,8 @@ def main(options: Options) -> bool:
     """Measure and print a row a kind; whether at most 1 % of the rows are red and no pair failed."""
     pairs = SAME | (ON_CUDA if options.cuda else {})
     counts = {kind: [0, 0, 0, 0] for kind in (*pairs, *_LOW, _EXPORT) if options.asked(kind)}
+    if not counts:
+        raise SystemExit(f"no such kind of pairs: give any of {', '.join(map(repr, (*pairs, *_LOW, _EXPORT)))}")
     for name, sample in samples(options):
         with written(sample) as files:
             for kind, count in counts.items():
