@@ -17,12 +17,13 @@ from support.faults import zoo
 from support.faults.zoo.build import Sample
 from support.faults.zoo.masked import MASKS, masked
 from support.lookalikes import LOOKALIKES
+from support.wrapped_runner import WrappedRunner
 
 from benchmarks.verdicts.leaks import LEAK, LEAKS, leaking, places
 from benchmarks.verdicts.pairs import Options, written
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.results.inference import IterationResult
-from layerwise._tool.backends.runner import Loadable, Runner, open_runner
+from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.checks.invariants.action import check
 from layerwise._tool.debugtools.checks.invariants.spec import InvariantsResult, InvariantsSpec, RelationRow
@@ -128,29 +129,20 @@ def _checked(path: Path, runner: RunnerSpec, opened: Any = None) -> tuple[Invari
         return None, rows
 
 
-class Counting:
+class Counting(WrappedRunner):
     """A session that adds a tenth of a percent for each of its runs to what it gives."""
 
     def __init__(self, spec: RunnerSpec, loadable: Loadable) -> None:
-        self._runner: Runner = open_runner(spec, loadable, name="model")
+        super().__init__(open_runner(spec, loadable, name="model"))
         self._runs = 0
 
     def infer(self, feed: Mapping[str, Any], outputs: Any = None) -> IterationResult:
         """Run, and count."""
         self._runs += 1
-        found = self._runner.infer(feed, outputs).outputs
+        found = self.runner.infer(feed, outputs).outputs
         grown = {
             name: array * array.dtype.type(1 + self._runs / 1000)
             for name, array in found.items()
             if array.dtype.kind == "f"
         }
         return IterationResult({**found, **grown})
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._runner, name)
-
-    def __enter__(self) -> "Counting":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._runner.close()

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from support.cli import layerwise
 from support.invariants import LEAKS, PLAIN, attention, model
+from support.wrapped_runner import WrappedRunner
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.results.inference import IterationResult
@@ -120,25 +121,17 @@ def test_a_mask_that_may_mean_something_else_is_not_judged(tmp_path: Path) -> No
     assert row.status == "not checked" and "attention" in row.text
 
 
-class Counting:
+class Counting(WrappedRunner):
     """A runner that adds the number of its runs to what the node `bad` makes and to all behind it."""
 
     def __init__(self, runner: Runner, made: bool) -> None:
-        self._runner, self._made, self._runs = runner, made, 0
+        super().__init__(runner)
+        self._made, self._runs = made, 0
 
     def infer(self, feed: Mapping[str, Any], outputs: Any = None) -> IterationResult:
         self._runs += self._made
-        found = self._runner.infer(feed, outputs)
+        found = self.runner.infer(feed, outputs)
         return IterationResult({name: array + np.float32(self._runs) for name, array in found.outputs.items()})
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._runner, name)
-
-    def __enter__(self) -> "Counting":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._runner.close()
 
 
 def counting(spec: RunnerSpec, loadable: Loadable) -> Any:
