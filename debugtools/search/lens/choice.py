@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
+from layerwise._tool.backends.onnxrt.saturation import SETTING, may_saturate, precise
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import QUANTISED_AS_WRITTEN, RunnerSpec
 from layerwise._tool.debugtools.search.lens.choose import Choice, Choosing, Item
@@ -35,11 +36,16 @@ _WITHIN, _NOISE = 0.15, 1e-6
 
 class Proof:
     """What the mixed model does as it is run. ratio: how often the bound is reached; not_real: why it could only be run
-    with nodes in FP32 that round ("": it was run as it is). needs: what onnxruntime has to be told to load it.
+    with nodes in FP32 that round ("": it was run as it is). needs: what onnxruntime has to be told to load it or, where
+    its kernels saturate on this CPU, to run it; saturated: the error without that then.
     """
 
-    def __init__(self, structure: Structure, errors: Errors, ratio: float, not_real: str, needs: str = "") -> None:
+    def __init__(
+        self, structure: Structure, errors: Errors, ratio: float, not_real: str, needs: str = "",
+        saturated: float | None = None,
+    ) -> None:  # fmt: skip
         self.structure, self.errors, self.ratio, self.not_real, self.needs = structure, errors, ratio, not_real, needs
+        self.saturated = saturated
 
 
 class Chooser:
@@ -71,7 +77,7 @@ class Chooser:
             if choice.kept is None:
                 return replace(result, passed=False, kept=None, runs=result.runs + runs)
             low = self._low(choice.kept)
-            proof = self._prove(low)
+            proof = self._prove(low, self._tried[set_key(low)].error)
             if proof.ratio <= 1:
                 break
             self._refuted.add(choice.kept)
@@ -93,13 +99,13 @@ class Chooser:
         row = set_row("choice", low, {}, errors, ratio)
         row.kept = len(kept)
         self._context.row("sets", row)
-        proof = self._prove(low)
+        proof = self._prove(low, row.error)
         if self._spec.output:
             write_mixed(proof.structure, Path(self._spec.output))
         held = proof.ratio <= 1
         return replace(
             result, passed=held, verified=held, kept=kept, error=row.error, proved=finite(proof.errors.worst),
-            real=not proof.not_real, not_real=proof.not_real, needs=proof.needs,
+            real=not proof.not_real, not_real=proof.not_real, needs=proof.needs, saturated=proof.saturated,
             path=self._spec.output or "", all_low=row.error,
         )  # fmt: skip
 
@@ -156,22 +162,41 @@ class Chooser:
             result, passed=proof.ratio <= 1, verified=proof.ratio <= 1, minimal=self._minimal(choice), cost=cost,
             kept=[KeptRow(row.i, row.node, row.op, row.effect, row.cost) for row in kept],
             saved=1 - cost / whole if whole else None, error=error, proved=finite(proof.errors.worst),
-            real=not proof.not_real, not_real=proof.not_real, needs=proof.needs,
+            real=not proof.not_real, not_real=proof.not_real, needs=proof.needs, saturated=proof.saturated,
             path=self._spec.output or "", files=files,
             frontier=[*result.frontier, point],
         )  # fmt: skip
 
-    def _prove(self, low: Sequence[int]) -> Proof:
+    def _prove(self, low: Sequence[int], error: float | None) -> Proof:
+        """error: what the set comes to on the switchboard."""
         structure = mixed_model(self._lens, low, self._context)
         note = "" if is_real(self._lens) else f"ONNX has no operators for {self._lens.form.name}"
         for spec, needs in self._ways():
             try:
-                return Proof(structure, *self._judging.judged(self._outputs(structure, spec)), note, needs)
-            except LayerwiseError as error:
-                why = str(error)
+                proof = Proof(structure, *self._judging.judged(self._outputs(structure, spec)), note, needs)
+            except LayerwiseError as failed:
+                why = str(failed)
+            else:
+                return self._unsaturated(proof, spec, error)
         self._context.warn(f"the mixed model does not run here, only with FP32 nodes that round: {why}")
         emulated = mixed_model(self._lens, low, emulate=True)
         return Proof(structure, *self._judging.judged(self._outputs(emulated, self._runner)), note or why)
+
+    def _unsaturated(self, proof: Proof, spec: RunnerSpec, error: float | None) -> Proof:
+        """The proof, by kernels that do not saturate where those of this CPU do and it is beyond the bound, or further
+        off than on the switchboard (`error`) and closer with them.
+        """
+        plain = proof.errors.worst
+        off = proof.ratio > 1 or error is None or plain > (1 + _WITHIN) * error + _NOISE
+        if not off or self._lens.form.kind != "integer" or not may_saturate(spec):
+            return proof
+        try:
+            found = Proof(proof.structure, *self._judging.judged(self._outputs(proof.structure, precise(spec))),
+                          proof.not_real, f"{SETTING}=1", saturated=finite(plain))  # fmt: skip
+        except LayerwiseError:
+            return proof
+        closer = found.errors.worst < plain / (1 + _WITHIN)
+        return found if closer and found.ratio <= max(1.0, proof.ratio) else proof
 
     def _ways(self) -> list[tuple[RunnerSpec, str]]:
         """How the mixed model may be run, and what whoever loads it in onnxruntime has to set for that."""

@@ -108,8 +108,9 @@ class LensResult(SearchResult, kw_only=True):
     by_prediction: of how many that was not measured, since the prediction is far beyond the bound. runs: nodes and sets
     that were measured for the choice; one_by_one: that it takes to keep one node after another, each time the best of
     all. proved: error of the mixed model as it is run at last. real: whether that ran on ONNX's own operators,
-    not_real: why not; needs: what has to be set for onnxruntime to load it; path, files: what was written. left_out:
-    kinds of nodes that cannot be switched, with their number.
+    not_real: why not; needs: what has to be set for onnxruntime to load it, or to run it where its kernels saturate;
+    saturated: the error without that there. path, files: what was written. left_out: kinds of nodes that cannot be
+    switched, with their number.
     """
 
     format: str = ""
@@ -133,6 +134,7 @@ class LensResult(SearchResult, kw_only=True):
     real: bool = True
     not_real: str = ""
     needs: str = ""
+    saturated: float | None = None
     path: str = ""
     files: dict[str, str] = {}
     frontier: list[FrontierPoint] = []

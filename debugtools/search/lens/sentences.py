@@ -69,6 +69,12 @@ def _runs(result: LensResult) -> str:
 def _needs(result: LensResult) -> str:
     if not result.needs:
         return ""
+    if result.saturated is not None:
+        return (
+            f"That is with {result.needs}: without it onnxruntime's kernels for uint8 times int8 saturate on this CPU, "
+            f"and the mixed model is off by {_error(result.saturated)}. Set it wherever the model runs on such a CPU "
+            "(x86-64 without VNNI), or quantise weights in 7 bits (reduce_range)."
+        )
     return f"onnxruntime's fusions refuse the mixed model: load it there with {result.needs} (`layerwise run` does so)."
 
 

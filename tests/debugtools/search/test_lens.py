@@ -15,6 +15,7 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.onnxrt.saturation import saturates
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from layerwise._tool.debugtools.compare.sides.models import Model
@@ -126,6 +127,11 @@ def test_an_outlier_channel_is_found_kept_and_proved(tmp_path: Path) -> None:
     assert "first" in (tmp_path / "lists" / "onnxruntime.py").read_text()
     assert "first:fp32" in (tmp_path / "lists" / "tensorrt.txt").read_text()
     assert "1 of 4 nodes must stay in FP32" in result["conclusion"]
+    if saturates():  # else the same kernels are exact
+        assert result["needs"] == "session.x64quantprecision=1" and result["saturated"] > 0.02
+        assert f"the mixed model is off by {result['saturated']:.2g} (relative L2). Set it" in result["conclusion"]
+    else:
+        assert result["needs"] == "" and result["saturated"] is None
     again = job(tmp_path, network(outlier=300.0), attempt=done.folder, split=True, bound=Bound(value=0.02),
                 cost="nodes", output=str(tmp_path / "mixed.onnx"), lists=str(tmp_path / "lists"))  # fmt: skip
     assert len(again.table("effects")) == 4 and again.result["kept"] == result["kept"]
