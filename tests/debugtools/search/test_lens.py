@@ -119,13 +119,19 @@ def test_an_outlier_channel_is_found_kept_and_proved(tmp_path: Path) -> None:
     assert rows[0]["node"] == "first" and rows[0]["activation"] > 5 * rows[0]["weight"]
     result = done.result
     assert result["passed"] and result["minimal"] and result["real"] and result["proved"] <= 0.02
-    assert [row["node"] for row in result["kept"]] == ["first"]
+    kept = [row["node"] for row in result["kept"]]
+    assert "first" in kept
+    for node in kept:  # by what its kernels make of it on this processor, which may be more than the format loses
+        keep = [other for other in kept if other != node]
+        less = job(tmp_path, network(outlier=300.0), prove=True, keep=keep, bound=Bound(value=0.02))
+        assert less.result["proved"] > 0.02
     mixed = onnx.load(tmp_path / "mixed.onnx")
     onnx.checker.check_model(mixed, full_check=True)
-    assert sum(node.op_type == "DequantizeLinear" for node in mixed.graph.node) >= 5
+    assert sum(node.op_type == "DequantizeLinear" for node in mixed.graph.node) >= 4
     assert "first" in (tmp_path / "lists" / "onnxruntime.py").read_text()
     assert "first:fp32" in (tmp_path / "lists" / "tensorrt.txt").read_text()
-    assert "1 of 4 nodes must stay in FP32" in result["conclusion"]
+    assert f"{len(kept)} of 4 nodes must stay in FP32" in result["conclusion"]
+    assert ("Kernels lose more" in result["conclusion"]) is (result["lost"] is not None)
     again = job(tmp_path, network(outlier=300.0), attempt=done.folder, split=True, bound=Bound(value=0.02),
                 cost="nodes", output=str(tmp_path / "mixed.onnx"), lists=str(tmp_path / "lists"))  # fmt: skip
     assert len(again.table("effects")) == 4 and again.result["kept"] == result["kept"]
