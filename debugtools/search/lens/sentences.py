@@ -9,7 +9,7 @@ from layerwise._tool.debugtools.search.lens.rows import LensResult
 def concluded(result: LensResult) -> LensResult:
     """Return the result with its summary and conclusion."""
     summary = _summary(result)
-    parts = [summary, _needs(result), _adds(result), _runs(result), _left_out(result)]
+    parts = [summary, _lost(result), _needs(result), _adds(result), _runs(result), _left_out(result)]
     return replace(result, summary=summary, conclusion=" ".join(filter(None, parts)))
 
 
@@ -44,6 +44,16 @@ def _summary(result: LensResult) -> str:
         "" if result.real else ", with FP32 nodes that round"
     )
     return f"{text}. Run once: {proof}." if result.passed else f"{text}. But {proof}: it does not keep the bound."
+
+
+def _lost(result: LensResult) -> str:
+    if result.lost is None:
+        return ""
+    return (
+        f"Kernels lose more here than {result.format} does: what rounding puts at {_error(result.rounding)} was off by "
+        f"{_error(result.lost)} when it ran, so mixed models were run to choose. On another machine fewer nodes may do "
+        "(on x86 without VNNI, sums of 16 bits overflow)."
+    )
 
 
 def _adds(result: LensResult) -> str:
