@@ -15,7 +15,7 @@ from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import fill
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.submit import Listener, job_spec
+from layerwise._tool.tui.cli.submit import Listener, job_spec, job_words
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -67,5 +67,4 @@ def run_job(spec: CompareSpec, args: Namespace) -> "JobSpec":
     """The job of a comparison, with the job options of `run`."""
     timeout = values.parse_duration(args.timeout) if args.timeout else None
     gpus = gpus_for(spec.runners, args.gpus)
-    command = command_line(spec) + (["--timeout", args.timeout] if args.timeout else [])
-    return job_spec("compare", msgspec.to_builtins(spec), command, timeout, gpus)
+    return job_spec("compare", msgspec.to_builtins(spec), command_line(spec) + job_words(args), timeout, gpus)
