@@ -113,9 +113,12 @@ SIDES = '[sides]\ncpu = ["--onnxrt", "--onnx"]\n'
         (HEAD + SIDES + "[cells", "not valid TOML: .*line 5, column 7|not valid TOML: .*end of document"),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_key(folder: Path, text: str, said: str) -> None:
+def test_what_does_not_fit_is_told_with_its_key(
+    folder: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(UsageError, match=f"m.toml: .*(?:{said})"):
         cells(folder, text)
+    assert capsys.readouterr().out == ""
 
 
 def test_a_model_may_be_called_like_a_placeholder(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from layerwise._tool.backends.log import VERBOSE, Log, put
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.extensions.found import add_extensions, extended
+from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.request.line import command_line
@@ -37,6 +38,8 @@ def run_run(args: Namespace, log: Log) -> int:
     if args.gen_script:
         return _write_script(request.spec, args.gen_script)
     if not request.spec.runners:
+        if args.json and getattr(args, "take_job", None) is None:
+            print_json(Collector().document(args.command, 0))
         return 0
     spec = msgspec.structs.replace(
         request.spec, figures=not args.json, all_figures=not args.json and log.shows(VERBOSE, "comparator")
