@@ -73,9 +73,9 @@ class Reader:
         self._lowered = Lowered(suspect, comparer.sides[1], [point.name for point in plan.points.values()])
         backends = {side.backend for side in comparer.sides[:2]}
         self._one_backend = len(backends) == 1
-        self._pair_errors = PairErrors(comparer.places, one_backend=self._one_backend)
-        self._errors: dict[str, float] = {}
         self._shapes = {name: array.shape for name, array in walk.feed.items()}
+        self._pair_errors = PairErrors(comparer.places, one_backend=self._one_backend, inputs=dict(self._shapes))
+        self._errors: dict[str, float] = {}
         self._types: dict[str, str] = {}  # of the suspect's tensors, in which it gets the reference's too
 
     def read(self, met: Met) -> tuple[LayerRow, Suspect | None]:
