@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN in place of ONNX's own, which ignore the lengths of sequences, activations, clip and coupled gates."""
+"""LSTM, GRU and RNN in place of ONNX's own, which ignore lengths of sequences, activations, clip and coupled gates."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
