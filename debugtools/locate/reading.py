@@ -285,7 +285,7 @@ class Reader:
 
 
 def _is_carried(result: Comparison, local: Error) -> bool:
-    """Whether whole numbers, such as places of the largest, differ for what was read alone, as the layer table says: each
-    side gives what follows from its own values.
+    """Whether whole numbers, such as places of the largest, differ for what was read alone, as the layer table says:
+    each side gives what follows from its own values.
     """
     return not local.bound and not local.note and bool(result.rule.auto and result.passed)

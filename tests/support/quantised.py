@@ -70,8 +70,8 @@ def _masked(model: onnx.ModelProto, feed: Feed) -> list[str]:
 
 
 def dynamic(model: onnx.ModelProto, *, per_channel: bool = False, unsigned: bool = False) -> onnx.ModelProto:
-    """onnxruntime's dynamic quantisation. unsigned: weights in uint8. Others are in 7 bits: sums of products of two 8 bit
-    numbers overflow on CPUs without VNNI.
+    """onnxruntime's dynamic quantisation. unsigned: weights in uint8. Others are in 7 bits: sums of products of 8 bits
+    overflow on CPUs without VNNI.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

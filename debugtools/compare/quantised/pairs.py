@@ -65,8 +65,8 @@ class QuantisedPairs:
         self, pair: Pair, name: str, tensors: tuple[Array, Array], result: Comparison, depth: int,
         host: Callable[..., tuple[Array, ...]],
     ) -> bool | None:  # fmt: skip
-        """Whether what few bits explain decides of a tensor by itself; its verdict and note are by that. None where they
-        explain nothing of it.
+        """Whether what few bits explain decides of a tensor by itself; its verdict and note are by that. None where
+        they explain nothing of it.
 
         host: brings tensors to the host. Where the user gave a tolerance, that decides, and the note tells.
         """

@@ -75,7 +75,7 @@ class PairErrors:
         Where rounding decides, an error that it does not explain from those of the inputs fails too.
         A failure that other random numbers explain loses its verdicts: its finding is "skip". A graph output keeps
         them, and its finding is "random". The note says which operator draws. settled: its verdict stands.
-        arrays: the tensor on both sides, for nodes that are run again. seen: by that the step from its inputs is judged.
+        arrays: the tensor on both sides, for nodes that are run again. seen: by it the step from the inputs is judged.
         """
         place = self._places.place(name)
         inputs, complete = self._inputs(place)
@@ -164,7 +164,7 @@ class PairErrors:
     def _settle_seen(
         self, name: str, result: Comparison, seen: Seen, place: Place, inputs: Sequence[Known]
     ) -> Settled | None:
-        """Correct the verdict of an output, whose inputs were observed, by what was observed of it; None if that passes."""
+        """Correct the verdict of an output by what was observed of it, as its inputs were; None if that passes."""
         limit = self._limits.of(name, seen.result, seen.mode, place, inputs)
         step = self._settle(name, seen.result, seen.mode, inputs, limit, seen.arrays)
         if not step.unexplained:

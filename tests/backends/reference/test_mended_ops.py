@@ -11,6 +11,8 @@ from layerwise._tool.backends.specs import RunnerSpec
 STATISTICS = ", float[6] s, float[6] b, float[6] mean, float[6] var"
 NORM = f"(float[2,6,4,4] x{STATISTICS}) => (float[2,6,4,4] y) {{ y = BatchNormalization(x, s, b, mean, var) }}"
 
+LAYERS = {"LSTM": (4, 2), "GRU": (3, 1), "RNN": (1, 1)}  # gates, states
+
 
 def recurrent(op: str, gates: int, states: int, directions: int, how: str) -> str:
     """A layer of three rows, the second shorter, the third of one step."""
@@ -30,10 +32,9 @@ CASES = {
         y, m, v = BatchNormalization<training_mode=1>(x, s, b, mean, var) }}"""),
     "layer norm of large numbers": (17, """(float16[2,64] x, float16[64] s, float16[64] b) => (float16[2,64] y)
         <float16 far = {600}> { h = Mul(x, far)  y = LayerNormalization(h, s, b) }""".replace("  ", " ")),
-    **{f"{op}, {kind}": (14, text) for op, gates, states in (("LSTM", 4, 2), ("GRU", 3, 1), ("RNN", 1, 1)) for kind, text in (
-        ("lengths", recurrent(op, gates, states, 2, 'direction="bidirectional"')),
-        ("backwards", recurrent(op, gates, states, 1, 'direction="reverse", clip=0.8')),
-    )},
+    **{f"{op}, lengths": (14, recurrent(op, *sizes, 2, 'direction="bidirectional"')) for op, sizes in LAYERS.items()},
+    **{f"{op}, backwards": (14, recurrent(op, *sizes, 1, 'direction="reverse", clip=0.8'))
+       for op, sizes in LAYERS.items()},
     "GRU, reset first, other functions": (14, recurrent(
         "GRU", 3, 1, 1, 'linear_before_reset=1, activations=["Sigmoid", "Relu"]')),
     "LSTM, coupled gates": (14, recurrent("LSTM", 4, 2, 1, "input_forget=1")),

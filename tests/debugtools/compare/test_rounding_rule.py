@@ -199,14 +199,9 @@ def test_an_output_and_what_reads_one_are_judged_by_the_step_that_makes_them(wro
     suspect.CopyFrom(good)
     off = numpy_helper.from_array(weights[wrong] * np.float16(1.015), f"w{wrong}")
     suspect.graph.initializer[wrong].CopyFrom(off)
-    done = run_compare(
-        CompareSpec(
-            model=saved(good, tmp_path / "good.onnx"),
-            runners=[RunnerSpec(kind="onnxrt", threads=1, model=saved(suspect, tmp_path / "suspect.onnx")), OFF],
-            marks=ALL,
-            feeds=FeedSpec(shapes={"x": [[8, 16]]}),
-        )  # fmt: skip
-    )
+    side = RunnerSpec(kind="onnxrt", threads=1, model=saved(suspect, tmp_path / "suspect.onnx"))
+    model, feeds = saved(good, tmp_path / "good.onnx"), FeedSpec(shapes={"x": [[8, 16]]})
+    done = run_compare(CompareSpec(model=model, runners=[side, OFF], marks=ALL, feeds=feeds))
     assert failed(done)[0] == f"t{wrong}"
     assert done.result["first_bad"]["finding"] == "leap"
 
