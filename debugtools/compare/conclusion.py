@@ -62,6 +62,11 @@ def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
     if result.first_bad is None and held is not None and held.explained and held.cost:
         cost = f"{held.cost:.2g} (relative L2) at the worst output"
         return f"The sides differ by what few bits cost: {cost}; {_alike(held)}"
+    if result.first_bad is None and held is not None and held.wrong:
+        lose = "loses" if held.wrong == 1 else "lose"
+        return (
+            f"{counted(held.wrong, 'quantised tensor')} {lose} more than its format explains, no other layer is wrong"
+        )
     if result.first_bad is None:
         tensors = counted(result.n_compared, "tensor")
         if (result.apart or 0.0) > _FAR:

@@ -216,7 +216,7 @@ class ComparisonRun:
         if self.spec.save_accuracy or self.spec.check_average:
             self.accuracy.add(row.iteration, (first, second), row.tensor, result)
         self.plots.draw(row, (first, second), a, b)
-        if self.spec.fail_fast and result.passed is False:
+        if self.spec.fail_fast and row.passed is False:
             raise Enough
 
     def _pictured(self, row: LayerRow, a: Array, b: Array) -> LayerRow:

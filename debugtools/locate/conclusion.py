@@ -25,8 +25,9 @@ def _first(suspect: SuspectRow) -> str:
         return f"{label}: {evidence}."
     if suspect.local is None and evidence.startswith("it "):
         return f"{label} {evidence.removeprefix('it ')}."
-    if suspect.diagnosis == "ill-conditioned" and suspect.amplification is not None:
-        return f"{label} makes errors {suspect.amplification:.3g} times larger."
+    if suspect.diagnosis == "ill-conditioned":
+        times = suspect.amplification
+        return f"{label} makes {'rounding errors large' if times is None else f'errors {times:.3g} times larger'}."
     if suspect.diagnosis == "kernel" and suspect.times is not None and suspect.times > 1:
         return f"{label} is wrong by itself, {suspect.times:.3g} times what rounding explains."
     return f"{label} {_WRONG.get(suspect.diagnosis) or f'is suspected: {evidence}'}."

@@ -31,11 +31,14 @@ def diagnose(local: Error | None, accumulated: Error | None, amplification: floa
     """Return the word for a tensor.
 
     local: the error of its region alone, None if that is not known; accumulated: the suspect's, None if it did not get
-    there. finding: the layer table's.
+    there. finding: the layer table's. Numbers of the reference that the suspect's type cannot hold, and that it never
+    had, are no overflow of it.
     """
     bad = accumulated is not None and accumulated.beyond
     if local is not None and local.onset:
-        return _ONSETS[local.onset]
+        if accumulated is None or accumulated.onset:
+            return _ONSETS[local.onset]
+        return "propagated" if bad else "clean"
     if local is not None and local.conditioned:
         return "ill-conditioned" if bad else "clean"
     if local is not None and local.beyond:
@@ -76,7 +79,7 @@ class Suspect:
         Where these are alike, the smaller region says more.
         """
         local, size, i = self.local, len(self.region), self.place.i
-        if self.failure or (local is not None and local.onset):
+        if self.failure or self.word in _ONSETS.values():
             return 0, 0.0, size, i
         if local is not None and local.rel > 0:
             return 1, -local.units, size, i
@@ -157,6 +160,8 @@ def _local(suspect: Suspect) -> str:
 def _in_bounds(local: Error) -> str:
     if not local.bound:
         return "and its values are exact ones"
+    if local.conditioned:
+        return "which rounding its inputs once explains"
     if local.times is not None and local.times > 1:
         return f"{_number(local.times)} times what rounding explains"
     return "no more than rounding explains, but not the same bits"

@@ -43,8 +43,8 @@ class Proving:
         self._warned = False
 
     def proof(self, low: Sequence[int], error: float | None = None) -> Proof:
-        """The mixed model with these candidates low, run on all inputs. error: what the set comes to on the switchboard,
-        None if it was not measured there.
+        """The mixed model with these candidates low, run on all inputs. error: what the set comes to on the
+        switchboard, None if it was not measured there.
         """
         structure = mixed_model(self._lens, low, self._context)
         note = "" if is_real(self._lens) else f"ONNX has no operators for {self._lens.form.name}"

@@ -117,6 +117,7 @@ def test_damaged_codes_explain_nothing(
     assert not found.result["passed"]
     assert not found.result["quantised"]["explained"]
     assert found.result["quantised"]["wrong"] == 1
+    assert "agree" not in found.result["conclusion"]
 
 
 def test_an_operator_that_is_wrong_beside_rounded_weights_fails_where_it_is(
