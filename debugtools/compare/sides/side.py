@@ -175,7 +175,7 @@ class ModelSide(Side):
         """The feed as this side's model takes it."""
         if not self.own_model:
             return self._as_typed(feed, warn) if self.spec.kind == "trt" else feed
-        where = f"feed of {shown(self.name, 80)}"
+        where = f"feed of {shown(Path(self.spec.model or '').name, 80)}"
         renamed = {self.own(name): array for name, array in feed.items()}
         for name, own in paired_inputs(renamed, self.model.inputs).items() if self.similar_inputs else ():
             warn(f"{where}: data of input {shown(name, 80)} are for {shown(own, 80)} (--strict-names does not)")
