@@ -60,6 +60,8 @@ class DumpRule(Spec, frozen=True):
 
 QUANTISED_AS_WRITTEN = "session.disable_quant_qdq"
 """onnxruntime's setting of a session with which QuantizeLinear and DequantizeLinear are run as they are written."""
+WITHOUT_OVERFLOW = "session.x64quantprecision"
+"""onnxruntime's setting of a session with which INT8 products on x86 without VNNI do not overflow sums of 16 bits."""
 
 
 class RunnerSpec(Spec, frozen=True):

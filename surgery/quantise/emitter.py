@@ -34,11 +34,11 @@ class Emitter:
         """Add a constant, once; its name."""
         return self.tensor(numpy_helper.from_array(np.asarray(value, dtype)))
 
-    def tensor(self, tensor: onnx.TensorProto) -> str:
-        """Add a constant as it is, under a name of its own."""
+    def tensor(self, tensor: onnx.TensorProto, *, shared: bool = True) -> str:
+        """Add a constant as it is, under a name of its own; shared: once for all that are equal."""
         tensor.name = ""
         key = tensor.SerializeToString()
-        if key not in self._known:
+        if key not in self._known or not shared:
             tensor.name = self._known[key] = f"{self.prefix}c{len(self.constants)}"
             self.constants.append(tensor)
         return self._known[key]

@@ -137,7 +137,11 @@ class _Mixed:
             size, zero = (np.asarray(values).reshape(()) for values in (scale.scale, scale.zero))
             return new.op("DequantizeLinear", stored, new.array(size), self._zero(zero))
         return new.op(
-            "DequantizeLinear", stored, new.array(scale.scale.ravel()), self._zero(scale.zero.ravel()), axis=axes[0]
+            "DequantizeLinear",
+            stored,
+            new.array(scale.scale.ravel()),
+            self._own_zeros(scale.zero.ravel()),
+            axis=axes[0],
         )
 
     def _blocks(self, operand: Operand, array: NDArray[np.float32], scale: Scale) -> str:
@@ -171,3 +175,9 @@ class _Mixed:
 
     def _zero(self, zero: NDArray[np.float32]) -> str:
         return self._new.tensor(self._proto(np.asarray(zero, np.float32)))
+
+    def _own_zeros(self, zero: NDArray[np.float32]) -> str:
+        """Zero points that no other weight has: onnxruntime's weights in UINT8 (x86 without VNNI) fail where two share
+        them.
+        """
+        return self._new.tensor(self._proto(np.asarray(zero, np.float32)), shared=False)

@@ -14,7 +14,7 @@ from layerwise._tool.debugtools.search.lens.errors import finite
 from layerwise._tool.debugtools.search.lens.judging import Judging
 from layerwise._tool.debugtools.search.lens.lens import Lens
 from layerwise._tool.debugtools.search.lens.mixed_models import MixedModels
-from layerwise._tool.debugtools.search.lens.proof import Proof, Proving
+from layerwise._tool.debugtools.search.lens.proof import LOST, Proof, Proving
 from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint, KeptRow, LensResult, SetRow
 from layerwise._tool.debugtools.search.lens.sets import alike, set_key, set_row
 from layerwise._tool.debugtools.search.lens.spec import LensSpec
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _ROUNDS = 5
 _BEYOND = 1.2
-_LOST = 1.15  # times what its set is off by on the switchboard, from which on a mixed model's kernels lose more
 
 
 class Chooser:
@@ -61,8 +60,9 @@ class Chooser:
             if choice.kept is None:
                 return replace(result, passed=False, kept=None, runs=runs + len(self._asked))
             low = self._low(choice.kept)
-            proof, here = self._proving.proof(low), self._measured(low).ratio or 0.0
-            if proof.ratio <= 1 or proof.ratio > here * _LOST:
+            row = self._measured(low)
+            proof, here = self._proving.proof(low, row.error or 0.0), row.ratio or 0.0
+            if proof.ratio <= 1 or proof.ratio > here * LOST:
                 break
             self._refuted.add(choice.kept)
             self._margin = min(self._margin, here / proof.ratio)
@@ -85,13 +85,14 @@ class Chooser:
         row = set_row("choice", low, {}, errors, ratio)
         row.kept = len(kept)
         self._context.row("sets", row)
-        proof = self._proving.proof(low)
+        proof = self._proving.proof(low, errors.worst)
         if self._spec.output:
             write_mixed(proof.structure, Path(self._spec.output))
         held = proof.ratio <= 1
         return replace(
             result, passed=held, verified=held, kept=kept, error=row.error, proved=finite(proof.errors.worst),
             real=not proof.not_real, not_real=proof.not_real, needs=proof.needs,
+            lost=proof.lost if proof.needs else result.lost,
             path=self._spec.output or "", all_low=row.error,
         )  # fmt: skip
 
@@ -155,6 +156,7 @@ class Chooser:
             kept=[KeptRow(row.i, row.node, row.op, row.effect, row.cost) for row in kept],
             saved=1 - cost / whole if whole else None, error=error, proved=finite(proof.errors.worst),
             real=not proof.not_real, not_real=proof.not_real, needs=proof.needs,
+            lost=proof.lost if proof.needs else result.lost,
             path=self._spec.output or "", files=files,
             frontier=[*result.frontier, point],
         )  # fmt: skip

@@ -1,5 +1,6 @@
 """Sets measured as mixed models: where kernels of low precision lose more than rounding does, only these tell."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ class MixedModels:
         key = set_key(low)
         if key not in self._known:
             started = time.perf_counter()
-            proof = self._proving.proof(low)
+            proof = self._proving.proof(low, math.inf)
             row = set_row("mixed", low, rows, proof.errors, proof.ratio)
             row.errors, row.seconds = proof.errors.rows(), time.perf_counter() - started
             self._known[key] = row

@@ -1,5 +1,6 @@
 """The mixed model as it runs here: the proof of a choice."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -8,8 +9,8 @@ from msgspec.structs import replace
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable, open_runner
-from layerwise._tool.backends.specs import QUANTISED_AS_WRITTEN, RunnerSpec
-from layerwise._tool.debugtools.search.lens.errors import Errors
+from layerwise._tool.backends.specs import QUANTISED_AS_WRITTEN, WITHOUT_OVERFLOW, RunnerSpec
+from layerwise._tool.debugtools.search.lens.errors import Errors, finite
 from layerwise._tool.debugtools.search.lens.judging import Judging
 from layerwise._tool.debugtools.search.lens.lens import Lens
 from layerwise._tool.debugtools.search.lens.writing import is_real, mixed_model
@@ -18,25 +19,51 @@ from layerwise._tool.surgery.model.structure import Structure
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
+LOST = 1.15
+"""Times what its set is off by on the switchboard, from which on a mixed model's kernels lose more than its format."""
+
 
 class Proof:
     """What the mixed model does as it is run. ratio: how often the bound is reached; not_real: why it could only be run
-    with nodes in FP32 that round ("": it was run as it is). needs: what onnxruntime has to be told to load it.
+    with nodes in FP32 that round ("": it was run as it is). needs: what onnxruntime has to be told to load it, or for
+    its integers not to overflow; lost: what it was off by without that.
     """
 
-    def __init__(self, structure: Structure, errors: Errors, ratio: float, not_real: str, needs: str = "") -> None:
-        self.structure, self.errors, self.ratio, self.not_real, self.needs = structure, errors, ratio, not_real, needs
+    def __init__(
+        self, structure: Structure, errors: Errors, ratio: float, not_real: str, needs: str = "",
+        lost: float | None = None,
+    ) -> None:  # fmt: skip
+        self.structure, self.errors, self.ratio = structure, errors, ratio
+        self.not_real, self.needs, self.lost = not_real, needs, lost
 
 
 class Proving:
-    """runner: runs the mixed models."""
+    """runner: runs the mixed models. bound: its value, inf: none was given."""
 
-    def __init__(self, context: "JobContext", lens: Lens, runner: RunnerSpec, judging: Judging) -> None:
+    def __init__(self, context: "JobContext", lens: Lens, runner: RunnerSpec, judging: Judging, bound: float) -> None:
         self._context, self._lens, self._runner, self._judging = context, lens, runner, judging
+        self._bound = bound
         self._warned = False
 
-    def proof(self, low: Sequence[int]) -> Proof:
-        """The mixed model with these candidates low, run on all inputs."""
+    def proof(self, low: Sequence[int], expected: float) -> Proof:
+        """The mixed model with these candidates low, run on all inputs; where its integers overflow, so that they do
+        not. expected: what the set is off by on the switchboard.
+        """
+        found = self._as_it_is(low)
+        worse = found.errors.worst > LOST * expected and (found.ratio > 1 or not math.isfinite(self._bound))
+        if not worse or self._lens.form.kind != "integer" or self._runner.kind != "onnxrt" or found.not_real:
+            return found
+        config = {WITHOUT_OVERFLOW: "1", **self._runner.options.get("session_config", {})}
+        wide = replace(self._runner, options={**self._runner.options, "session_config": config})
+        try:
+            errors, ratio = self._judging.judged(self._outputs(found.structure, wide))
+        except LayerwiseError:  # onnxruntime 1.31 fails so on two products that share a weight
+            return found
+        if errors.worst > LOST * expected:
+            return found
+        return Proof(found.structure, errors, ratio, "", f"{WITHOUT_OVERFLOW}=1", finite(found.errors.worst))
+
+    def _as_it_is(self, low: Sequence[int]) -> Proof:
         structure = mixed_model(self._lens, low, self._context)
         note = "" if is_real(self._lens) else f"ONNX has no operators for {self._lens.form.name}"
         for spec, needs in self._ways():

@@ -108,7 +108,8 @@ class LensResult(SearchResult, kw_only=True):
     by_prediction: of how many that was not measured, since the prediction is far beyond the bound. runs: nodes and sets
     that were measured for the choice; one_by_one: that it takes to keep one node after another, each time the best of
     all. proved: error of the mixed model as it is run at last; lost: that of one that was much worse
-    than its set on the switchboard (`rounding`), after which mixed models were measured; None: there was none.
+    than its set on the switchboard (`rounding`), after which mixed models were measured; with needs: what it was off by
+    without that. None: there was none.
     real: whether that ran on ONNX's own operators, not_real: why not; needs: what has to be set for onnxruntime to load
     it; path, files: what was written. left_out: kinds of nodes that cannot be switched, with their number.
     """

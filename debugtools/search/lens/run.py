@@ -95,7 +95,7 @@ class LensRun:
             lens.begin()
             bound = self._spec.bound or Bound(value=math.inf)
             self._judging = Judging(bound, self._spec.compare.tolerance, lens)
-            self._proving = Proving(self._context, lens, self._side.spec, self._judging)
+            self._proving = Proving(self._context, lens, self._side.spec, self._judging, bound.value)
             self._warn_of_the_rest()
             if self._spec.prove:
                 return self._proved()

@@ -47,7 +47,7 @@ def _summary(result: LensResult) -> str:
 
 
 def _lost(result: LensResult) -> str:
-    if result.lost is None:
+    if result.lost is None or result.needs:
         return ""
     return (
         f"Kernels lose more here than {result.format} does: what rounding puts at {_error(result.rounding)} was off by "
@@ -79,6 +79,11 @@ def _runs(result: LensResult) -> str:
 def _needs(result: LensResult) -> str:
     if not result.needs:
         return ""
+    if result.lost is not None:
+        return (
+            f"Integers overflow in onnxruntime's kernels on this processor (x86 without VNNI): load the mixed model "
+            f"with {result.needs}. Without that it is off by {_error(result.lost)}."
+        )
     return f"onnxruntime's fusions refuse the mixed model: load it there with {result.needs} (`layerwise run` does so)."
 
 

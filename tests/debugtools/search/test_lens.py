@@ -121,7 +121,7 @@ def test_an_outlier_channel_is_found_kept_and_proved(tmp_path: Path) -> None:
     assert result["passed"] and result["minimal"] and result["real"] and result["proved"] <= 0.02
     kept = [row["node"] for row in result["kept"]]
     assert "first" in kept
-    for node in kept:  # by what its kernels make of it on this processor, which may be more than the format loses
+    for node in kept:
         keep = [other for other in kept if other != node]
         less = job(tmp_path, network(outlier=300.0), prove=True, keep=keep, bound=Bound(value=0.02))
         assert less.result["proved"] > 0.02
@@ -131,7 +131,8 @@ def test_an_outlier_channel_is_found_kept_and_proved(tmp_path: Path) -> None:
     assert "first" in (tmp_path / "lists" / "onnxruntime.py").read_text()
     assert "first:fp32" in (tmp_path / "lists" / "tensorrt.txt").read_text()
     assert f"{len(kept)} of 4 nodes must stay in FP32" in result["conclusion"]
-    assert ("Kernels lose more" in result["conclusion"]) is (result["lost"] is not None)
+    if result["lost"] is not None:  # integers overflow on this processor
+        assert "session.x64quantprecision=1" in result["conclusion"] and result["lost"] > result["proved"]
     again = job(tmp_path, network(outlier=300.0), attempt=done.folder, split=True, bound=Bound(value=0.02),
                 cost="nodes", output=str(tmp_path / "mixed.onnx"), lists=str(tmp_path / "lists"))  # fmt: skip
     assert len(again.table("effects")) == 4 and again.result["kept"] == result["kept"]
