@@ -6,10 +6,13 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.specs import WITHOUT_OVERFLOW
 from layerwise._tool.backends.tensors import is_floating
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.baseline.machine import integers_overflow
 from layerwise._tool.debugtools.compare.memory import peak
 from layerwise._tool.debugtools.compare.quantised.ledger import Ledger
+from layerwise._tool.debugtools.compare.quantised.operators import INTEGER_PRODUCTS
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.truth.verdict import TruthOutcome
@@ -98,7 +101,7 @@ class Findings:
     def _row(self, suspect: Suspect, outputs: list[str]) -> SuspectRow:
         own, told = self._suspect.own(suspect.tensor), self._differences
         like = self._noise_floor.told(suspect.place.op) if suspect.word == "kernel" else ""
-        lines = [*([like] if like else []), *self._tf32(suspect), *self._layers(suspect)]
+        lines = [*([like] if like else []), *self._tf32(suspect), *self._overflow(suspect), *self._layers(suspect)]
         lines += told.of(suspect.region, own) if told else []
         lines += lines_of([self._suspect.model.cut.nodes[i] for i in suspect.region])
         return suspect_row(suspect, outputs, self._suspect.model.cut, evidence(suspect, lines, self._stopped))
@@ -114,6 +117,16 @@ class Findings:
         on = spec.tf32 is not False and any(name.lower() in ("cuda", "gpu") for name in spec.providers)
         products = on and suspect.place.op in _PRODUCTS and suspect.local is not None and suspect.local.rel < _TF32
         return ["TF32 is on: run it with tf32=false to see whether that is all"] if products else []
+
+    def _overflow(self, suspect: Suspect) -> list[str]:
+        """Products of INT8 on x86 without VNNI sum pairs in 16 bits, which large codes overflow."""
+        ops = {self._suspect.model.cut.nodes[i].op_type for i in suspect.region}
+        if suspect.word != "kernel" or self._suspect.spec.kind != "onnxrt" or ops.isdisjoint(INTEGER_PRODUCTS):
+            return []
+        if not integers_overflow():
+            return []
+        return [f"sums of 16 bits may overflow in it on this processor, x86 without VNNI: quantise with reduce_range "
+                f"or unsigned weights, or run it with {WITHOUT_OVERFLOW}=1"]  # fmt: skip
 
     @cached_property
     def _differences(self) -> Differences | None:

@@ -46,6 +46,9 @@ OPERATORS = {
 """Those that have scales among their inputs."""
 INTEGER = {"MatMulInteger": (2, 3), "ConvInteger": (2, 3)}
 """Those whose scales are multiplied afterwards: places of both zero points."""
+INTEGER_PRODUCTS = frozenset({*INTEGER, "QLinearConv", "QLinearMatMul", "QGemm", "DynamicQuantizeMatMul",
+                              "MatMulIntegerToFloat", "DynamicQuantizeLSTM", "QAttention"})  # fmt: skip
+"""Those that sum products of codes."""
 QUANTIZE = frozenset({"QuantizeLinear", "TRT_FP8QuantizeLinear", "TRT_INT4QuantizeLinear"})
 DEQUANTIZE = frozenset({"DequantizeLinear", "TRT_FP8DequantizeLinear", "TRT_INT4DequantizeLinear"})
 DYNAMIC = "DynamicQuantizeLinear"

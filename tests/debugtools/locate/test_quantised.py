@@ -13,6 +13,8 @@ from support.faults.quantised import Planter
 from support.locating import Located, between
 from support.quantised import FORMS
 
+from layerwise._tool.debugtools.baseline.machine import integers_overflow
+
 WIDTH = 32
 CASES = [
     ("qdq", "scale"), ("qoperator", "zero point"), ("dynamic", "clipped channel"), ("nbits", "wrong axis"),
@@ -152,3 +154,31 @@ def test_few_numbers_behind_a_rectifier_that_the_quantiser_left_out_accuse_nobod
         folder.mkdir()
         found = between(*pair, folder, {name: values["x"]})
         assert [(row["node"], row["diagnosis"]) for row in found.suspects] == []
+
+
+def test_integers_that_overflow_on_this_processor_are_told_as_that(tmp_path: Path) -> None:
+    """Sums of the largest codes: right with VNNI, and elsewhere the kernel's fault, not the format's."""
+    random = np.random.default_rng(0)
+    weight = numpy_helper.from_array(random.uniform(0.9, 1, (64, 32)).astype(np.float32), "w")
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, size]) for name, size in (("x", 64), ("y", 32))
+    ]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], "product")], "g", values[:1], values[1:],
+                              [weight])  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    feed = {"x": random.uniform(0.9, 1, (16, 64)).astype(np.float32)}
+    found = between(FORMS["dynamic"](model, feed), model, tmp_path, feed)
+    assert found.result["quantised"]["wrong"] == 0
+    assert [("overflow" in row["evidence"]) for row in found.suspects] == [True] * integers_overflow()
+
+
+def test_overflow_is_a_matter_of_the_processor(tmp_path: Path) -> None:
+    source = tmp_path / "cpuinfo"
+    for flags, overflow in (
+        ("fma avx2", True),
+        ("avx2 avx512_vnni", False),
+        ("avx2 avx_vnni", False),
+        ("asimd", False),
+    ):
+        source.write_text(f"flags\t\t: {flags}\n")
+        assert integers_overflow(source) is overflow
