@@ -7,13 +7,13 @@ whose weights take up all codes of int8 computes wrong numbers. Weights in uint8
 from functools import cache
 from typing import Any
 
-import numpy as np
 from msgspec.structs import replace
 
 from layerwise._tool.backends.specs import RunnerSpec
 
 SETTING = "session.x64quantprecision"
 """onnxruntime's setting of a session: with 1 its optimiser turns constant weights of int8 into uint8 on such CPUs."""
+AVOIDED = f"On such CPUs (x86-64 without VNNI) set {SETTING}=1, or quantise weights in 7 bits (reduce_range)."
 _ON = "1"
 _TOO_LOW = ("disable", "basic")  # levels at which the optimiser does not do that
 _ROW, _COLUMN = 255, 127
@@ -22,6 +22,7 @@ _ROW, _COLUMN = 255, 127
 @cache
 def saturates() -> bool:
     """Whether they do here: found by running one product, once a process."""
+    import numpy as np
     from onnx import TensorProto, helper, numpy_helper
 
     from layerwise._tool.backends.onnxrt.engine import onnxruntime
@@ -45,8 +46,13 @@ def may_saturate(spec: RunnerSpec) -> bool:
 
     if spec.kind != "onnxrt" or provider_names(spec.providers)[0] != CPU:
         return False
+    return not avoids_saturation(spec) and saturates()
+
+
+def avoids_saturation(spec: RunnerSpec) -> bool:
+    """Whether a runner of onnxruntime has the setting, and optimises as far as that takes."""
     on = str(spec.options.get("session_config", {}).get(SETTING)) == _ON
-    return not (on and spec.graph_optimization_level not in _TOO_LOW) and saturates()
+    return on and spec.graph_optimization_level not in _TOO_LOW
 
 
 def precise(spec: RunnerSpec) -> RunnerSpec:

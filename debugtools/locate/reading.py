@@ -1,7 +1,7 @@
 """From a tensor that was met to its row in the layer table, and to what it says of its node."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.sums import is_convolution, terms
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import QUANTISED
 from layerwise._tool.debugtools.compare.quantised.coarsest import rounded_to
+from layerwise._tool.debugtools.compare.result import Saturated
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
@@ -46,7 +47,8 @@ class Reader:
 
     plan: of the walk. cut: the suspect's model. mode: how the suspect is observed, as the layer table has it.
     bodies: whether bodies of suspects are looked into. truths: where they are asked for.
-    ledger: of a quantised suspect; formats: of a quantised reference.
+    ledger: of a quantised suspect; formats: of a quantised reference. saturation: tells of a tensor, of its error and
+    of what formats explain of it, whether kernels saturate there. `saturated`: what was found by that.
     """
 
     def __init__(
@@ -61,7 +63,10 @@ class Reader:
         truths: LocalTruths | None = None,
         ledger: "Ledger | None" = None,
         formats: "ReferenceFormats | None" = None,
+        saturation: Callable[[Met, float, float], Saturated | None] | None = None,
     ) -> None:
+        self._saturation = saturation
+        self.saturated: Saturated | None = None
         self._truths, self._ledger, self._formats = truths, ledger, formats
         self._iteration, self._comparer, self._plan, self._walk = iteration, comparer, plan, walk
         self._cut, self._mode, self._bodies = cut, mode, bodies
@@ -99,6 +104,9 @@ class Reader:
                 self._mixed.add(own)
         result, accumulated, judged = self._accumulated(met, place)
         local = self._local(met, result, region)
+        saturated = self._saturated(met, local, region)
+        if saturated is not None and saturated.side != 0 and local is not None:
+            local = replace(local, rel=saturated.left)  # of the reference as it ought to be
         word = "kernel" if met.failure else diagnose(local, accumulated, *judged)
         if self._is_format(word, local, accumulated, self._noise(met, region)):
             word = "clean"
@@ -107,6 +115,8 @@ class Reader:
             word = "clean"
         if word == "propagated" and self._only_whole(accumulated, region):
             word = "kernel"
+        mine = saturated if saturated is not None and saturated.side == 0 else None
+        word = "saturation" if mine is not None else word
         row = self._row(met, place, result, judged)
         sizes = (local.rel, local.abs) if local else (None, None)
         row = structs.replace(row, local=sizes[0], local_abs=sizes[1], diagnosis=word)
@@ -123,6 +133,7 @@ class Reader:
             self._iteration,
             self._inputs(region),
             met.failure,
+            saturated=mine,
         )
         if accumulated is not None:
             self._errors[met.name] = accumulated.rel
@@ -135,6 +146,14 @@ class Reader:
             return row, None
         suspect.inside = self._inside(met, suspect)
         return row, suspect
+
+    def _saturated(self, met: Met, local: Error | None, region: Sequence[int]) -> Saturated | None:
+        if self._saturation is None or local is None or local.onset or local.note:
+            return None
+        found = self._saturation(met, local.rel, self._noise(met, region))
+        if found is not None and (self.saturated is None or found.error > self.saturated.error):
+            self.saturated = found
+        return found
 
     def _noise(self, met: Met, region: Sequence[int]) -> float:
         """What the formats of the quantised side explain where a tensor is made."""

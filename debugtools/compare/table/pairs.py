@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.sides.side import Side
 
 Listener = Callable[[LayerRow, Comparison, Array, Array], None]
+Failed = Callable[
+    [Pair, str, tuple[Array, Array], Comparison, Mapping[str, Array], Callable[..., tuple[Array, ...]]], None
+]
 Settles = Callable[[Pair, str, tuple[Array, Array], Comparison, int, Callable[..., tuple[Array, ...]]], bool | None]
 
 
@@ -113,10 +116,17 @@ class Comparer:
     """Compares pairs of tensors by a spec's rules. `emit` gets every row with its comparison and arrays.
 
     device: compares what stayed on the GPU, where anything does. settles: decides of a tensor before rounding does.
+    failed: looks into a tensor that fails.
     """
 
     def __init__(
-        self, spec: CompareSpec, sides: "list[Side]", places: Places, emit: Listener, device: "OnDevice | None" = None
+        self,
+        spec: CompareSpec,
+        sides: "list[Side]",
+        places: Places,
+        emit: Listener,
+        device: "OnDevice | None" = None,
+        failed: Failed | None = None,
     ) -> None:
         self.spec, self.sides, self.places = spec, sides, places
         self.tolerances = Tolerances(rules_of(spec.tolerance, layers=places.whole_graph))
@@ -129,6 +139,7 @@ class Comparer:
         self._feed: Mapping[str, Array] | None = None
         self._kept = kept // max(1, len(sides) - 1)
         self.settles: Settles | None = None
+        self._failed = failed
 
     def begin(self, earlier: Iterable[LayerRow], feed: Mapping[str, Array]) -> None:
         """Start an iteration of which nothing is known but the rows that an earlier attempt made, and the inputs."""
@@ -194,6 +205,8 @@ class Comparer:
         by_row = settled is not None or self.postprocess or self._script
         seen = None if observed is None or by_row else self._seen(name, *observed)
         judged = self._pair_errors(pair).judge(name, result, mode, settled=bool(settled), arrays=arrays, seen=seen)
+        if self._failed is not None and result.passed is False and self._feed is not None:
+            self._failed(pair, name, (a, b), result, self._feed, self.arrays)
         row = layer_row(iteration, pair, name, second.own(name), mode, self.places.place(name), result, judged)
         self._emit(row, result, a, b)
         return result

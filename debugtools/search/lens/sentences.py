@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from layerwise._tool.backends.onnxrt.saturation import AVOIDED
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.lens.rows import LensResult
 
@@ -82,8 +83,7 @@ def _needs(result: LensResult) -> str:
     if result.saturated is not None:
         return (
             f"That is with {result.needs}: without it onnxruntime's kernels for uint8 times int8 saturate on this CPU, "
-            f"and the mixed model is off by {_error(result.saturated)}. Set it wherever the model runs on such a CPU "
-            "(x86-64 without VNNI), or quantise weights in 7 bits (reduce_range)."
+            f"and the mixed model is off by {_error(result.saturated)}. {AVOIDED}"
         )
     return f"onnxruntime's fusions refuse the mixed model: load it there with {result.needs} (`layerwise run` does so)."
 

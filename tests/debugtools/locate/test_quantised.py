@@ -15,7 +15,7 @@ from support.quantised import FORMS
 
 WIDTH = 32
 CASES = [
-    ("qdq", "scale"), ("qoperator", "zero point"), ("dynamic", "clipped channel"), ("nbits", "wrong axis"),
+    ("qdq", "scale"), ("qoperator", "zero point"), ("dynamic_7", "clipped channel"), ("nbits", "wrong axis"),
     ("modelopt", "scale"),
 ]  # fmt: skip
 
