@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import VERBOSE, Log, put
 from layerwise._tool.debugtools.compare.spec import CompareSpec
@@ -38,6 +39,8 @@ def run_run(args: Namespace, log: Log) -> int:
     if args.gen_script:
         return _write_script(request.spec, args.gen_script)
     if not request.spec.runners:
+        if args.report_files:
+            raise UsageError("--report: nothing is judged without a runner, such as --onnxrt")
         if args.json and getattr(args, "take_job", None) is None:
             print_json(Collector().document(args.command, 0))
         return 0
