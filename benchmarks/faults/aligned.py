@@ -43,7 +43,7 @@ def main(options: Options) -> bool:
     with table(options) as rows, work_folder() as folder:
         for corpus in corpora(options):
             for form in forms(corpus.clean, options.extra, options.forms):
-                for row in _measured(corpus, form, folder, options.count):
+                for row in _measured(corpus, form, folder, options):
                     rows.add(row, f"{_mark(row)}{row['model']:10} {form.name:9} in the {row['side']:9} {row['told']}")
         return _summary(rows.rows)
 
@@ -73,7 +73,7 @@ def _summary(rows: list[Row]) -> bool:
     return not accused and aligned and first >= 0.95 * len(one) and both >= 0.9 * len(two)
 
 
-def _measured(corpus: Corpus, form: Form, folder: Path, count: int) -> Iterator[Row]:
+def _measured(corpus: Corpus, form: Form, folder: Path, options: Options) -> Iterator[Row]:
     clean = _beside(corpus.clean, form)
     if clean is None:
         print(f"{corpus.clean.name}: {form.name} computes something else")
@@ -94,7 +94,7 @@ def _measured(corpus: Corpus, form: Form, folder: Path, count: int) -> Iterator[
             "told": f"{told} {aligned}",
             "aligned": aligned,
         }
-        for planted in _plants(clean, corpus.seed, [corpus.seed, number, *form.name.encode()], count, side):
+        for planted in _plants(clean, corpus.seed, [corpus.seed, number, *form.name.encode()], options, side):
             onnx.save(planted.model, folder / "planted.onnx")
             suspects = _located(folder, side, form)
             found = [[_names(each, fault, planted, folder, side) for each in suspects] for fault in planted.faults]
@@ -132,14 +132,15 @@ def _endless(arrays: Mapping[str, Array], clean: Clean) -> bool:
     return found and all(np.isfinite(each).all() for each in clean.tensors.values() if each.dtype.kind == "f")
 
 
-def _plants(clean: Clean, seed: int, stream: list[int], count: int, side: str) -> Iterator[Planted]:
-    """Single faults, of kinds drawn anew, and as many pairs of faults; in the reference none with NaN, which would hide
+def _plants(clean: Clean, seed: int, stream: list[int], options: Options, side: str) -> Iterator[Planted]:
+    """Single faults, of kinds drawn anew, and pairs of faults; in the reference none with NaN, which would hide
     what else is wrong behind it.
     """
     random = np.random.default_rng(stream)
     kinds = [str(kind) for kind in random.permutation(list(PLANTS))]
     corpus = Corpus(clean, seed + int(random.integers(1 << 20)))
-    yield from corpus.singles(count, kinds)
+    yield from corpus.singles(options.count, kinds)
+    count = options.count if options.pairs is None else options.pairs
     pairs = (
         each
         for each in corpus.several(4 * count, 2)

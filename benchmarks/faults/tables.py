@@ -20,7 +20,8 @@ Row = dict[str, Any]
 class Options:
     """seed and count: of the plants, per model. names: models; extra: a folder of further ones. table: for the rows.
 
-    forms: the other sides of `aligned`, all of them where none is named.
+    forms: the other sides of `aligned`, all of them where none is named. pairs: of two faults at once, as many as count
+    unless told.
     """
 
     seed: int
@@ -30,6 +31,7 @@ class Options:
     small: bool
     table: Path | None
     forms: tuple[str, ...] = ()
+    pairs: int | None = None
 
 
 def parse(argv: Sequence[str], text: str, count: int) -> Options:
@@ -47,10 +49,13 @@ def parse(argv: Sequence[str], text: str, count: int) -> Options:
         metavar="FORM",
         help="of aligned: these other sides; of quantised: these forms",
     )
+    parser.add_argument("--pairs", type=int, metavar="N", help="of aligned: two faults at once; as many as --count")
     parser.add_argument("--table", type=Path, help="write a JSON line per fault here")
     given = parser.parse_args(argv)
     names = given.only or (list(zoo.BUILDERS) if given.small else zoo.names(given.models))
-    return Options(given.seed, given.count, tuple(names), given.models, given.small, given.table, tuple(given.forms))
+    return Options(
+        given.seed, given.count, tuple(names), given.models, given.small, given.table, tuple(given.forms), given.pairs
+    )
 
 
 def corpora(options: Options) -> Iterator[Corpus]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import onnx
 
-from benchmarks.modules.zoo import MODULES, export
+from benchmarks.modules.zoo import export, names
 from layerwise._tool.surgery.origin.graph import ProtoOrigins
 from layerwise._tool.surgery.origin.tree import told_counts
 
@@ -15,7 +15,7 @@ def main(given: argparse.Namespace) -> bool:
     """Print a line per export; whether 99 % of the nodes of each one know."""
     good = True
     with tempfile.TemporaryDirectory() as place:
-        for name in given.only or MODULES:
+        for name in given.only or names():
             for exporter in given.exports:
                 path = Path(place) / "model.onnx"
                 export(name, exporter, path)

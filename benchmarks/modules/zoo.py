@@ -9,7 +9,12 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-KINDS = ("dynamo", "torchscript")
+KINDS: dict[str, dict[str, Any]] = {
+    "dynamo": {"dynamo": True, "external_data": False},
+    "plain": {"dynamo": True, "external_data": False, "optimize": False},
+    "torchscript": {"dynamo": False, "opset_version": 17},
+    "torchscript13": {"dynamo": False, "opset_version": 13},
+}
 Made = tuple[nn.Module, tuple[Tensor, ...], tuple[str, ...]]
 
 
@@ -57,18 +62,28 @@ def _conv(inner: int, outer: int, stride: int = 1) -> nn.Sequential:
     return nn.Sequential(nn.Conv2d(inner, outer, 3, stride, 1, bias=False), nn.BatchNorm2d(outer), nn.SiLU())
 
 
+def names() -> list[str]:
+    """Every network that there is."""
+    return list(_modules())
+
+
+def _modules() -> dict[str, Callable[[], Made]]:
+    from benchmarks.modules.more import MORE  # built of what this module has
+
+    return {**MODULES, **MORE}
+
+
 def build(name: str) -> Made:
     """A network in evaluation mode with its inputs and their names: the same every time."""
     torch.manual_seed(0)
-    module, inputs, keys = MODULES[name]()
+    module, inputs, keys = _modules()[name]()
     return _spread(module.eval()), inputs, keys
 
 
 def export(name: str, kind: str, path: Path) -> None:
     """Write a network's ONNX model as torch's exporter `kind` makes it."""
     module, inputs, keys = build(name)
-    named: dict[str, Any] = {"input_names": list(keys), "verbose": False}
-    named |= {"dynamo": True, "external_data": False} if kind == "dynamo" else {"dynamo": False, "opset_version": 17}
+    named = {"input_names": list(keys), "verbose": False, **KINDS[kind]}
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         torch.onnx.export(module, inputs, str(path), **named)
@@ -87,13 +102,15 @@ def _spread(module: nn.Module) -> nn.Module:
     return module
 
 
-def _hf(model: str, keys: tuple[str, ...], inputs: tuple[Tensor, ...], config: str, **sizes: Any) -> Made:
+def pretrained(model: str, keys: tuple[str, ...], inputs: tuple[Tensor, ...], config: str, **sizes: Any) -> Made:
+    """A network of transformers with random weights."""
     settings = getattr(transformers, config)(**sizes)
     settings._attn_implementation, settings.use_cache = "eager", False
     return Called(getattr(transformers, model)(settings), keys), inputs, keys
 
 
-def _text(vocabulary: int) -> tuple[Tensor, Tensor]:
+def text(vocabulary: int) -> tuple[Tensor, Tensor]:
+    """Token ids and a mask whose first row ends in three hidden places."""
     mask = torch.ones(2, 16, dtype=torch.int64)
     mask[0, 13:] = 0
     return torch.randint(0, vocabulary, (2, 16)), mask
@@ -108,22 +125,22 @@ _SMALL = {
     "num_attention_heads": 4,
 }
 MODULES: dict[str, Callable[[], Made]] = {
-    "bert": lambda: _hf("BertModel", _WORDS, _text(300), "BertConfig", **_SMALL),
-    "gpt2": lambda: _hf(
-        "GPT2LMHeadModel", _WORDS, _text(300), "GPT2Config", n_layer=3, n_embd=64, n_head=4, vocab_size=300,
+    "bert": lambda: pretrained("BertModel", _WORDS, text(300), "BertConfig", **_SMALL),
+    "gpt2": lambda: pretrained(
+        "GPT2LMHeadModel", _WORDS, text(300), "GPT2Config", n_layer=3, n_embd=64, n_head=4, vocab_size=300,
         bos_token_id=0, eos_token_id=0,
     ),
-    "llama": lambda: _hf(
-        "LlamaForCausalLM", _WORDS, _text(300), "LlamaConfig", num_key_value_heads=2, max_position_embeddings=64,
+    "llama": lambda: pretrained(
+        "LlamaForCausalLM", _WORDS, text(300), "LlamaConfig", num_key_value_heads=2, max_position_embeddings=64,
         **_SMALL,
     ),
-    "vit": lambda: _hf(
+    "vit": lambda: pretrained(
         "ViTModel", ("pixel_values",), (torch.randn(2, 3, 32, 32),), "ViTConfig", num_hidden_layers=3, hidden_size=64,
         intermediate_size=128, num_attention_heads=4, image_size=32, patch_size=8,
     ),
-    "whisper": lambda: _hf(
+    "whisper": lambda: pretrained(
         "WhisperForConditionalGeneration", ("input_features", "decoder_input_ids", "decoder_attention_mask"),
-        (torch.randn(2, 20, 64), *_text(300)), "WhisperConfig", vocab_size=300, num_mel_bins=20,
+        (torch.randn(2, 20, 64), *text(300)), "WhisperConfig", vocab_size=300, num_mel_bins=20,
         d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
         encoder_ffn_dim=128, decoder_ffn_dim=128, max_source_positions=32, max_target_positions=24, pad_token_id=0,
         bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,

@@ -11,9 +11,11 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable, Runner, open_runner
 from layerwise._tool.backends.tensors import dtype_name, to_onnx
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool, observing
+from layerwise._tool.debugtools.locate.bodies import same_names, with_inputs_of, with_names_of
 from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part
 from layerwise._tool.debugtools.locate.rows import Inside, SuspectRow
@@ -45,6 +47,9 @@ class BodyRunner:
         found: dict[str, Array] = dict(feed)
         if made:
             (segment,) = cut.segments(made, None)
+            lacking = [name for name in segment.feeds if name not in feed]
+            if lacking:
+                raise LayerwiseError(f"a body reads {shown(lacking[0])}, which has no counterpart on the other side")
             if self._runner is None:
                 types = {name: to_onnx(dtype_name(feed[name])) for name in segment.feeds}
                 model = Loadable(data=cut.build(segment, types), folder=self.part.folder)
@@ -156,24 +161,57 @@ def look_inside(pair: NodePair, values: Values, depth: int = 0) -> Inside:
 def _search(pair: NodePair, values: tuple[Values, Values], depth: int) -> Inside:
     """Run the body trip by trip until the sides part, and look there."""
     name, mine, theirs = _graphs(pair, values[1])
-    parts = [_part(*which) for which in ((pair.mine, mine, values[0]), (pair.theirs, theirs, values[1]))]
-    both = [BodyRunner(part, [o.name for o in graph.output]) for part, graph in zip(parts, (mine, theirs), strict=True)]
+    if not same_names(mine, theirs):
+        theirs = _called_alike(pair, mine, with_inputs_of(mine, theirs), values)
+    parts = _parts(pair, mine, theirs, values)
     with ExitStack() as stack:
-        for body in both:
-            stack.callback(body.close)
+        both = [_runner(part, [o.name for o in graph.output], stack)
+                for part, graph in zip(parts, (mine, theirs), strict=True)]  # fmt: skip
         small: tuple[int, tuple[Values, Values]] | None = None
         trip = -1
         for trip, own in enumerate(trips(pair.other, theirs, values[1], both[1])):
             feeds = {**values[0], **own}, {**values[1], **own}
             how = _divergence(both, feeds)
             if how == _BEYOND:
-                return Inside(name, trip, _locate(parts[0], parts[1], feeds, pair.rename, depth))
+                return _told(name, trip, _locate(parts[0], parts[1], feeds, pair.rename, depth))
             if how == _SMALL and small is None:
                 small = trip, feeds
         if small is not None:
-            return Inside(name, small[0], _locate(parts[0], parts[1], small[1], pair.rename, depth))
+            return _told(name, small[0], _locate(parts[0], parts[1], small[1], pair.rename, depth))
     limit = f" (the first {MOST_TRIPS} were tried)" if trip + 1 == MOST_TRIPS else ""
     return Inside(name, note=f"on the reference's values the body agrees in all of {trip + 1} trips{limit}")
+
+
+def _told(name: str, trip: int, rows: list[SuspectRow]) -> Inside:
+    note = "" if rows else f"trip {trip} goes wrong, in tensors that have no counterpart in the reference's body"
+    return Inside(name, trip, rows, note)
+
+
+def _called_alike(
+    pair: NodePair, mine: onnx.GraphProto, theirs: onnx.GraphProto, values: tuple[Values, Values]
+) -> onnx.GraphProto:
+    """The reference's body under the names of the suspect's; the first trip's values tell which is which."""
+    parts = _parts(pair, mine, theirs, values)
+    with ExitStack() as stack:
+        results = _runner(parts[1], [o.name for o in theirs.output], stack)
+        own = next(trips(pair.other, theirs, values[1], results), {})
+        seen: list[Values] = []
+        for part, given in zip(parts, values, strict=True):
+            feed = {**given, **own}
+            opaque = _opaque(part, feed)
+            names = [name for node in part.cut.nodes for name in node.output if name and name not in opaque]
+            seen.append({**feed, **dict(zip(names, _runner(part, names, stack).run(feed), strict=True))})
+    return with_names_of(mine, theirs, parts, seen)
+
+
+def _parts(pair: NodePair, mine: onnx.GraphProto, theirs: onnx.GraphProto, values: tuple[Values, Values]) -> list[Part]:
+    return [_part(*which) for which in ((pair.mine, mine, values[0]), (pair.theirs, theirs, values[1]))]
+
+
+def _runner(part: Part, outputs: Sequence[str], stack: ExitStack) -> BodyRunner:
+    body = BodyRunner(part, outputs)
+    stack.callback(body.close)
+    return body
 
 
 def _part(outer: Part, body: onnx.GraphProto, values: Values) -> Part:
@@ -189,8 +227,6 @@ def _graphs(pair: NodePair, values: Values) -> tuple[str, onnx.GraphProto, onnx.
         name = "then_branch" if bool(values[pair.other.input[0]].reshape(())) else "else_branch"
     if name not in mine or name not in theirs:
         raise LayerwiseError(f"there is no {name} on both sides")
-    if [value.name for value in mine[name].input] != [value.name for value in theirs[name].input]:
-        raise LayerwiseError("the bodies' inputs have other names")
     return name, mine[name], theirs[name]
 
 

@@ -5,11 +5,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct, field
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.feeds.fit import fit_feed, fit_input
-from layerwise._tool.backends.feeds.pairing import paired_inputs
+from layerwise._tool.backends.feeds.pairing import channels_moved, paired_inputs
 from layerwise._tool.backends.feeds.plan_text import explained
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Runner, open_runner
@@ -177,11 +178,24 @@ class ModelSide(Side):
             return self._as_typed(feed, self.runner.inputs if self.spec.kind == "trt" else self.model.inputs, warn)
         where = f"feed of {shown(Path(self.spec.model or '').name, 80)}"
         renamed = {self.own(name): array for name, array in feed.items()}
-        for name, own in paired_inputs(renamed, self.model.inputs).items() if self.similar_inputs else ():
-            warn(f"{where}: data of input {shown(name, 80)} are for {shown(own, 80)} (--strict-names does not)")
-            self.naming.add(self.common(name), own)
-            renamed[own] = renamed.pop(name)
+        if self.similar_inputs:
+            for name, own in paired_inputs(renamed, self.model.inputs, turned=True).items():
+                warn(f"{where}: data of input {shown(name, 80)} are for {shown(own, 80)} (--strict-names does not)")
+                self.naming.add(self.common(name), own)
+                renamed[own] = renamed.pop(name)
+            renamed |= self._turned(renamed, where, warn)
         return fit_feed(renamed, self.model.inputs, warn, where)
+
+    def _turned(self, feed: Feed, where: str, warn: Callable[[str], None]) -> Feed:
+        """Data for inputs that have their channels at the other end."""
+        turned = {}
+        for info in self.model.inputs:
+            move = channels_moved(feed[info.name].shape, info) if info.name in feed else None
+            if move is not None:
+                turned[info.name] = np.ascontiguousarray(feed[info.name].transpose(move))
+                told = f"turned to shape {list(turned[info.name].shape)}, the channels at the other end"
+                warn(f"{where}: data of input {shown(info.name, 80)} are {told} (--strict-names does not)")
+        return turned
 
     def _as_typed(self, feed: Feed, inputs: Iterable[TensorInfo], warn: Callable[[str], None]) -> Feed:
         """An engine may take its inputs in other types than the model that it was built of."""
