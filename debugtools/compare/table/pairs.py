@@ -14,7 +14,7 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, co
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.pairing.counterparts import Uneven
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
-from layerwise._tool.debugtools.compare.spec import CompareSpec, rules_of
+from layerwise._tool.debugtools.compare.spec import CompareSpec, compares_every_layer, rules_of
 from layerwise._tool.debugtools.compare.table.condition import KEPT, Conditions
 from layerwise._tool.debugtools.compare.table.judging import PairErrors, Seen
 from layerwise._tool.debugtools.compare.table.layers import layer_row
@@ -152,7 +152,7 @@ class Comparer:
         if pair not in self._errors:
             backends = {self.sides[i].backend for i in pair}
             conditions = Conditions(self.places, self._feed, self._kept)
-            alike, every = len(backends) == 1, self.spec.marks.everything
+            alike, every = len(backends) == 1, compares_every_layer(self.spec)
             shapes = {name: tuple(array.shape) for name, array in (self._feed or {}).items()}
             self._errors[pair] = PairErrors(
                 self.places, one_backend=alike, conditions=conditions, everything=every, inputs=shapes

@@ -15,6 +15,7 @@ from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.debugtools.compare.table.step import Scale, explained_error
 
 ALL = MarkSpec(everything=True)
 FEEDS = FeedSpec(shapes={"x": [[8, 64]]})
@@ -216,3 +217,11 @@ def test_sums_over_a_graph_input_are_as_long_as_its_shape_says(tmp_path: Path) -
     path = saved(model, tmp_path / "model.onnx")
     spec = CompareSpec(model=path, runners=[OFF, RunnerSpec(kind="reference")], marks=ALL, feeds=FeedSpec(seed=0))
     assert failed(run_compare(spec)) == []
+
+
+def test_a_rectifier_may_leave_the_small_numbers_of_a_tensor_with_its_error() -> None:
+    inputs = Scale(rms=1.0, peak=2.0), 1e-3
+    right, found = np.float32([0.0, 0.01]), np.float32([0.0, 0.0105])
+    result = compare_arrays(found, right, Rule(auto=True), depth=1, types=("float16",))
+    limits = {op: explained_error(result, [op], 1e-6, inputs[1], [inputs[0]], 0.0) or 0.0 for op in ("Relu", "Reshape")}
+    assert limits["Reshape"] < (result.rel_l2 or 0.0) < limits["Relu"] < 0.2
