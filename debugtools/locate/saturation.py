@@ -4,14 +4,24 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.compare.quantised.saturating import affected, is_cause, product_label, products
-from layerwise._tool.debugtools.compare.result import Saturated
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.quantised.saturating import (
+    Saturating,
+    affected,
+    is_cause,
+    product_label,
+    products,
+)
+from layerwise._tool.debugtools.compare.result import FAR, Saturated
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part
 from layerwise._tool.debugtools.locate.tensor_error import relative_l2
 from layerwise._tool.debugtools.locate.walk import Met, Walk
 from layerwise._tool.surgery.cut.explode import Exploder
 
+Feed = Mapping[str, Array]
 _LEAST = 1e-3  # of relative L2 error, from which on it is looked at
 _TRIES = 200  # nodes in all, each of which opens a session
 
@@ -67,6 +77,26 @@ class SaturationTests:
             known[name] = kept
         ((_, made),) = self._theirs.runs.run([own], known, ())
         return None if made is None or isinstance(made, str) else made
+
+
+def plain_saturation(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed]) -> Saturated | None:
+    """What saturates in the sides' runs as they are configured, of outputs that it drives apart: the optimiser makes
+    such products of nodes that are right by themselves. feeds: as each side takes them.
+    """
+    if not affected(suspect) and not affected(reference):
+        return None
+    asked = Saturating([suspect, reference])
+    try:
+        mine, theirs = (side.plain(0, feed).outputs for side, feed in zip((suspect, reference), feeds, strict=True))
+    except LayerwiseError:
+        return None
+    given = {suspect.common(name): array for name, array in feeds[0].items()}
+    for name in mine.keys() & theirs.keys():
+        arrays = mine[name], theirs[name]
+        result = compare_arrays(*arrays, Rule(auto=True), metrics=("simple",))
+        if (result.rel_l2 or 0.0) > FAR:
+            asked.ask((0, 1), name, arrays, result, given, lambda *tensors: tensors)
+    return next(iter(asked.found.values()), None)
 
 
 class _PreciseRuns:
