@@ -35,30 +35,29 @@ class SaturationTests:
         self._mine = _PreciseRuns(suspect, names) if affected(suspect) else None
         self._theirs = None
         if affected(reference) and not reference.naming.laid_out:
-            own = {reference.own(name): name for name in names.values()}
-            self._theirs = _PreciseRuns(
-                reference, {reference.made[each]: each for each in own if each in reference.made}
-            )
+            own = map(reference.own, names.values())
+            self._theirs = _PreciseRuns(reference, [reference.made[name] for name in own if name in reference.made])
 
     def told(self, met: Met, walk: Walk, error: float, noise: float, feed: Mapping[str, Array]) -> Saturated | None:
         """What saturates, if that is most of the error that a tensor has on the reference's inputs (relative L2).
 
         noise: what formats explain of it. feed: the reference's inputs, by its names.
         """
-        if met.local is None or error <= max(noise, _LEAST) or not self._tries:
+        if met.local is None or error <= max(noise, _LEAST) or self._tries <= 0:
             return None
-        wrong, mine, theirs = [], met.local, met.reference
+        wrong: list[tuple[Side, _PreciseRuns, str]] = []
+        mine: Array | None = met.local
+        theirs: Array | None = met.reference
         if self._mine is not None and self._mine.multiplies(met.tensor):
             wrong.append((self._suspect, self._mine, met.tensor))
             mine = walk.alone(met.tensor, walk.inputs(met.tensor), self._mine.runs)
-        if self._theirs is not None:
-            own = self._reference.own(met.name)
-            if self._theirs.multiplies(own):
-                wrong.append((self._reference, self._theirs, own))
-                theirs = self._precise_reference(own, walk, feed)
+        own = self._reference.own(met.name)
+        if self._theirs is not None and self._theirs.multiplies(own):
+            wrong.append((self._reference, self._theirs, own))
+            theirs = self._precise_reference(self._theirs, own, walk, feed)
+        self._tries -= len(wrong)
         if not wrong or mine is None or theirs is None or mine.shape != theirs.shape:
             return None
-        self._tries -= 1
         left = relative_l2(mine, theirs)[0]
         if not is_cause(error, left):
             return None
@@ -66,16 +65,15 @@ class SaturationTests:
         names = [side.name for side, _, _ in wrong]
         return Saturated(met.name, error, left, len(runs.products), runs.label(tensor), names, wrong[0][0].index)
 
-    def _precise_reference(self, own: str, walk: Walk, feed: Mapping[str, Array]) -> Array | None:
+    def _precise_reference(self, runs: "_PreciseRuns", own: str, walk: Walk, feed: Mapping[str, Array]) -> Array | None:
         """A tensor of the reference on what the reference has, None where that is not there any more."""
-        assert self._theirs is not None
         known = dict(feed)
-        for name in self._theirs.feeds(own):
+        for name in runs.feeds(own):
             kept = known.get(name) if name in known else walk.reference.kept(self._reference.common(name))
             if kept is None:
                 return None
             known[name] = kept
-        ((_, made),) = self._theirs.runs.run([own], known, ())
+        ((_, made),) = runs.runs.run([own], known, ())
         return None if made is None or isinstance(made, str) else made
 
 

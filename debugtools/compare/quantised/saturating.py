@@ -95,12 +95,11 @@ class Saturating:
             return
         self._tries[pair, result.passed] += 1
         try:
-            sides = [self._sides[i] for i in pair]
-            arrays = [self._precise(side, name, array, feed)
-                      for side, array in zip(sides, host(*tensors), strict=True)]  # fmt: skip
+            a, b = (self._precise(self._sides[i], name, array, feed)
+                    for i, array in zip(pair, host(*tensors), strict=True))  # fmt: skip
         except LayerwiseError:
             return
-        left = compare_arrays(*arrays, Rule(auto=True), metrics=("simple",)).rel_l2
+        left = compare_arrays(a, b, Rule(auto=True), metrics=("simple",)).rel_l2
         if left is None or not is_cause(result.rel_l2, left):
             return
         cut = wrong[0].model.cut
