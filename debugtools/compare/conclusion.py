@@ -5,13 +5,12 @@ from msgspec import UNSET
 from layerwise._tool.backends.onnxrt.saturation import AVOIDED
 from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult
-from layerwise._tool.debugtools.compare.result import CompareResult, Saturated
+from layerwise._tool.debugtools.compare.result import FAR, CompareResult, Saturated
 from layerwise._tool.debugtools.compare.rows import RowSummary
 from layerwise._tool.debugtools.compare.spec import CompareSpec, compares_layers, rules_of
 
 _ALONE = "a second runner, --reference-model or --load-outputs gives something to compare with"
 _LOCATE = "`debug locate` tells which layer is wrong by itself"
-_FAR = 0.01  # relative L2 from which on sides that rounding has driven apart are not said to agree
 _HERE = {
     "leap": "its inputs agree, so the fault is there; `debug locate` confirms it",
     "overflow": "it overflows where the reference does not",
@@ -82,7 +81,7 @@ def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
         )
     if result.first_bad is None:
         tensors = counted(result.n_compared, "tensor")
-        if (result.apart or 0.0) > _FAR:
+        if (result.apart or 0.0) > FAR:
             return f"No layer is wrong: {tensors}, each as far apart as rounding explains of what it read"
         what = "no further apart than rounding explains" if rounding else "within the tolerances"
         return f"The sides agree: {tensors}, {what}"

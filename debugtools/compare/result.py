@@ -5,6 +5,9 @@ from msgspec import UNSET, Struct, UnsetType
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult
 from layerwise._tool.debugtools.compare.rows import NotCompared, RowSummary
 
+FAR = 0.01
+"""Relative L2 error from which on sides that rounding has driven apart are not said to agree."""
+
 
 class CanaryReport(Struct, frozen=True):
     """Whether observing moved the outputs by no more than rounding explains. moved: the largest |a - b|."""

@@ -1,7 +1,7 @@
 """The last sentence of a locate job: what was found, how sure that is, and what to do next."""
 
 from layerwise._tool.backends.onnxrt.saturation import AVOIDED
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.compare.conclusion import saturation_text
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 
@@ -16,13 +16,14 @@ def conclusion(result: LocateResult, *, reducible: bool = True) -> str:
     saturated = result.saturated
     if not result.suspects:
         if saturated is not None:
-            return f"No suspect among {result.tensors} tensors. {saturation_text(saturated)}"
+            return f"No suspect among {counted(result.tensors, 'tensor')}. {saturation_text(saturated)}"
         return f"{result.summary[:1].upper()}{result.summary[1:]}. {_next_without(result)}".strip()
-    parts = [_first(result.suspects[0]), _others(result), _outputs(result), _level(result)]
+    parts = [_first(result.suspects[0]), _others(result)]
     if result.suspects[0].diagnosis == "saturation":
         parts.append(AVOIDED)
     else:
-        parts += [_next(result) if reducible else "", "" if saturated is None else saturation_text(saturated)]
+        parts += [_outputs(result), _level(result), _next(result) if reducible else ""]
+        parts.append("" if saturated is None else saturation_text(saturated))
     return " ".join(filter(None, parts))
 
 

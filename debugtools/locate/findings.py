@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import is_floating
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.compare.memory import peak
 from layerwise._tool.debugtools.compare.quantised.ledger import Ledger
 from layerwise._tool.debugtools.compare.result import Saturated
@@ -63,15 +63,18 @@ class Findings:
         """The suspect's outputs, by the comparison's names."""
         return frozenset(map(self._suspect.common, self._suspect.model.cut.outputs))
 
-    def walked(self, stopped: str, tensors: int, saturated: Saturated | None = None) -> None:
-        """An iteration over so many tensors is done; stopped: where the suspect failed; saturated: where kernels do.
+    def saturates(self, found: Saturated | None) -> None:
+        """Take in where kernels of a side saturate; the first that is found is told."""
+        self._saturated = self._saturated or found
+
+    def walked(self, stopped: str, tensors: int) -> None:
+        """An iteration over so many tensors is done; stopped: where the suspect failed.
 
         LayerwiseError if all nodes failed for one reason: then it is not the nodes'.
         """
         if len(self._failures) == tensors > 1 and len(set(self._failures)) == 1:
             raise LayerwiseError(f"the suspect cannot run at all: {self._failures[0]}")
         self._stopped, self._tensors = self._stopped or stopped, tensors
-        self._saturated = self._saturated or saturated
 
     def any(self) -> bool:
         """Whether there is a suspect."""
@@ -175,7 +178,7 @@ class Findings:
         if not self._outputs:
             return f"no suspect: {self._tensors} tensors agree, but no output was compared"
         if self._saturated is not None:
-            return f"no suspect among {self._tensors} tensors, but kernels of the reference saturate on this CPU"
+            return f"no suspect among {counted(self._tensors, 'tensor')}, but kernels saturate on this CPU"
         if self.ledger is not None:
             return f"no suspect among {self._tensors} tensors: {self.ledger.result().text}"
         if all(self._outputs.values()):

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +110,10 @@ class LocateRun(ExitStack):
             if number == 0 and self._fused_only(feeds):
                 self._look_at_executed(feeds[0], "no node is at fault by itself, yet the outputs differ: ")
                 self._iteration(number, feeds)
+            if number == 0 and self._holds_codes and not self.findings.any():
+                from layerwise._tool.debugtools.locate.saturation import plain_saturation
+
+                self.findings.saturates(plain_saturation(self.suspect, self.reference, feeds))
         return self._result()
 
     def _feeds(self) -> Iterator[Feed]:
@@ -208,7 +213,8 @@ class LocateRun(ExitStack):
                     self.context.row("layers", row)
                 self.findings.add(row, suspect)
                 self.context.progress(done, len(plan.points), "tensors", met.name)
-        self.findings.walked(walk.stopped, len(plan.points), reader.saturated)
+        self.findings.walked(walk.stopped, len(plan.points))
+        self.findings.saturates(reader.saturated)
         for pool in self._pools:
             pool.forget()
 
@@ -216,13 +222,17 @@ class LocateRun(ExitStack):
         self, plan: LocatePlan, walk: Walk, feed: Feed
     ) -> Callable[[Met, float, float], Saturated | None] | None:
         """What tells whether kernels saturate; None where no side multiplies codes. feed: the reference's."""
-        if not holds_codes(self.suspect) and not holds_codes(self.reference):
+        if not self._holds_codes:
             return None
         from layerwise._tool.debugtools.locate.saturation import SaturationTests
 
         names = {tensor: point.name for tensor, point in plan.points.items()}
         tests = SaturationTests(self.suspect, self.reference, names)
         return lambda met, error, noise: tests.told(met, walk, error, noise, feed)
+
+    @cached_property
+    def _holds_codes(self) -> bool:
+        return holds_codes(self.suspect) or holds_codes(self.reference)
 
     def _truths(self, number: int, feeds: tuple[Feed, Feed], stack: ExitStack) -> LocalTruths:
         """The truths of one iteration."""

@@ -148,7 +148,9 @@ def _local(suspect: Suspect) -> str:
     if local is None:
         return ""
     if saturated is not None:
-        where = f"its kernel for uint8 times int8 saturates on this CPU ({shown(saturated.first, 160)})"
+        own = f"{suspect.place.op} {suspect.place.node}" == saturated.first
+        which = "" if own else f" ({shown(saturated.first, 160)})"
+        where = f"its kernel for uint8 times int8 saturates on this CPU{which}"
         off = f"on the reference's inputs it is off by {_number(saturated.error)} (relative L2)"
         return f"{where}: {off}, by {_number(saturated.left)} where it does not"
     if local.onset:

@@ -13,6 +13,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.pairing.counterparts import Uneven
+from layerwise._tool.debugtools.compare.result import FAR
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 from layerwise._tool.debugtools.compare.spec import CompareSpec, compares_every_layer, rules_of
 from layerwise._tool.debugtools.compare.table.condition import KEPT, Conditions
@@ -116,7 +117,7 @@ class Comparer:
     """Compares pairs of tensors by a spec's rules. `emit` gets every row with its comparison and arrays.
 
     device: compares what stayed on the GPU, where anything does. settles: decides of a tensor before rounding does.
-    failed: looks into a tensor that fails.
+    failed: looks into a tensor that fails, or an output that is far off.
     """
 
     def __init__(
@@ -205,7 +206,8 @@ class Comparer:
         by_row = settled is not None or self.postprocess or self._script
         seen = None if observed is None or by_row else self._seen(name, *observed)
         judged = self._pair_errors(pair).judge(name, result, mode, settled=bool(settled), arrays=arrays, seen=seen)
-        if self._failed is not None and result.passed is False and self._feed is not None:
+        far = result.passed and (result.rel_l2 or 0.0) > FAR and self.places.is_output(name)
+        if self._failed is not None and (result.passed is False or far) and self._feed is not None:
             self._failed(pair, name, (a, b), result, self._feed, self.arrays)
         row = layer_row(iteration, pair, name, second.own(name), mode, self.places.place(name), result, judged)
         self._emit(row, result, a, b)

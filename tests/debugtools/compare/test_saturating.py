@@ -9,11 +9,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.comparing import run_compare
 from support.locating import between
-from support.quantised import FORMS
+from support.quantised import FORMS, static
 from support.saturating import let_saturate
 
 from layerwise._tool.backends.feeds.writer import save_feeds
-from layerwise._tool.backends.onnxrt.saturation import SETTING, precise
+from layerwise._tool.backends.onnxrt.saturation import SETTING, precise, saturates
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.search.lens.rows import LensResult
@@ -126,6 +126,32 @@ def test_a_kernel_that_saturates_beside_the_reference_evaluator_is_named(
 ) -> None:
     found = between(quantised, quantised, tmp_path, FEED, runners=(ORT, RunnerSpec(kind="reference")))
     assert found.suspects[0]["diagnosis"] == "saturation" and found.suspects[0]["node"] == "first_quant"
+
+
+def test_what_the_optimiser_makes_of_q_and_dq_is_looked_at_where_their_nodes_are_right(tmp_path: Path) -> None:
+    """All codes of all tensors are taken up: fused, its products saturate where this CPU's do."""
+    random = np.random.default_rng(0)
+    weights = [numpy_helper.from_array(random.uniform(-1, 1, (WIDTH, WIDTH)).astype(np.float32), f"w{i}") for i in "01"]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["a"], "first"),
+        helper.make_node("Sigmoid", ["a"], ["b"], "squash"),
+        helper.make_node("MatMul", ["b", "w1"], ["y"], "second"),
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, WIDTH]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
+    floats = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    feed = {"x": random.uniform(0, 1, (16, WIDTH)).astype(np.float32)}
+    codes = static(floats, feed, qdq=True)
+    onnx.save(codes, tmp_path / "codes.onnx")
+    save_feeds(tmp_path / "in.json", [feed])
+    runners = [ORT, RunnerSpec(kind="reference")]
+    ran = run_compare(CompareSpec(model=str(tmp_path / "codes.onnx"), runners=runners, marks=MarkSpec(everything=True),
+                                  feeds=FeedSpec(files=[str(tmp_path / "in.json")])))  # fmt: skip
+    found = between(codes, floats, tmp_path, feed)
+    assert found.nodes == []
+    for result in (ran.result, found.result):
+        assert result["passed"] is not saturates()
+        assert (result["saturated"] or {}).get("tensor") == ("y" if saturates() else None)
 
 
 def test_a_lens_says_what_the_mixed_model_does_without_the_setting() -> None:
