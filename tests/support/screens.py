@@ -1,5 +1,6 @@
 """Screens of all sizes: models with names of many exporters, a table of errors without a job, and waiting for rest."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,12 @@ from textual.pilot import Pilot
 
 from layerwise._tool.debugtools.compare.rows import LayerRow, SideStats
 from layerwise._tool.debugtools.locate.rows import SuspectRow
+from layerwise._tool.tui.presenters.text import plain
+from layerwise._tool.tui.presenters.verdicts import MEANINGS, word_of
+from layerwise._tool.tui.screens.errors_page import ErrorsScreen
+from layerwise._tool.tui.screens.graph import GraphScreen
 from layerwise._tool.tui.state.job_rows import RunResult
+from layerwise._tool.tui.widgets.virtual_list import VirtualList
 from layerwise._tool.tui.workbench import Workbench
 
 SIZES = ((80, 24), (120, 40), (200, 60))
@@ -74,3 +80,51 @@ async def at_rest(app: Workbench, pilot: Pilot[None], text: str = "") -> None:
     while before != text_of(app) or text not in before:
         before = text_of(app)
         await pilot.pause(0.05)
+
+
+# ── what is to be whole ──
+
+
+def lines_of(shown: VirtualList) -> list[str]:
+    """The rows on screen."""
+    return [plain(shown.line(y)) for y in range(min(shown.rows_shown, len(shown.model) - shown.top))]
+
+
+def told_apart(names: list[str], texts: list[str]) -> None:
+    """Different names are drawn differently."""
+    assert len({text.strip() for text in texts}) == len(set(names)), [*zip(names, texts, strict=True)]
+
+
+def errors_are_whole(app: Workbench) -> None:
+    """In the rows of Errors on screen no verdict is cut, and no two different tensors look equal."""
+    table, listed = app.state.errors.table, app.query_one(ErrorsScreen).table.list
+    drawn = text_of(app).splitlines()
+    at = next(y for y, line in enumerate(drawn) if "verdict" in line and "tensor" in line) + 1
+    visible = [app.state.errors.place(listed.top + y) for y in range(len(lines_of(listed)))]
+    after = "max-abs" if "max-abs" in drawn[at - 1] else "local"
+    column = slice(drawn[at - 1].index("tensor"), drawn[at - 1].index(after))
+    for y, place in enumerate(visible):
+        word = word_of(table, place)[0]
+        assert re.search(rf" {re.escape(word)}[ │|]", f"{drawn[at + y]} "), drawn[at + y]
+    told_apart([table.tensors[place] for place in visible], [line[column] for line in lines_of(listed)])
+
+
+def reason_is_whole(app: Workbench) -> None:
+    """Why the row under the cursor comes to its verdict is on screen."""
+    table, place = app.state.errors.table, app.query_one(ErrorsScreen).table.place
+    word = word_of(table, place)[0]
+    told = f"{word}: {table.row(place).note or MEANINGS[word]}"
+    whole = told if app.size.width < 200 else told[:40]  # there it is in a column beside the list
+    assert " ".join(whole.split()) in " ".join(text_of(app).split()), told
+
+
+def nodes_are_told_apart(app: Workbench) -> None:
+    """In the rows of Graph on screen no two different nodes look equal."""
+    view, index = app.query_one(GraphScreen).view, app.state.session.index
+    assert index is not None
+    lines = lines_of(view.list)
+    shape = view.model.columns(view.list.size.width - 2)
+    start = shape.number + 1 + 13 + 2 + 2
+    found = [(view.model.rows.nodes_at(view.list.top + y), line) for y, line in enumerate(lines)]
+    alone = [(index.node_name(nodes[0]), line[start : start + shape.name]) for nodes, line in found if len(nodes) == 1]
+    told_apart([name for name, _ in alone], [text for _, text in alone])

@@ -15,7 +15,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.debugtools.compare.result import CanaryReport, TruthResult
 from layerwise._tool.debugtools.compare.rows import LayerRow, RowSummary
 from layerwise._tool.debugtools.locate.rows import SuspectRow
-from layerwise._tool.tui.presenters.error_detail import detail_lines, row_text
+from layerwise._tool.tui.presenters.error_detail import brief_lines, detail_lines, row_text
 from layerwise._tool.tui.presenters.errors_page import (
     columns,
     head_lines,
@@ -356,6 +356,17 @@ def test_the_detail_of_a_row_shows_both_sides_and_never_obeys_names() -> None:
     assert "\\x1b[2Jx" in text and "\x1b" not in text
     assert "float32 / float16 2x3" in text
     assert "needs atol 0.5" in row_text(row, ["a", "b"])
+
+
+@pytest.mark.parametrize("name", ["where", "/encoder/layer.0/attention/self/Where_output_0" * 3])
+def test_a_reason_longer_than_a_line_begins_behind_the_name(name: str) -> None:
+    note = "864 of 2048 elements are sentinels (-3.403e+38), alike on both sides: left out"
+    lines = brief_lines(layer(0, tensor=name, note=note), 78, ("failed", "bad"), UNICODE)
+    assert len(lines) == 2 and max(map(width, lines)) <= 79
+    told = " ".join("".join(map(plain, lines)).split())
+    assert told.startswith(name[:5]) and told.endswith(f"failed: {note}")
+    long = brief_lines(layer(0, tensor=name, note=note * 5), 78, ("failed", "bad"), UNICODE)
+    assert len(long) == 2 and max(map(width, long)) <= 79 and plain(long[1]).endswith("… enter")
 
 
 def test_an_empty_table_has_no_first_bad() -> None:

@@ -39,7 +39,8 @@ def detail_lines(
 def brief_lines(row: LayerRow, cells: int, word: Run, glyphs: Glyphs) -> list[Line]:
     """A row in two lines: its whole name, and what it comes to and why; enter shows all of it.
 
-    One run a line: both change at each move of the cursor, and each run costs some 45 bytes.
+    One run a line: both change at each move of the cursor, and each run costs some 45 bytes. A reason that one line
+    does not hold begins behind the name, which gives way to it.
     """
     text, role = word
     why = shown(row.note or MEANINGS.get(text, ""), 1000)
@@ -47,6 +48,13 @@ def brief_lines(row: LayerRow, cells: int, word: Run, glyphs: Glyphs) -> list[Li
     told = f"{text}: {why}" if why else text
     told += numbers if cell_len(told) + cell_len(numbers) <= cells else ""
     more = f"{glyphs.ellipsis} enter"
+    if cell_len(told) > cells:
+        name = shown(row.tensor, _LONGEST)
+        room = 2 * cells - cell_len(told) - _LEAST
+        name = fit(name, max(_LEAST, min(cell_len(name), room)), glyphs.ellipsis).rstrip()
+        first, *rest = wrap_runs([(f"{name}  ", "strong"), (told, role)], cells)
+        end = "".join(map(plain, rest))
+        return [[(" ", ""), *first], [(f" {fit(end, cells, more, keep='start')}", role)]]
     return [
         [(f" {fit(row.tensor, cells, glyphs.ellipsis)}", "strong")],
         [(f" {fit(told, cells, more, keep='start')}", role)],
@@ -102,6 +110,8 @@ def _types_line(row: LayerRow) -> Line:
 
 
 _LONGEST = 400
+_LEAST = 16
+"""Cells of a name, at least; and those that may be left at the end of a line for a long word."""
 _SIDE_BY_SIDE = 76
 SIDE_COLUMNS = ("mean", "std", "min", "max", "avg_magnitude")
 

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical
 from textual.events import Resize
 
+from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import REGISTRY, Commands, command, declare
 from layerwise._tool.tui.presenters.jobs import card_lines
 from layerwise._tool.tui.presenters.names import Names
@@ -254,7 +255,8 @@ class JobTable(Commands, Container):
         """Sort by a column that is named."""
         column = self._sort_of(name)
         if column is None:
-            self._state.say(f"columns to sort by: {', '.join(self.columns(''))}", "bad")
+            wrong = f"no column {shown(name, 40)}; " if name else ""
+            self._state.say(f"{wrong}columns to sort by: {', '.join(self.columns(''))}", "bad")
             return
         self._table.sort_by(column)
         self.reordered()
