@@ -9,6 +9,8 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.wording import in_words
+from layerwise._tool.debugtools.baseline.report import change_line
+from layerwise._tool.debugtools.baseline.rows import ChangeRow
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
@@ -95,6 +97,9 @@ class ErrorsController(Follower):
             facts.iteration = max(facts.iteration, row.iteration)
         elif event["table"] == "suspects":
             self.state.accuse(msgspec.convert(event["row"], SuspectRow))
+        elif event["table"] == "baseline":
+            change = msgspec.convert(event["row"], ChangeRow)
+            self.state.evidence[change.layer] = f"since the baseline: {change_line(change)}"
 
     def _on_dropped(self, event: Event, facts: RunFacts) -> None:
         if "layers" not in (event.get("kept") or []):

@@ -37,7 +37,8 @@ class ErrorsState(JobRows):
     """The rows of a comparison or a locate job.
 
     per_module: rows stand below their modules, which fold. locating: how far the job is whose local errors join the
-    rows, "" if none is. evidence: tensor -> what speaks against it. effects: what a lens measured of the nodes.
+    rows, "" if none is. evidence: tensor -> what speaks against it, or how it has grown since a baseline.
+    effects: what a lens measured of the nodes.
     """
 
     SORTS = ("graph", "max_abs", "max_rel", "local", "rel_l2", "times", "ampl", *LENS, "verdict", "op", "tensor")

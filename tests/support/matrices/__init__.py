@@ -5,6 +5,7 @@ kills   random kills of workers, scheduler and client while a matrix runs on a c
 cancel  how soon a cancelled matrix has ended, and all it started
 speed   waiting cells on four worker processes against one after the other
 skew    a worker of another version
+flaky   what repetitions say of cells whose error is random
 gpus    cells that lease GPUs: never two on one
 shared  cells that compute on GPUs, another login's search, and kills: who is on which GPU, by driver, locks, journals
 

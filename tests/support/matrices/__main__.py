@@ -24,6 +24,7 @@ def main(words: list[str]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / ".editable"), str(ROOT / "tests"), given]))
     os.environ["LAYERWISE_HOME"] = str(folder / "home")
     from support.matrices import measure
+    from support.matrices.flaky import flaky
     from support.matrices.kills import kills
     from support.matrices.shared_gpus import shared
 
@@ -32,6 +33,7 @@ def main(words: list[str]) -> None:
         "kills": lambda: kills(folder, number or 100, cells=72, seconds=8.0, pause=1.2),
         "cancel": lambda: measure.cancel(folder),
         "speed": lambda: measure.speed(folder, number or 40, seconds),
+        "flaky": flaky,
         "gpus": lambda: measure.gpus(folder),
         "shared": lambda: shared(folder, number or 6),
         "skew": lambda: measure.skew(folder),
