@@ -7,6 +7,7 @@ import ctypes
 import importlib
 import json
 import os
+import selectors
 import signal
 import subprocess
 import sys
@@ -59,19 +60,29 @@ class Probe(Struct, frozen=True):
 
 
 def probe(seconds: float = SECONDS) -> Probe:
-    """Ask, and give up after `seconds`. Raises OSError if no process can be started."""
+    """Ask, and give up when a step takes longer than `seconds`. Raises OSError if no process can be started."""
     quiet = {**os.environ, "ORT_DISABLE_TELEMETRY": os.environ.get("ORT_DISABLE_TELEMETRY", "1")}
     with subprocess.Popen(
         running(__name__), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=quiet
     ) as child:
-        try:
-            said, _ = child.communicate(timeout=seconds)
-            end = _ending(child.returncode)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            said, _ = child.communicate()
-            end = f"did not answer within {seconds:g} s"
+        said, end = _answer(child, seconds)
     return _read(said.decode("utf-8", "replace").splitlines(), end)
+
+
+def _answer(child: subprocess.Popen[bytes], seconds: float) -> tuple[bytes, str]:
+    """All that a process says, and how it ended; it is killed if it says nothing for so long after its first word."""
+    assert child.stdout is not None
+    said, limit = bytearray(), SECONDS
+    with selectors.DefaultSelector() as selector:
+        selector.register(child.stdout, selectors.EVENT_READ)
+        while selector.select(limit):
+            data = os.read(child.stdout.fileno(), 1 << 16)
+            if not data:
+                return bytes(said), _ending(child.wait())
+            said += data
+            limit = seconds
+    child.kill()
+    return bytes(said), f"did not answer within {limit:g} s"
 
 
 def _ending(code: int) -> str:

@@ -146,7 +146,8 @@ def stats_text(array: Array) -> str:
 
 
 def histogram(array: Array, span: tuple[float, float] | None = None) -> tuple[list[int], list[float]] | None:
-    """Count the finite values in 10 bins over `span` (default: the values' range); return counts and 11 edges.
+    """Count the finite values in 10 bins over `span` (default: the values' range); return counts and 11 edges, those
+    of FP32 as Polygraphy rounds them.
 
     None if there is nothing to count: text, bool, complex, no finite value.
     """
@@ -159,7 +160,9 @@ def histogram(array: Array, span: tuple[float, float] | None = None) -> tuple[li
         finite = finite if ok.all() else finite[ok]
     if not finite.size:
         return None
-    counts, edges = np.histogram(finite.astype(np.float64), BINS, span)
+    low, high = span or (float(finite.min()), float(finite.max()))
+    narrow = finite.dtype == np.float32 and high - low <= np.finfo(np.float32).max
+    counts, edges = np.histogram(finite if narrow else finite.astype(np.float64), BINS, span)
     return counts.tolist(), edges.tolist()
 
 

@@ -83,6 +83,10 @@ def test_the_action_runs_its_command_and_tells_the_summary(repository: Path, mon
     assert done.returncode == 1, done.stdout + done.stderr
     assert "# FAILED: layerwise run new.onnx" in (repository / "summary.md").read_text(encoding="utf-8")
     assert {path.suffix for path in (repository / "layerwise-reports").iterdir()} == {".xml", ".sarif", ".md", ".html"}
+    monkeypatch.setenv("ARGS", "new.onnx --onnxrt 'good.onnx")
+    words = ["bash", "-e", "-c", step["run"].replace("layerwise ", "echo ")]
+    said = subprocess.run(words, cwd=repository, capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stdout) == (1, "") and "No closing quotation" in said.stderr
 
 
 def example(beginning: str) -> str:

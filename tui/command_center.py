@@ -204,7 +204,7 @@ class CommandCenter(Commanded, KeyedApp, scope="global"):
 
     @on(LineInput.Cancelled, "#command")
     def _close_line(self) -> None:
-        self.state.session.keep_line("")
+        self.state.session.close_line()
         was = self._asked_from
         again = was is not None and stays(was) and was.size.height and self.page in was.ancestors
         (was if was is not None and again else self.page.main_widget()).focus()

@@ -6,6 +6,7 @@ from textual.app import App
 from textual.events import Event, Key, MouseEvent, MouseMove, Paste
 from textual.message import Message
 
+from layerwise._tool.backends.text import counted
 from layerwise._tool.tui.commands import in_scopes
 from layerwise._tool.tui.lifetime import while_it_stays
 from layerwise._tool.tui.state.shared import AppState
@@ -75,7 +76,7 @@ class KeyedApp(App[None]):
             return
         lost = self.keys.give_up(event)
         if lost:
-            self.state.say(f"{lost} keys typed ahead are forgotten", "warn")
+            self.state.say(f"{counted(lost, 'key')} typed ahead forgotten", "warn")
         else:
             self.keys.put(event)
 

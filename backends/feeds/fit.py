@@ -8,6 +8,7 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.feeds.shapes import reshaped
 from layerwise._tool.backends.names import similar_name
 from layerwise._tool.backends.results.inference import Stored
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, TensorInfo, dtype_name, dtype_row, is_floating, is_integral
@@ -22,8 +23,9 @@ def fit_feed(
 ) -> dict[str, Array]:
     """Return the arrays for `inputs`, in order. Inputs that the model does not have are dropped and reported.
 
-    similar: an input without data of its name gets that of a similar one, or else of its place, and that is reported.
-    UsageError, naming both sides, if a name is missing, a shape does not match, or a cast would change values.
+    similar: an input without data of its name gets that of a similar one, or else of its place, and data of another
+    shape are permuted or reshaped; that is reported. UsageError, naming both sides, if a name is missing, a shape does
+    not match, or a cast would change values.
     """
     if similar:
         feed = _similar(feed, [info.name for info in inputs], warn)
@@ -36,7 +38,7 @@ def fit_feed(
         )
     if extra:
         warn(f"{where}: data that the model has no input for is not used: {_list(extra)}")
-    return {info.name: fit_input(feed[info.name], info, warn, where) for info in inputs}
+    return {info.name: fit_input(feed[info.name], info, warn, where, reshape=similar) for info in inputs}
 
 
 def _similar(feed: Mapping[str, Any], names: Sequence[str], warn: Warn) -> Mapping[str, Any]:
@@ -57,11 +59,10 @@ def _list(names: Sequence[str]) -> str:
     return f"{told}, … ({len(names)})" if len(names) > 20 else told or "none"
 
 
-def fit_input(value: Any, info: TensorInfo, warn: Warn, where: str) -> Array:
-    """Return one input as an array of the model's type. UsageError as in `fit_feed`."""
+def fit_input(value: Any, info: TensorInfo, warn: Warn, where: str, *, reshape: bool = False) -> Array:
+    """Return one input as an array of the model's type, and shape where asked to. UsageError as in `fit_feed`."""
     label = f"{where}: input {shown(info.name, 80)}"
-    array = _array(value, label)
-    _check_shape(array, info, label)
+    array = _of_shape(_array(value, label), info, reshape, warn, label)
     if dtype_name(array) == info.dtype:
         return array
     if info.dtype in EXTENDED_NAMES and array.dtype.kind == "V" and array.itemsize == _itemsize(info.dtype):
@@ -97,10 +98,16 @@ def _array(value: Any, label: str) -> Array:
     return array
 
 
-def _check_shape(array: Array, info: TensorInfo, label: str) -> None:
-    if not info.fits(array.shape):
-        wanted = shown(str(list(info.shape or ())), 200)
+def _of_shape(array: Array, info: TensorInfo, reshape: bool, warn: Warn, label: str) -> Array:
+    if info.fits(array.shape):
+        return array
+    wanted = shown(str(list(info.shape or ())), 200)
+    found = reshaped(array, info.shape) if reshape and info.shape is not None else None
+    if found is None or not info.fits(found.shape):
         raise UsageError(f"{label} has shape {list(array.shape)}, the model takes {wanted}")
+    how = "permuted" if sorted(found.shape) == sorted(array.shape) else "reshaped"
+    warn(f"{label} has shape {list(array.shape)}, the model takes {wanted}: {how} (--strict-names refuses that)")
+    return found
 
 
 def cast_safely(array: Array, dtype: str) -> tuple[Array, str]:

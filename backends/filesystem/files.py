@@ -250,11 +250,22 @@ def current_folder() -> Path:
 
 
 def absolute_path(path: Path) -> Path:
-    """Return the absolute path, or, if the current folder was removed, the path unchanged: no such file exists."""
+    """Return the absolute path without `..`, so that a file has one path by whatever way it is named.
+
+    If the current folder was removed, the path unchanged: no such file exists.
+    """
     try:
-        return path.absolute()
+        whole = path.absolute()
     except OSError:
         return path
+    plain = Path(os.path.normpath(whole))
+    if plain == whole:
+        return whole
+    try:
+        same = plain.parent.samefile(whole.parent)
+    except OSError:  # there is no such folder
+        return whole
+    return plain if same else Path(os.path.realpath(whole.parent), whole.name)  # else .. leaves a link
 
 
 def write_named(path: str | os.PathLike[str], data: bytes | str) -> None:

@@ -21,7 +21,7 @@ def read_toml(path: str | os.PathLike[str], most: int = MOST) -> dict[str, Any]:
     """Return what a file says. BadFile if it cannot be read, is no TOML, or has more than `most` bytes."""
     data = read_file(path, most)
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")  # some editors put a mark before the text
     except UnicodeDecodeError as error:
         raise BadFile(path, f"not valid TOML: {in_words(error, 200)}") from None
     return parse_toml(text, path)

@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops import op_dequantize_linear, op_grid_sample
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.reference.recurrent_ops import RECURRENT_OPS
 
 
 class GatherElements(OpRun):
@@ -69,4 +71,23 @@ class LRN(OpRun):
         return ((x / (bias + alpha / size * total) ** beta).astype(x.dtype),)
 
 
-MENDED_OPS: tuple[type, ...] = (GatherElements, BatchNormalization, LayerNormalization, LRN)
+class GridSample(op_grid_sample.GridSample):  # type: ignore[misc]
+    """ONNX's own knows the modes by the names that they have since opset 20 alone."""
+
+    op_domain = ""
+
+    def _run(self, x: Array, grid: Array, mode: Any = None, **more: Any) -> tuple[Array]:
+        found: tuple[Array] = super()._run(x, grid, mode=(mode or "linear").removeprefix("bi"), **more)
+        return found
+
+
+class DequantizeLinear(op_dequantize_linear.DequantizeLinear_25):  # type: ignore[misc]
+    """ONNX's own has none for opsets before 19."""
+
+    op_domain = ""
+
+
+MENDED_OPS: tuple[type, ...] = (
+    *(GatherElements, BatchNormalization, LayerNormalization, LRN, GridSample, DequantizeLinear),
+    *RECURRENT_OPS,
+)

@@ -1,7 +1,8 @@
-"""Exports of nine small networks with random weights: `python benchmarks/verdicts/export.py DIR [NAME…]`.
+"""Exports of networks with random weights: `python benchmarks/verdicts/export.py DIR [NAME…]`.
 
-For a Python with torch, transformers and onnxscript; the project's own has none of them. DIR then holds NAME.onnx,
-NAME_fp16.onnx and their inputs in NAME.npz.
+For a Python with torch, transformers and onnxscript; the project's own has none of them. Without names nine small
+networks are exported: DIR then holds NAME.onnx, NAME_fp16.onnx and their inputs in NAME.npz. The names of `BASE` are
+networks of the usual sizes, FP32 alone.
 """
 
 import sys
@@ -69,15 +70,33 @@ NETWORKS: dict[str, Callable[[], Made]] = {
     ),
 }
 
+BASE: dict[str, Callable[[], Made]] = {
+    "bert-base": lambda: sentence("BertModel", "BertConfig"),
+    "gpt2-base": lambda: sentence("GPT2LMHeadModel", "GPT2Config"),
+    "vit-base": lambda: photo("ViTModel", "ViTConfig"),
+    "convnext-tiny": lambda: photo("ConvNextModel", "ConvNextConfig"),
+    "mobilenet-v2": lambda: photo("MobileNetV2Model", "MobileNetV2Config"),
+}
+
+
+def sentence(kind: str, config: str) -> Made:
+    """A network of the usual size with 128 token ids."""
+    return built(kind, config, {}), (torch.randint(0, 2000, (1, 128)), torch.ones(1, 128, dtype=torch.int64))
+
+
+def photo(kind: str, config: str) -> Made:
+    """A network of the usual size with an image of 224 by 224."""
+    return built(kind, config, {}, ("pixel_values",)), (torch.randn(1, 3, 224, 224),)
+
 
 def main(folder: Path, names: list[str]) -> None:
     """Export the networks of these names, all of them if there are none."""
     warnings.filterwarnings("ignore")
     folder.mkdir(parents=True, exist_ok=True)
     for name in names or NETWORKS:
-        for half in (False, True):
+        for half in (False, True) if name in NETWORKS else (False,):
             torch.manual_seed(0)
-            network, inputs = NETWORKS[name]()
+            network, inputs = {**NETWORKS, **BASE}[name]()
             if half:
                 network, inputs = network.half(), tuple(x.half() if x.is_floating_point() else x for x in inputs)
             path = folder / f"{name}{'_fp16' if half else ''}.onnx"

@@ -2,9 +2,10 @@
 
 from msgspec import UNSET
 
+from layerwise._tool.backends.onnxrt.saturation import AVOIDED
 from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult
-from layerwise._tool.debugtools.compare.result import CompareResult
+from layerwise._tool.debugtools.compare.result import CompareResult, Saturated
 from layerwise._tool.debugtools.compare.rows import RowSummary
 from layerwise._tool.debugtools.compare.spec import CompareSpec, compares_layers, rules_of
 
@@ -25,7 +26,19 @@ def conclusion(result: CompareResult, spec: CompareSpec) -> str:
     invalid = "" if result.valid in (UNSET, True) else " Outputs are not finite where they should be."
     held = result.quantised
     wrong = f" Of {held.text}." if held is not None and held.wrong else ""
-    return f"{_sentence(result, spec)}{invalid}{wrong}"
+    saturated = "" if result.saturated is None else f" {saturation_text(result.saturated)}"
+    return f"{_sentence(result, spec)}{invalid}{wrong}{saturated}"
+
+
+def saturation_text(found: Saturated) -> str:
+    """What saturates, what it does to a tensor and how to avoid it, as sentences."""
+    where = " and ".join(shown(name, 80) for name in found.runners)
+    more = "" if found.nodes == 1 else f", the first of {found.nodes} such nodes"
+    return (
+        f"The kernels that {where} runs for uint8 times int8 saturate on this CPU ({shown(found.first, 160)}{more}): "
+        f"{shown(found.tensor, 80)} is off by {found.error:.2g} (relative L2), by {found.left:.2g} where they do not. "
+        f"{AVOIDED}"
+    )
 
 
 def _sentence(result: CompareResult, spec: CompareSpec) -> str:
@@ -62,6 +75,11 @@ def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
     if result.first_bad is None and held is not None and held.explained and held.cost:
         cost = f"{held.cost:.2g} (relative L2) at the worst output"
         return f"The sides differ by what few bits cost: {cost}; {_alike(held)}"
+    if result.first_bad is None and held is not None and held.wrong:
+        lose = "loses" if held.wrong == 1 else "lose"
+        return (
+            f"{counted(held.wrong, 'quantised tensor')} {lose} more than its format explains, no other layer is wrong"
+        )
     if result.first_bad is None:
         tensors = counted(result.n_compared, "tensor")
         if (result.apart or 0.0) > _FAR:
@@ -73,6 +91,8 @@ def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
     head = (
         f"1 tensor is wrong, {first}" if count == 1 else f"{counted(count, 'tensor')} are wrong, the first is {first}"
     )
+    if result.saturated is not None and result.saturated.tensor == result.first_bad.tensor:
+        return f"{head}, since kernels saturate"
     if not layers:
         why = "" if rounding else "; `--tolerance auto` asks whether rounding explains it"
         return f"{head}{why}; `--mark-all` shows where it begins"

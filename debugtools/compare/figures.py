@@ -20,9 +20,8 @@ def figures(a: Array, b: Array, shape_check: bool) -> Sequence[str]:
         return ()
     first = second = ""
     if a.shape == b.shape:
-        first, second = (
-            _figure(errors(a, b, how, relative=relative).reshape(a.shape), None) for relative in (False, True)
-        )
+        absolute, relative = (errors(a, b, how, relative=each).reshape(a.shape) for each in (False, True))
+        first, second = _figure(_whole(absolute, a, b), None), _figure(relative, None)
     span = _span(a, b)
     return (first, second, _figure(a, span), _figure(b, span))
 
@@ -34,6 +33,15 @@ def _figure(array: Array, span: tuple[float, float] | None) -> str:
     if array.dtype.kind in "iu" or bool(np.isfinite(array.astype(np.float64)).all()):
         parts.append(histogram_text(array, span))
     return "\n".join(filter(None, parts))
+
+
+def _whole(differences: Array, a: Array, b: Array) -> Array:
+    """Absolute differences of whole numbers as such, and of booleans as booleans."""
+    kinds = {a.dtype.kind, b.dtype.kind}
+    if kinds == {"b"}:
+        return differences.astype(np.bool_)
+    exact = kinds <= set("iu") and differences.max() < 2**53
+    return differences.astype(np.int64) if exact else differences
 
 
 def _span(a: Array, b: Array) -> tuple[float, float] | None:

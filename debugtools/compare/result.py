@@ -48,6 +48,21 @@ class Average(Struct, frozen=True):
     passed: bool
 
 
+class Saturated(Struct, frozen=True):
+    """A tensor that is off since onnxruntime's kernels for uint8 times int8 saturate on this CPU. error, left: relative
+    L2, as it was made and by kernels that do not. nodes: of the side that multiply so, first: one of them. runners: the
+    names of the sides that it is so of, side: the first one's position.
+    """
+
+    tensor: str
+    error: float
+    left: float
+    nodes: int
+    first: str
+    runners: list[str]
+    side: int
+
+
 class CompareResult(Struct, kw_only=True):
     """The result of a comparison.
 
@@ -57,7 +72,8 @@ class CompareResult(Struct, kw_only=True):
     n_nonfinite, first_nonfinite: rows with NaN on both sides, or nothing but infinities.
     n_ill_conditioned, first_ill_conditioned: rows that pass because their node is seen to make small differences large;
     apart: the largest relative L2 error of a row that passes, where there is such a row.
-    conclusion: what was found, in a sentence. quantised: of a side whose other is its float original.
+    conclusion: what was found, in a sentence. quantised: of a side whose other is its float original; saturated: the
+    first tensor that fails since kernels saturate.
     """
 
     passed: bool = False
@@ -86,3 +102,4 @@ class CompareResult(Struct, kw_only=True):
     not_compared: list[NotCompared] = []
     conclusion: str = ""
     quantised: QuantisedResult | None = None
+    saturated: Saturated | None = None

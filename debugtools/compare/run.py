@@ -22,7 +22,7 @@ from layerwise._tool.debugtools.compare.observing.iteration import Observer
 from layerwise._tool.debugtools.compare.observing.store import in_sequence
 from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs
 from layerwise._tool.debugtools.compare.plots import Plots
-from layerwise._tool.debugtools.compare.quantised.when import quantised_pairs
+from layerwise._tool.debugtools.compare.quantised.when import Saturation, quantised_pairs
 from layerwise._tool.debugtools.compare.result import CompareResult
 from layerwise._tool.debugtools.compare.rows import InputsRow, LayerRow, NotCompared, RunRow, TensorInfo
 from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
@@ -69,6 +69,7 @@ class ComparisonRun:
         metrics = ["script"] if spec.compare_script else list(spec.metrics)
         self._pictures = 0
         self._quantised: QuantisedPairs | None = None
+        self._saturation = Saturation(self.sides)
         self.outcome = Outcome([side.name for side in self.sides], self.pairs, metrics, spec.feeds.iterations == 0)
         self.accuracy = Accuracy(metrics, spec.check_average)
         self.plots = stack.enter_context(Plots(spec))
@@ -78,7 +79,7 @@ class ComparisonRun:
         device = self._device() if setup.observing else None
         other = next((side for side in self.model_sides if side.model is not setup.model), None)
         places = Places(setup.model if self.pairs else None, setup.whole_graph, other)
-        self.comparer = Comparer(spec, self.sides, places, only or self._emit, device)
+        self.comparer = Comparer(spec, self.sides, places, only or self._emit, device, self._saturation.ask)
         keep = spec.memory_budget is None and setup.count() != 1
         observer = Observer(self.sides, self.pairs, keep, context.artifacts / "waiting", device)
         stack.callback(observer.close)
@@ -216,7 +217,7 @@ class ComparisonRun:
         if self.spec.save_accuracy or self.spec.check_average:
             self.accuracy.add(row.iteration, (first, second), row.tensor, result)
         self.plots.draw(row, (first, second), a, b)
-        if self.spec.fail_fast and result.passed is False:
+        if self.spec.fail_fast and row.passed is False:
             raise Enough
 
     def _pictured(self, row: LayerRow, a: Array, b: Array) -> LayerRow:
@@ -259,6 +260,7 @@ class ComparisonRun:
         result.nothing_compared, result.not_compared = self._nothing_compared(), list(self.shared.left_out)
         if self._quantised is not None:
             self._quantised.tell(self.context, result)
+        result.saturated = self._saturation.first
         for side in self.sides:
             if isinstance(side, TorchSide) and side.limit:
                 self.context.warn(f"{shown(side.name, 80)}: {side.limit}")

@@ -122,6 +122,12 @@ def compares_layers(spec: CompareSpec) -> bool:
     return marks.everything or bool(marks.names or marks.op_types) or spec.observe != "auto" or spec.truth
 
 
+def compares_every_layer(spec: CompareSpec) -> bool:
+    """Whether all tensors are compared: asked for, or for want of marks where layers are."""
+    marks = spec.marks
+    return marks.everything or (not (marks.names or marks.op_types) and (spec.observe != "auto" or spec.truth))
+
+
 def resumed_tables(spec: CompareSpec) -> list[str]:
     """The tables whose rows another attempt takes up; none where files are made with them."""
     made = spec.save_accuracy or spec.check_average or spec.save_heatmaps or spec.save_error_plots

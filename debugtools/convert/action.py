@@ -10,7 +10,7 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.reference.evaluate import tensor_infos
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import counted, shown
-from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
+from layerwise._tool.debugtools.compare.sides.marks import any_marks, outputs_of_file
 from layerwise._tool.debugtools.convert.conclusion import conclusion
 from layerwise._tool.debugtools.convert.cost import measured
 from layerwise._tool.debugtools.convert.engine_precision import quantised
@@ -110,7 +110,7 @@ def _changed(structure: Structure, spec: ConvertSpec, context: "JobContext") -> 
         structure = inlined(structure)
     keep = labels(list(every_node(structure.nodes)), spec.keep, spec.keep_types)
     if any_marks(spec.marks) or spec.marks.exclude:
-        structure = with_outputs(structure, marked_tensors(spec.marks, GraphCut(structure.proto())), only=True)
+        structure = with_outputs(structure, outputs_of_file(spec.marks, GraphCut(structure.proto())), only=True)
         context.log(f"The model has {len(structure.outputs)} output(s) now")
     if spec.low is not None:
         structure, result = _lowered(structure, spec.low, keep, context)

@@ -11,7 +11,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.building.builder import build_engine, save_engine
 from layerwise._tool.backends.trt.logger import Messages, Say
 from layerwise._tool.backends.trt.options import TrtOptions
-from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
+from layerwise._tool.debugtools.compare.sides.marks import any_marks, outputs_of_file
 from layerwise._tool.debugtools.compare.spec import MarkSpec
 
 if TYPE_CHECKING:
@@ -90,4 +90,4 @@ def loadable(spec: EngineSpec) -> Loadable:
         from layerwise._tool.surgery.cut.segments import GraphCut
 
         cut = GraphCut(file.structure())
-        return Loadable(data=cut.with_outputs(list(marked_tensors(spec.marks, cut))), folder=file.folder)
+        return Loadable(data=cut.with_outputs(list(outputs_of_file(spec.marks, cut))), folder=file.folder)

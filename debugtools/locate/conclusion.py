@@ -1,6 +1,8 @@
 """The last sentence of a locate job: what was found, how sure that is, and what to do next."""
 
+from layerwise._tool.backends.onnxrt.saturation import AVOIDED
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.conclusion import saturation_text
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
 
 _WRONG = {"overflow": "overflows where the reference does not", "nan": "is where NaN begins"}
@@ -11,22 +13,29 @@ _TRUTH = "`debug locate --truth` tells whether its type explains that."
 
 def conclusion(result: LocateResult, *, reducible: bool = True) -> str:
     """Return the sentence. reducible: the suspect is a graph that can be cut."""
+    saturated = result.saturated
     if not result.suspects:
+        if saturated is not None:
+            return f"No suspect among {result.tensors} tensors. {saturation_text(saturated)}"
         return f"{result.summary[:1].upper()}{result.summary[1:]}. {_next_without(result)}".strip()
     parts = [_first(result.suspects[0]), _others(result), _outputs(result), _level(result)]
-    parts.append(_next(result) if reducible else "")
+    if result.suspects[0].diagnosis == "saturation":
+        parts.append(AVOIDED)
+    else:
+        parts += [_next(result) if reducible else "", "" if saturated is None else saturation_text(saturated)]
     return " ".join(filter(None, parts))
 
 
 def _first(suspect: SuspectRow) -> str:
     label = f"#{suspect.i} {shown(suspect.op, 40)} {shown(suspect.node, 80)}"
     evidence = suspect.evidence.partition("; ")[0]
-    if suspect.diagnosis == "quantisation":
+    if suspect.diagnosis in ("quantisation", "saturation"):
         return f"{label}: {evidence}."
     if suspect.local is None and evidence.startswith("it "):
         return f"{label} {evidence.removeprefix('it ')}."
-    if suspect.diagnosis == "ill-conditioned" and suspect.amplification is not None:
-        return f"{label} makes errors {suspect.amplification:.3g} times larger."
+    if suspect.diagnosis == "ill-conditioned":
+        times = suspect.amplification
+        return f"{label} makes {'rounding errors large' if times is None else f'errors {times:.3g} times larger'}."
     if suspect.diagnosis == "kernel" and suspect.times is not None and suspect.times > 1:
         return f"{label} is wrong by itself, {suspect.times:.3g} times what rounding explains."
     return f"{label} {_WRONG.get(suspect.diagnosis) or f'is suspected: {evidence}'}."

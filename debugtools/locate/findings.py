@@ -10,6 +10,7 @@ from layerwise._tool.backends.tensors import is_floating
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.memory import peak
 from layerwise._tool.debugtools.compare.quantised.ledger import Ledger
+from layerwise._tool.debugtools.compare.result import Saturated
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.truth.verdict import TruthOutcome
@@ -38,6 +39,7 @@ class Findings:
         self._outputs: dict[str, bool] = {}
         self._stopped = ""
         self._tensors = 0
+        self._saturated: Saturated | None = None
         self._truth = TruthOutcome()
         self.engine: list[Mapped] = []
         self.ledger: Ledger | None = None
@@ -61,14 +63,15 @@ class Findings:
         """The suspect's outputs, by the comparison's names."""
         return frozenset(map(self._suspect.common, self._suspect.model.cut.outputs))
 
-    def walked(self, stopped: str, tensors: int) -> None:
-        """An iteration over so many tensors is done; stopped: where the suspect failed.
+    def walked(self, stopped: str, tensors: int, saturated: Saturated | None = None) -> None:
+        """An iteration over so many tensors is done; stopped: where the suspect failed; saturated: where kernels do.
 
         LayerwiseError if all nodes failed for one reason: then it is not the nodes'.
         """
         if len(self._failures) == tensors > 1 and len(set(self._failures)) == 1:
             raise LayerwiseError(f"the suspect cannot run at all: {self._failures[0]}")
         self._stopped, self._tensors = self._stopped or stopped, tensors
+        self._saturated = self._saturated or saturated
 
     def any(self) -> bool:
         """Whether there is a suspect."""
@@ -132,6 +135,7 @@ class Findings:
             stopped=self._stopped, outputs_differ=not all(self._outputs.values()), summary=self._summary(rows),
             level=self._noise_floor.level, peak_memory=peak(), seconds=seconds, runners=runners,
             truth=self._truth.result(), quantised=self.ledger.result() if self.ledger is not None else None,
+            saturated=self._saturated,
         )  # fmt: skip
         return replace(result, conclusion=conclusion(result, reducible=self._suspect.spec.kind != "torch"))
 
@@ -141,6 +145,7 @@ class Findings:
         tensor in few bits is what its format makes of its original, and nothing else stands out.
         """
         alike = all(self._outputs.values()) or (self.ledger is not None and self.ledger.explains)
+        alike = alike and self._saturated is None
         return bool(self._outputs) and alike and not self._stopped
 
     def _chosen(self) -> list[tuple[Suspect, list[str]]]:
@@ -169,6 +174,8 @@ class Findings:
             return "nothing was compared: the two sides have no tensor in common; map names with --rename"
         if not self._outputs:
             return f"no suspect: {self._tensors} tensors agree, but no output was compared"
+        if self._saturated is not None:
+            return f"no suspect among {self._tensors} tensors, but kernels of the reference saturate on this CPU"
         if self.ledger is not None:
             return f"no suspect among {self._tensors} tensors: {self.ledger.result().text}"
         if all(self._outputs.values()):

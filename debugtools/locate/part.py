@@ -11,6 +11,7 @@ import onnx
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency, UsageError
+from layerwise._tool.backends.onnxrt import saturation
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, is_floating, to_onnx
@@ -88,10 +89,13 @@ class LocalRuns:
     """Runs regions of one graph. What cannot run is found by halving, and comes back as a message.
 
     varies: regions that run together may give something else than each by itself, since they are built together.
+    precise: by kernels of onnxruntime that do not saturate.
     """
 
-    def __init__(self, part: Part, exploder: Exploder) -> None:
+    def __init__(self, part: Part, exploder: Exploder, *, precise: bool = False) -> None:
         self._part, self._exploder, self._spec = part, exploder, observing(part.spec)
+        if precise:
+            self._spec = saturation.precise(self._spec)
         self.varies = part.spec.kind == "trt"
         self._tries = _DEAR_FAILURES if part.spec.kind == "trt" else MANY_FAILURES
 

@@ -15,7 +15,7 @@ from layerwise._tool.surgery.model.structure import node_label
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-_OWN = frozenset({"kernel", "overflow", "nan"})
+_OWN = frozenset({"kernel", "overflow", "nan", "saturation"})
 
 
 def accused_rows(ledger: Ledger, cut: "GraphCut") -> list[SuspectRow]:

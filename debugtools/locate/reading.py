@@ -1,7 +1,7 @@
 """From a tensor that was met to its row in the layer table, and to what it says of its node."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,12 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.sums import is_convolution, terms
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import QUANTISED
 from layerwise._tool.debugtools.compare.quantised.coarsest import rounded_to
+from layerwise._tool.debugtools.compare.result import Saturated
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.table.between import Between
+from layerwise._tool.debugtools.compare.table.condition import Conditions
 from layerwise._tool.debugtools.compare.table.judging import PairErrors
 from layerwise._tool.debugtools.compare.table.layers import layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
@@ -45,7 +47,8 @@ class Reader:
 
     plan: of the walk. cut: the suspect's model. mode: how the suspect is observed, as the layer table has it.
     bodies: whether bodies of suspects are looked into. truths: where they are asked for.
-    ledger: of a quantised suspect; formats: of a quantised reference.
+    ledger: of a quantised suspect; formats: of a quantised reference. saturation: tells of a tensor, of its error and
+    of what formats explain of it, whether kernels saturate there. `saturated`: what was found by that.
     """
 
     def __init__(
@@ -60,7 +63,10 @@ class Reader:
         truths: LocalTruths | None = None,
         ledger: "Ledger | None" = None,
         formats: "ReferenceFormats | None" = None,
+        saturation: Callable[[Met, float, float], Saturated | None] | None = None,
     ) -> None:
+        self._saturation = saturation
+        self.saturated: Saturated | None = None
         self._truths, self._ledger, self._formats = truths, ledger, formats
         self._iteration, self._comparer, self._plan, self._walk = iteration, comparer, plan, walk
         self._cut, self._mode, self._bodies = cut, mode, bodies
@@ -73,10 +79,14 @@ class Reader:
         self._lowered = Lowered(suspect, comparer.sides[1], [point.name for point in plan.points.values()])
         backends = {side.backend for side in comparer.sides[:2]}
         self._one_backend = len(backends) == 1
-        self._pair_errors = PairErrors(comparer.places, one_backend=self._one_backend)
-        self._errors: dict[str, float] = {}
         self._shapes = {name: array.shape for name, array in walk.feed.items()}
+        conditions = Conditions(comparer.places, walk.feed)
+        self._pair_errors = PairErrors(
+            comparer.places, one_backend=self._one_backend, conditions=conditions, inputs=dict(self._shapes)
+        )
+        self._errors: dict[str, float] = {}
         self._types: dict[str, str] = {}  # of the suspect's tensors, in which it gets the reference's too
+        self._mixed: set[str] = set()  # of the suspect's tensors those that the reference has in another type
 
     def read(self, met: Met) -> tuple[LayerRow, Suspect | None]:
         """Return the tensor's row, and what there is to suspect."""
@@ -90,13 +100,23 @@ class Reader:
             self._formats.saw(met.name, met.accumulated, own)
         if met.accumulated is not None:
             self._types[own] = dtype_name(met.accumulated)
+            if self._types[own] != dtype_name(met.reference):
+                self._mixed.add(own)
         result, accumulated, judged = self._accumulated(met, place)
         local = self._local(met, result, region)
+        saturated = self._saturated(met, local, region)
+        if saturated is not None and saturated.side != 0 and local is not None:
+            local = replace(local, rel=saturated.left)  # of the reference as it ought to be
         word = "kernel" if met.failure else diagnose(local, accumulated, *judged)
         if self._is_format(word, local, accumulated, self._noise(met, region)):
             word = "clean"
+        mixed = self._has_mixed(place, own, region)
+        if word == "kernel" and local is not None and not met.failure and mixed and _is_carried(result, local):
+            word = "clean"
         if word == "propagated" and self._only_whole(accumulated, region):
             word = "kernel"
+        mine = saturated if saturated is not None and saturated.side == 0 else None
+        word = "saturation" if mine is not None else word
         row = self._row(met, place, result, judged)
         sizes = (local.rel, local.abs) if local else (None, None)
         row = structs.replace(row, local=sizes[0], local_abs=sizes[1], diagnosis=word)
@@ -113,6 +133,7 @@ class Reader:
             self._iteration,
             self._inputs(region),
             met.failure,
+            saturated=mine,
         )
         if accumulated is not None:
             self._errors[met.name] = accumulated.rel
@@ -121,10 +142,18 @@ class Reader:
             here = held.word and (own == held.tensor or held.role != "activation")
             row = structs.replace(row, quantised=held, diagnosis="quantisation" if here else row.diagnosis)
         suspect.truth = row.truth
-        if not self._is_suspect(suspect):
+        if not self._is_suspect(suspect, mixed):
             return row, None
         suspect.inside = self._inside(met, suspect)
         return row, suspect
+
+    def _saturated(self, met: Met, local: Error | None, region: Sequence[int]) -> Saturated | None:
+        if self._saturation is None or local is None or local.onset or local.note:
+            return None
+        found = self._saturation(met, local.rel, self._noise(met, region))
+        if found is not None and (self.saturated is None or found.error > self.saturated.error):
+            self.saturated = found
+        return found
 
     def _noise(self, met: Met, region: Sequence[int]) -> float:
         """What the formats of the quantised side explain where a tensor is made."""
@@ -144,6 +173,11 @@ class Reader:
             return own and word == "kernel" and not local.note
         return word == "ill-conditioned" or (word == "propagated" and own)
 
+    def _has_mixed(self, place: Place, own: str, region: Sequence[int]) -> bool:
+        """Whether a tensor, or what makes it, is of other types on the other side."""
+        reads = (name for i in region for name in self._cut.reads[i])
+        return len(set(place.types)) > 1 or not self._mixed.isdisjoint((own, *reads))
+
     def _only_whole(self, accumulated: Error | None, region: Sequence[int]) -> bool:
         """Whether an engine goes wrong here though its inputs are right: a part that is built alone fuses otherwise."""
         seen = self._mode == "executed" and self._comparer.sides[0].spec.kind == "trt"
@@ -154,13 +188,11 @@ class Reader:
         pair = self._plan.pair(met.name) if self._bodies and self._mode != "executed" else None
         return enter(pair, suspect, self._walk) if pair else None
 
-    def _is_suspect(self, found: Suspect) -> bool:
+    def _is_suspect(self, found: Suspect, mixed: bool) -> bool:
         """Alike runners should give the same bits, so that any local error says something; others round their way, and
-        so do sides in different types."""
-        alike = self._plan.same_runner and len(set(found.place.types)) < 2
-        differs = (
-            alike and found.local is not None and found.local.rel > 0 and self._ledger is None and self._formats is None
-        )
+        so do sides in different types (`mixed`)."""
+        alike = self._plan.same_runner and not mixed and self._ledger is None and self._formats is None
+        differs = alike and found.local is not None and found.local.rel > 0
         return differs or found.word not in ("clean", "propagated")
 
     def _row(self, met: Met, place: Place, result: Comparison, judged: Judged) -> LayerRow:
@@ -171,7 +203,8 @@ class Reader:
         if met.accumulated is None:
             return self._not_reached(met), None, (None, "")
         result = self._comparer.compare(met.name, met.accumulated, met.reference)
-        judged = self._pair_errors.judge(met.name, result, self._mode)
+        arrays = (met.accumulated, met.reference) if self._mixed or len(set(place.types)) > 1 else None
+        judged = self._pair_errors.judge(met.name, result, self._mode, arrays=arrays)
         error = error_from(result, met.accumulated, met.reference, (), place.depth)
         error = error.allowing((*self._asked, *place.types), place.depth)
         if error.bound:
@@ -257,7 +290,8 @@ class Reader:
         """The error with what its condition explains, where sides that compute differently disagree: how far the
         result moves when the inputs are rounded once."""
         in_question = error.bound < error.rel < math.inf and error.bound == error.coarse > 0 and not error.onset
-        if not in_question or self._plan.alike(met.name):
+        mixed = self._has_mixed(self._comparer.places.place(met.name), self._comparer.sides[0].own(met.name), region)
+        if not in_question or (self._plan.alike(met.name) and not mixed):
             return error
         if not self._tests:
             return error
@@ -276,3 +310,10 @@ class Reader:
         """The largest error of what a region reads."""
         names = (self._comparer.sides[0].common(name) for i in region for name in self._cut.reads[i])
         return max((self._errors.get(name, 0.0) for name in names), default=0.0)
+
+
+def _is_carried(result: Comparison, local: Error) -> bool:
+    """Whether whole numbers, such as places of the largest, differ for what was read alone, as the layer table says:
+    each side gives what follows from its own values.
+    """
+    return not local.bound and not local.note and bool(result.rule.auto and result.passed)

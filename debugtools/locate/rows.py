@@ -6,7 +6,7 @@ Its layers are rows of table `layers` as `debugtools.compare.rows` has them.
 from msgspec import UNSET, Struct, UnsetType
 
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult
-from layerwise._tool.debugtools.compare.result import TruthResult
+from layerwise._tool.debugtools.compare.result import Saturated, TruthResult
 from layerwise._tool.debugtools.compare.rows import Truth
 from layerwise._tool.surgery.origin.origin import SourceLine
 
@@ -65,6 +65,7 @@ class LocateResult(Struct, frozen=True, kw_only=True):
     n_suspects: all, of which `suspects` are the worst. tensors: how many were looked at. stopped: where the suspect's
     own run ended. outputs_differ: whether any output fails. peak_memory: bytes. seconds: it took.
     conclusion: what was found, in a sentence. quantised: of a suspect whose reference is its float original.
+    saturated: where kernels of a side saturate, the worst tensor.
     """
 
     passed: bool = False
@@ -81,3 +82,4 @@ class LocateResult(Struct, frozen=True, kw_only=True):
     runners: list[str] = []
     truth: TruthResult | None = None
     quantised: QuantisedResult | None = None
+    saturated: Saturated | None = None

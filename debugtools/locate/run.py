@@ -1,7 +1,7 @@
 """Locating from beginning to end: both sides walked through together, rows, suspects, the result."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,8 @@ from layerwise._tool.debugtools.compare.memory import (
 )
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.quantised.ledger import Ledger, ledger_of
+from layerwise._tool.debugtools.compare.quantised.operators import holds_codes
+from layerwise._tool.debugtools.compare.result import Saturated
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
 from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
@@ -47,6 +49,7 @@ from layerwise._tool.debugtools.locate.reading import Reader
 from layerwise._tool.debugtools.locate.rows import LocateResult
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.debugtools.locate.truth import LocalTruths
+from layerwise._tool.debugtools.locate.walk import Met, Walk
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -197,7 +200,7 @@ class LocateRun(ExitStack):
             cut = self.suspect.model.cut
             reader = Reader(
                 number, self._comparer, plan, walk, cut, mode, self.spec.bodies, truths, self.ledger,
-                formats_of(self._of_reference, plan.points.values()),
+                formats_of(self._of_reference, plan.points.values()), self._saturation(plan, walk, feeds[1]),
             )  # fmt: skip
             for done, met in enumerate(walk, 1):
                 row, suspect = reader.read(met)
@@ -205,9 +208,21 @@ class LocateRun(ExitStack):
                     self.context.row("layers", row)
                 self.findings.add(row, suspect)
                 self.context.progress(done, len(plan.points), "tensors", met.name)
-        self.findings.walked(walk.stopped, len(plan.points))
+        self.findings.walked(walk.stopped, len(plan.points), reader.saturated)
         for pool in self._pools:
             pool.forget()
+
+    def _saturation(
+        self, plan: LocatePlan, walk: Walk, feed: Feed
+    ) -> Callable[[Met, float, float], Saturated | None] | None:
+        """What tells whether kernels saturate; None where no side multiplies codes. feed: the reference's."""
+        if not holds_codes(self.suspect) and not holds_codes(self.reference):
+            return None
+        from layerwise._tool.debugtools.locate.saturation import SaturationTests
+
+        names = {tensor: point.name for tensor, point in plan.points.items()}
+        tests = SaturationTests(self.suspect, self.reference, names)
+        return lambda met, error, noise: tests.told(met, walk, error, noise, feed)
 
     def _truths(self, number: int, feeds: tuple[Feed, Feed], stack: ExitStack) -> LocalTruths:
         """The truths of one iteration."""

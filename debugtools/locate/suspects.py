@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import UNSET, UnsetType
 
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.result import Saturated
 from layerwise._tool.debugtools.compare.rows import Truth
 from layerwise._tool.debugtools.compare.table.judging import LEAP
 from layerwise._tool.debugtools.compare.table.layers import origin_fields
@@ -21,7 +22,7 @@ from layerwise._tool.surgery.model.structure import node_label
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-Word = Literal["kernel", "ill-conditioned", "overflow", "nan", "quantisation", "propagated", "clean"]
+Word = Literal["kernel", "ill-conditioned", "overflow", "nan", "quantisation", "saturation", "propagated", "clean"]
 _ONSETS: dict[str, Word] = {"overflow": "overflow", "nan": "nan"}
 STAND_OUT = 16.0
 _FEW = 4  # tensors of an operator that are too few to tell what is normal for it
@@ -31,11 +32,14 @@ def diagnose(local: Error | None, accumulated: Error | None, amplification: floa
     """Return the word for a tensor.
 
     local: the error of its region alone, None if that is not known; accumulated: the suspect's, None if it did not get
-    there. finding: the layer table's.
+    there. finding: the layer table's. Numbers of the reference that the suspect's type cannot hold, and that it never
+    had, are no overflow of it.
     """
     bad = accumulated is not None and accumulated.beyond
     if local is not None and local.onset:
-        return _ONSETS[local.onset]
+        if accumulated is None or accumulated.onset:
+            return _ONSETS[local.onset]
+        return "propagated" if bad else "clean"
     if local is not None and local.conditioned:
         return "ill-conditioned" if bad else "clean"
     if local is not None and local.beyond:
@@ -53,7 +57,7 @@ class Suspect:
 
     local: None if the node failed on the reference's inputs, with `failure`. region: positions of the nodes that make
     the tensor from tensors that both sides have. inputs: the largest relative error of what they read. inside: what
-    is at fault in the body of a control-flow node.
+    is at fault in the body of a control-flow node. saturated: why the node is off, where its kernel saturates.
     """
 
     place: Place
@@ -68,6 +72,7 @@ class Suspect:
     failure: str = ""
     inside: Inside | None = None
     truth: Truth | UnsetType = UNSET
+    saturated: Saturated | None = None
 
     @property
     def rank(self) -> tuple[int, float, int, int]:
@@ -76,7 +81,7 @@ class Suspect:
         Where these are alike, the smaller region says more.
         """
         local, size, i = self.local, len(self.region), self.place.i
-        if self.failure or (local is not None and local.onset):
+        if self.failure or self.word in _ONSETS.values():
             return 0, 0.0, size, i
         if local is not None and local.rel > 0:
             return 1, -local.units, size, i
@@ -139,9 +144,13 @@ def _failure(suspect: Suspect) -> str:
 
 
 def _local(suspect: Suspect) -> str:
-    local = suspect.local
+    local, saturated = suspect.local, suspect.saturated
     if local is None:
         return ""
+    if saturated is not None:
+        where = f"its kernel for uint8 times int8 saturates on this CPU ({shown(saturated.first, 160)})"
+        off = f"on the reference's inputs it is off by {_number(saturated.error)} (relative L2)"
+        return f"{where}: {off}, by {_number(saturated.left)} where it does not"
     if local.onset:
         what = "Inf" if local.onset == "overflow" else "NaN"
         return f"on the reference's inputs it gives {what} where the reference has none"
@@ -157,6 +166,8 @@ def _local(suspect: Suspect) -> str:
 def _in_bounds(local: Error) -> str:
     if not local.bound:
         return "and its values are exact ones"
+    if local.conditioned:
+        return "which rounding its inputs once explains"
     if local.times is not None and local.times > 1:
         return f"{_number(local.times)} times what rounding explains"
     return "no more than rounding explains, but not the same bits"

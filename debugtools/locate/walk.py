@@ -64,6 +64,10 @@ class Reference:
             if found in self._streamed:
                 self._store.put(found, array)
 
+    def kept(self, name: str) -> Array | None:
+        """A tensor that was given and not dropped; None for others."""
+        return self._store.get(name) if name in self._store else None
+
     def drop(self, name: str) -> None:
         """Nobody needs a tensor any more."""
         self._store.drop(name)
@@ -154,7 +158,7 @@ class Walk:
         regions: Regions,
     ) -> None:
         self._cut, self._stream, self.feed, self._points = cut, stream, feed, points
-        self._reference, self._local, self.regions = reference, local, regions
+        self.reference, self._local, self.regions = reference, local, regions
         self._here = [[t for i in segment.nodes for t in cut.nodes[i].output if t in points] for segment in plan]
         self._over = self._last_uses()
         self._same: set[str] = set()
@@ -183,7 +187,7 @@ class Walk:
                     made[tensor] = self._noted(tensor, made[tensor])
             yield from self._meet(here, made)
             for tensor in self._over.pop(number, ()):
-                self._reference.drop(self._points[tensor].name)
+                self.reference.drop(self._points[tensor].name)
 
     def _made(self) -> Mapping[str, Array]:
         """The next segment's tensors; none once the suspect has failed."""
@@ -201,7 +205,7 @@ class Walk:
         """Remember a tensor's type, and whether it is the reference's, which then stands for it."""
         self._types[tensor] = array.dtype
         point = self._points[tensor]
-        reference = self._reference.get(point.name)
+        reference = self.reference.get(point.name)
         if not same_bits(point.plain(array), reference):
             return array
         self._same.add(tensor)
@@ -237,15 +241,15 @@ class Walk:
             }
         else:
             moved_feed = {name: nudged(array, seed, times) for seed, (name, array) in enumerate(feed.items())}
-        moved = self._alone(met.tensor, moved_feed)
-        still = self._alone(met.tensor, feed) if self._local.varies else met.local
+        moved = self.alone(met.tensor, moved_feed)
+        still = self.alone(met.tensor, feed) if self._local.varies else met.local
         if moved is None or still is None or moved.shape != still.shape:
             return 0.0
         return relative_l2(moved, still)[0]
 
-    def _alone(self, tensor: str, feed: Mapping[str, Array]) -> Array | None:
-        """What a tensor's region makes of a feed when it is run by itself; None where it does not run."""
-        ((_, made),) = self._local.run([tensor], feed, self._own)
+    def alone(self, tensor: str, feed: Mapping[str, Array], runs: LocalRuns | None = None) -> Array | None:
+        """What a tensor's region makes of a feed when it is run by itself (as `runs` does); None where it does not."""
+        ((_, made),) = (runs or self._local).run([tensor], feed, self._own)
         return None if made is None or isinstance(made, str) else self._points[tensor].plain(made)
 
     def _is_random(self, tensor: str) -> bool:
@@ -255,7 +259,7 @@ class Walk:
         """Whether the reference's tensors can stand for what a region reads."""
         feeds = (name for name in self.regions.of(tensor).feeds if name in self._types)
         return all(
-            self._points[name].typed or fits(self._reference.get(self._points[name].name), self._types[name])
+            self._points[name].typed or fits(self.reference.get(self._points[name].name), self._types[name])
             for name in feeds
         )
 
@@ -270,13 +274,13 @@ class Walk:
             if point is None:
                 feed[name] = self._fed(name)
             else:
-                feed[name] = point.fed(self._reference.get(point.name), self._types.get(name))
+                feed[name] = point.fed(self.reference.get(point.name), self._types.get(name))
         return feed
 
     def _plain_feeds(self, tensor: str) -> dict[str, Array]:
         """The same as the reference has them."""
         names = self.regions.of(tensor).feeds
-        return {n: self._reference.get(self._points[n].name) if n in self._points else self._fed(n) for n in names}
+        return {n: self.reference.get(self._points[n].name) if n in self._points else self._fed(n) for n in names}
 
     def _held(self, name: str, array: Array) -> Array:
         """A tensor of the reference as the suspect's graph takes it."""
@@ -293,4 +297,4 @@ class Walk:
         same = own is made
         made = None if made is None else point.plain(made)
         own = made if same else None if own is None else point.plain(own)
-        return Met(tensor, point.name, self._reference.get(point.name), made, own, failure)
+        return Met(tensor, point.name, self.reference.get(point.name), made, own, failure)

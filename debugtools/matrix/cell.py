@@ -34,6 +34,7 @@ from layerwise._tool.debugtools.matrix.outcome import (
     refused,
     seconds_of,
     suspect_of,
+    told,
 )
 from layerwise._tool.debugtools.matrix.repeating import repeated
 from layerwise._tool.debugtools.matrix.rows import CRASHES, Receipt
@@ -96,10 +97,11 @@ class _Cell:
     def __init__(self, order: Order, store: CellStore, record: Record) -> None:
         self._order, self._store, self._record = order, store, record
         self._workspace = store.workspace
+        self._pending = ""
 
     def run(self) -> Receipt:
         try:
-            receipt = self._all()
+            receipt = replace(self._all(), pending=self._pending)
         except _Lost as found:
             receipt = lost(self._order, found.view, self._record.losses)
         if receipt.kept:
@@ -126,21 +128,34 @@ class _Cell:
         return replace(self._explained(receipt, view, locate), losses=self._record.losses)
 
     def _unless_stopped(self, step: str, spec: JobSpec) -> JobView | None:
-        return None if self._stopped() else self._step(step, lambda: spec)
+        if self._stopped():
+            self._pending = f"{step}: not begun"
+            return None
+        return self._follow(step, spec)
+
+    def _follow(self, step: str, spec: JobSpec) -> JobView:
+        """A step that follows a failure. One that ends by what another attempt may not meet is pending."""
+        view = self._step(step, lambda: spec)
+        if not _is_over(view):
+            self._pending = f"{step}: {told(view)}"
+        return view
 
     def _explained(self, receipt: Receipt, run: JobView, locate: JobSpec) -> Receipt:
         """The receipt with what locating finds, and the path of a bundle."""
         if self._stopped():
             return replace(receipt, verdict="cancelled")
-        view = self._step("locate", lambda: locate)
+        view = self._follow("locate", locate)
         if view.state == "cancelled":
             return replace(receipt, verdict="cancelled", text="cancelled while locating")
         seconds = receipt.seconds + seconds_of(view)
-        receipt = replace(receipt, locate=view.id, suspect=suspect_of(view.result), seconds=seconds)
+        suspect = suspect_of(view.result) if view.state == "done" else f"none: {told(view)}"
+        receipt = replace(receipt, locate=view.id, suspect=suspect, seconds=seconds)
         nodes = culprits_of(view.result)
-        if not self._order.cell.bundle or not nodes or self._stopped():
+        if not self._order.cell.bundle or not nodes:
             return receipt
-        bundle = self._step("bundle", lambda: self._bundle(run, nodes))
+        bundle = self._unless_stopped("bundle", self._bundle(run, nodes))
+        if bundle is None:
+            return receipt
         path = str((bundle.result or {}).get("path") or "")
         return replace(receipt, bundle=path, seconds=receipt.seconds + seconds_of(bundle))
 

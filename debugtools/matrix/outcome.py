@@ -59,7 +59,12 @@ def _not_done(seen: Receipt, view: JobView) -> Receipt:
     if view.state == "cancelled":
         return replace(seen, verdict="cancelled", text="cancelled")
     kind = "lacking" if card.get("lacking") else str(card.get("kind", view.state))
-    return replace(seen, verdict="error", kind=kind, text=_short(card.get("summary") or view.state))
+    return replace(seen, verdict="error", kind=kind, text=told(view))
+
+
+def told(view: JobView) -> str:
+    """How a job ended that did not do what it was asked to, in a sentence."""
+    return _short((view.card or {}).get("summary") or view.state)
 
 
 def _gaps(result: Mapping[str, Any]) -> int:
@@ -83,7 +88,7 @@ def suspect_of(result: Mapping[str, Any] | None) -> str:
     """The worst suspect of a locate job in a few words; what it concludes where there is none."""
     suspects = (result or {}).get("suspects") or []
     if not suspects or not isinstance(suspects[0], dict):
-        return shown(one_line(f"none: {(result or {}).get('conclusion') or 'locating did not end well'}"), _SUSPECT)
+        return shown(one_line(f"none: {(result or {}).get('conclusion') or 'it did not end well'}"), _SUSPECT)
     worst = suspects[0]
     return shown(
         one_line(f"#{worst.get('i')} {worst.get('op')} {worst.get('node')}: {worst.get('diagnosis')}"), _SUSPECT

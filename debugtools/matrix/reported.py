@@ -78,6 +78,7 @@ def _case(row: CellRow, change: Change | None) -> Case:
         receipt.repeated.text if receipt.repeated is not None else "",
         receipt.suspect and f"suspect {receipt.suspect}",
         receipt.bundle and f"bundle {receipt.bundle}",
+        receipt.pending and f"not carried out: {receipt.pending}",
     ]
     return Case(
         name=_name(row), outcome=outcome, rule=f"matrix/{receipt.verdict}", seconds=receipt.seconds,

@@ -22,7 +22,8 @@ class Receipt(Struct, frozen=True, kw_only=True):
     job, path: the cell's own job, its folder; locate, bundle: what followed. gaps: tensors or iterations that were not
     compared though nobody asked for that. digest: of the rows, "" where they hold times. seconds: all its jobs took.
     text: what was found, in a sentence; suspect: the node that locating names; repeated: what repetitions say of a
-    failure near its bound. ended: unix seconds. versions, machine: what and who computed it.
+    failure near its bound. pending: what was to follow a failure and could not be carried out, with the reason.
+    ended: unix seconds. versions, machine: what and who computed it.
     """
 
     key: str
@@ -38,6 +39,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
     text: str = ""
     suspect: str = ""
     repeated: Repeated | None = None
+    pending: str = ""
     ended: float = 0.0
     versions: dict[str, str] = {}
     machine: str = ""
@@ -46,6 +48,8 @@ class Receipt(Struct, frozen=True, kw_only=True):
     @property
     def kept(self) -> bool:
         """Whether the cell is finished: it is not run again as long as its key is the same."""
+        if self.pending:
+            return False
         return self.verdict in KEPT or self.verdict == "lost" or (self.verdict == "error" and self.kind in CRASHES)
 
 

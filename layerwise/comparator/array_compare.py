@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from layerwise._tool.backends.runner import element_of
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
@@ -15,7 +16,14 @@ from layerwise._tool.debugtools.compare.spec import MetricName, ToleranceSpec
 from layerwise._tool.debugtools.compare.table import report_lines
 from layerwise._tool.debugtools.compare.table.layers import layer_row
 from layerwise._tool.debugtools.compare.table.places import Place
-from layerwise.comparator.matching import BaseCompareFunc, FindOutput, need_some, tell_skipped, tell_summary
+from layerwise.comparator.matching import (
+    BaseCompareFunc,
+    FindOutput,
+    default_find_output_func,
+    need_some,
+    tell_skipped,
+    tell_summary,
+)
 from layerwise.comparator.struct import IterationResult
 from layerwise.logger import G_LOGGER
 from layerwise.util import array
@@ -24,7 +32,9 @@ PerOutput = Any  # a value for all outputs, or output name -> value ("" for all 
 
 
 class ArrayCompareFunc(BaseCompareFunc):
-    """Compares output by output with one metric. Outputs are matched by their exact names."""
+    """Compares output by output with one metric. Without `find_output_func` outputs of different names are paired as
+    `default_find_output_func` does, with a warning; elements of sequences by their exact names alone.
+    """
 
     metric: MetricName
     check_shapes = True
@@ -41,34 +51,40 @@ class ArrayCompareFunc(BaseCompareFunc):
 
     def __call__(self, iter_result0: IterationResult, iter_result1: IterationResult) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        used: dict[str, str] = {}
         rules = self._rules()
         for index, name in enumerate(iter_result0):
-            for other in self._others(name, index, iter_result1):
+            for other in self._others(name, index, iter_result0, iter_result1):
                 if other not in iter_result1:
                     tell_skipped(name, other, iter_result0, iter_result1)
                     continue
+                used[other] = name
                 found[name] = self._compare(rules, (name, other), iter_result0, iter_result1)
                 if self.fail_fast and not found[name]:
                     return found
         if self.find_output_func is None:
-            found |= self._unpaired(iter_result0, iter_result1)
+            found |= self._unpaired(iter_result0, iter_result1, used)
         need_some(found, iter_result0, iter_result1)
         tell_summary(found, report_lines.label(self.metric))
         return found
 
-    def _unpaired(self, iter_result0: IterationResult, iter_result1: IterationResult) -> dict[str, Any]:
-        """Sequences of different lengths, which fail; outputs of the second side alone are named."""
-        pairs = counterparts(list(iter_result0), list(iter_result1), ((), ()))
+    def _unpaired(
+        self, iter_result0: IterationResult, iter_result1: IterationResult, used: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Sequences of different lengths, which fail; outputs of the second side alone are named. used: output of the
+        second side -> that of the first it was compared with.
+        """
+        pairs = counterparts(list(iter_result0), [used.get(name, name) for name in iter_result1], ((), ()))
         if alone := [shown(name, 200) for name in pairs.alone[1]]:
             G_LOGGER.warning(f"not compared: {alone} [{iter_result1.runner_name}]: not in [{iter_result0.runner_name}]")
         for each in pairs.uneven:
             G_LOGGER.error(f"FAILED | Output: `{shown(each.name, 200)}` | {each.text}")
         return {each.name: False for each in pairs.uneven}
 
-    def _others(self, name: str, index: int, result: IterationResult) -> Sequence[str]:
-        if self.find_output_func is None:
-            return [name]
-        return self.find_output_func(name, index, result) or []
+    def _others(self, name: str, index: int, first: IterationResult, second: IterationResult) -> Sequence[str]:
+        if self.find_output_func is not None:
+            return self.find_output_func(name, index, second) or []
+        return [name] if element_of(name) else default_find_output_func(name, index, second, first) or [name]
 
     def _compare(
         self, rules: ToleranceSpec, names: tuple[str, str], first: IterationResult, second: IterationResult

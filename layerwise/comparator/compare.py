@@ -1,6 +1,6 @@
 """Comparing the outputs of two iterations, with Polygraphy's rules and report, and exact arithmetic for integers."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import msgspec
 
@@ -8,7 +8,7 @@ from layerwise._tool.backends.results.accuracy import METRICS
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.rows import LayerRow
-from layerwise._tool.debugtools.compare.spec import ToleranceSpec
+from layerwise._tool.debugtools.compare.spec import Stat, ToleranceSpec
 from layerwise.comparator.array_compare import ArrayCompareFunc, PerOutput, rules_of
 from layerwise.comparator.matching import (
     BaseCompareFunc,
@@ -89,10 +89,15 @@ class SimpleCompareFunc(ArrayCompareFunc):
         return SimpleThreshold(rule.stat, rule.atol, rule.rtol)
 
     def _rules(self) -> ToleranceSpec:
+        stats = rules_of(self.check_error_stat)
+        if wrong := [stat for stat in stats.values() if stat not in get_args(Stat)]:
+            G_LOGGER.critical(
+                f"Invalid choice for check_error_stat: {wrong[0]}; it is one of {', '.join(get_args(Stat))}"
+            )
         return ToleranceSpec(
             rtol=rules_of(self.rtol),
             atol=rules_of(self.atol),
-            stat=rules_of(self.check_error_stat),
+            stat=stats,
             quantile=rules_of(self.error_quantile),
             infinities_compare_equal=self.infinities_compare_equal,
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from layerwise._tool.backends.feeds.shapes import frozen_shape, is_open, permutation
 from layerwise.constants import DEFAULT_SHAPE_VALUE
 from layerwise.logger import G_LOGGER
 from layerwise.util import array
@@ -13,7 +14,7 @@ from layerwise.util import array
 
 def is_dimension_dynamic(dim: Any) -> bool:
     """Whether a dimension is not fixed: None, a name, or negative."""
-    return not isinstance(dim, int) or dim < 0
+    return is_open(dim)
 
 
 def num_dynamic_dimensions(shape: Sequence[Any]) -> int:
@@ -56,21 +57,12 @@ def try_match_shape(arr: Any, shape: Sequence[Any]) -> Any:
     there = array.shape(arr)
     if shape == there:
         return arr
-    wanted = _frozen(there, shape) if is_shape_dynamic(shape) else shape
+    wanted = frozen_shape(there, shape)
     if len(wanted) != len(there):
         arr = _reshaped(arr, wanted)
     if len(wanted) == len(array.shape(arr)):
         arr = _permuted(arr, wanted)
     return _reshaped(arr, wanted)
-
-
-def _frozen(there: Sequence[int], shape: Sequence[Any]) -> Sequence[Any]:
-    if num_dynamic_dimensions(shape) == 1:
-        fixed = volume([dim for dim in shape if not is_dimension_dynamic(dim)])
-        return override_dynamic_shape(shape, volume(there) // fixed if fixed else 0)
-    if len(shape) != len(there):
-        return shape
-    return [have if is_dimension_dynamic(dim) else dim for dim, have in zip(shape, there, strict=True)]
 
 
 def _reshaped(arr: Any, shape: Sequence[Any]) -> Any:
@@ -87,16 +79,8 @@ def _reshaped(arr: Any, shape: Sequence[Any]) -> Any:
 
 
 def _permuted(arr: Any, shape: Sequence[Any]) -> Any:
-    """Each dimension is the first of the array's that has its size and was not taken."""
-    left = list(enumerate(array.shape(arr)))
-    if sorted(size for _, size in left) != sorted(shape):
-        return arr
-    order = []
-    for size in shape:
-        place = next(place for place in left if place[1] == size)
-        left.remove(place)
-        order.append(place[0])
-    if order == sorted(order):
+    order = permutation(array.shape(arr), shape)
+    if order is None:
         return arr
     G_LOGGER.info(f"Permuted array of shape: {array.shape(arr)} using permutation {order}")
     return np.transpose(arr, order)

@@ -16,6 +16,34 @@ def raised(load):
         return True
 [raised(load) for load in (load_json, onnx_from_path, bytes_from_path, RunResults.load)]
 """,
+    "a damaged model is what protobuf raises for one": """
+from google.protobuf.message import DecodeError
+damaged = path + ".damaged"
+open(damaged, "wb").write(b"no model")
+def raised(load, given):
+    try:
+        load(given)
+    except DecodeError:
+        return True
+[raised(onnx_from_path, damaged), raised(onnx_from_bytes, b"no model")]
+""",
+    "a session is made of bytes or a path": """
+def raised(given):
+    try:
+        session_from_onnx(given)
+    except TypeError:
+        return True
+[raised(given) for given in (onnx_from_path(path), 3)]
+""",
+    "a statistic that is none is told at once": """
+def raised(stat):
+    it = IterationResult({"y": np.ones(2)})
+    try:
+        SimpleCompareFunc(check_error_stat=stat)(it, it)
+    except PolygraphyException as error:
+        return str(error)[:42]
+[raised(stat) for stat in ("wrong", {"y": "wrong"})]
+""",
     "outputs are in an ordered dictionary": """
 with OnnxrtRunner(SessionFromOnnx(path)) as runner:
     made = runner.infer({"x": np.ones((1, 16), np.float32)})

@@ -61,6 +61,19 @@ def test_convert_to_onnx_alone_gives_the_same_model(tmp_path: Path) -> None:
     assert ours.SerializeToString() == theirs.SerializeToString()
 
 
+@pytest.mark.parametrize(
+    "words", ["convert --onnx-outputs mark all", "surgeon sanitize --outputs mark all", "convert --onnx-outputs m* k*"]
+)
+def test_outputs_of_constants_are_not_marked(words: str, tmp_path: Path) -> None:
+    text = "g (float[2] x) => (float[2] y) { kk = Constant<value = float[2] {1, 2}>() m = Add(x, kk) y = Relu(m) }"
+    models.save(models.from_text(text), tmp_path / "m.onnx")
+    for tool, name in ((layerwise, "ours"), (polygraphy, "theirs")):
+        assert tool(*words.split(), "-o", f"{name}.onnx", "--", "m.onnx", cwd=tmp_path).returncode == 0
+    ours, theirs = ([output.name for output in onnx.load(tmp_path / f"{name}.onnx").graph.output]
+                    for name in ("ours", "theirs"))  # fmt: skip
+    assert ours == theirs and "kk" not in ours
+
+
 def test_sparsity_is_told_in_the_same_lines(tmp_path: Path) -> None:
     model = models.mlp(width=8)
     for tensor in model.graph.initializer:

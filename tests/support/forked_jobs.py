@@ -10,6 +10,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -29,13 +30,29 @@ def forked_jobs() -> Iterator[None]:
         yield
 
 
-def _fork(command: Sequence[str], keep: Sequence[int] = ()) -> None:
-    """Do as `spawn_detached`."""
+def as_forks(name: str) -> str:
+    """What a program of support.forkserver does first (`before`) so that its jobs are forks as well.
+
+    name: what it and they are called in /proc/PID/comm, 15 letters at most.
+    """
+    return f"from support.forked_jobs import begin; begin({forkserver._address('layerwise')!r}, {name!r})"
+
+
+def begin(address: str, name: str) -> None:
+    """In such a program: the server at `address` forks its jobs."""
+    called = f"open('/proc/self/comm', 'w').write({name!r})"
+    exec(called, {})
+    forkserver._address = lambda program: address  # type: ignore[assignment]
+    client.spawn_detached = warm_pair.spawn_detached = partial(_fork, before=called)  # type: ignore[attr-defined]
+
+
+def _fork(command: Sequence[str], keep: Sequence[int] = (), before: str = "") -> None:
+    """Do as `spawn_detached`. before: what the process does first."""
     place = next(k for k, word in enumerate(command) if word.startswith(warm_pair.__name__.rpartition(".")[0]))
     words = [*command[place:], *map(str, range(3, 3 + len(keep)))]
     with Path(os.devnull).open("r+b") as nothing:
         streams = [nothing.fileno()] * 3
-        forkserver.start(words, Path("/"), environment(), [*streams, *keep], program="jobs")
+        forkserver.start(words, Path("/"), environment(), [*streams, *keep], program="jobs", before=before)
 
 
 # ── in the server's forks ──

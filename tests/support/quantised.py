@@ -69,13 +69,16 @@ def _masked(model: onnx.ModelProto, feed: Feed) -> list[str]:
     return [node.name for node in model.graph.node if far & {*node.input, *node.output}]
 
 
-def dynamic(model: onnx.ModelProto, *, per_channel: bool = False, unsigned: bool = False) -> onnx.ModelProto:
+def dynamic(
+    model: onnx.ModelProto, *, per_channel: bool = False, unsigned: bool = False, **more: Any
+) -> onnx.ModelProto:
     """onnxruntime's dynamic quantisation. unsigned: weights in uint8."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     kind = QuantType.QUInt8 if unsigned else QuantType.QInt8
     return _by_file(
-        model, lambda source, target: quantize_dynamic(source, target, per_channel=per_channel, weight_type=kind)
+        model,
+        lambda source, target: quantize_dynamic(source, target, per_channel=per_channel, weight_type=kind, **more),
     )
 
 
@@ -198,6 +201,7 @@ FORMS: dict[str, Callable[[onnx.ModelProto, Feed], onnx.ModelProto]] = {
     "qdq_u16s8": _typed("QUInt16", "QInt8", qdq=True, per_channel=True),
     "qop_channel": _typed("QUInt8", "QInt8", qdq=False, per_channel=True, reduce_range=True),
     "qop_s8s8": _typed("QInt8", "QInt8", qdq=False, extra_options=_SYMMETRIC),
+    "dynamic_7": lambda model, feed: dynamic(model, per_channel=True, reduce_range=True),
     "dynamic_u8": lambda model, feed: dynamic(model, unsigned=True),
     "bnb4": lambda model, feed: bnb4(model),
 }

@@ -42,11 +42,12 @@ class Terminal:
     env: over the tests' own environment. hangup: False starts the program with SIGHUP ignored, as nohup does.
     answers: it says where its cursor is when asked, at once.
     forked: the command is words for `layerwise`, which is a fork of what has imported it.
+    before: what that does to itself first, as text of Python.
     """
 
     def __init__(
         self, command: Sequence[str], *, columns: int = 120, rows: int = 40, env: Mapping[str, str] | None = None,
-        hangup: bool = True, forked: bool = False, cwd: Path = ROOT,
+        hangup: bool = True, forked: bool = False, cwd: Path = ROOT, before: str = "",
     ) -> None:  # fmt: skip
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
@@ -54,6 +55,7 @@ class Terminal:
         self.received = 0
         self.answers = True
         self.raw = bytearray()
+        self.process: subprocess.Popen[bytes] | forkserver.Forked
         master, slave = pty.openpty()
         self.master = master
         self._set_size(columns, rows)
@@ -61,8 +63,11 @@ class Terminal:
         self.started = time.monotonic()
         whole = {**clean, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", **(env or {})}
         self._home = whole.get("LAYERWISE_HOME", "")
-        launch = _forked if forked else _fresh
-        self.process = launch(command, whole, slave, hangup, cwd)
+        if forked:
+            ignored = "hangup" if hangup else forkserver.HANGUP_OFF
+            self.process = forkserver.start(command, cwd, whole, [slave] * 3, terminal=ignored, before=before)
+        else:
+            self.process = _fresh(command, whole, slave, hangup, cwd)
         os.close(slave)
 
     def __enter__(self) -> Self:
@@ -192,10 +197,6 @@ def _fresh(
         command, stdin=slave, stdout=slave, stderr=slave, cwd=cwd, close_fds=True, env=env,
         preexec_fn=lambda: _own_terminal(hangup),  # noqa: PLW1509 (no threads here)
     )  # fmt: skip
-
-
-def _forked(words: Sequence[str], env: Mapping[str, str], slave: int, hangup: bool, cwd: Path) -> forkserver.Forked:
-    return forkserver.start(words, cwd, env, [slave] * 3, terminal="hangup" if hangup else forkserver.HANGUP_OFF)
 
 
 def _own_terminal(hangup: bool) -> None:

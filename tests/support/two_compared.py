@@ -17,8 +17,8 @@ from support.two_programs import Ran, written
 # what scripts grep for, after what varies from run to run is gone
 READ = re.compile(
     r"(?:PASSED|FAILED|SKIPPED|RUNNING) \||Minimum Required|Detected|Stats:|mean=|Accuracy Summary|Comparing Output"
-    r"|Tolerance: \[|\[dtype=|---- |==== |Node \d|^\(.*\) \| +\d|Bin Range|CAPTURED|replay: success="
-    r"|\[op=|Error Metrics"
+    r"|Tolerance: \[|\[dtype=|---- |==== |(?:Node|Layer) \d|^\(.*\) \| +\d|Bin Range|CAPTURED|replay: success="
+    r"|\[op=|Error Metrics|^\[+[ -]*(?:\d|True|False)"
 )
 VARIES = (
     (re.compile(r"^\[[A-Z]\]"), ""),

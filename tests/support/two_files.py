@@ -17,7 +17,7 @@ def make_files(folder: Path) -> None:
         "m": chain(0), "off": chain(0, 1e-3), "dyn": chain(0, rows="N"), "renamed": chain(0, end="out"),
         "two": two(), "fold": folded(), "nan": failing("Log"), "inf": failing("Div"), "ints": integers(),
         "conv": conv(), "cond": conditional(), "bad": wrong(), "unused": unused(), "square": chain(0, rows=8),
-        "stripped": stripped(chain(0)), "attention": attention(), **odd_models(),
+        "stripped": stripped(chain(0)), "attention": attention(), "doubles": doubles(), **odd_models(),
     }  # fmt: skip
     for name, proto in models.items():
         onnx.save(proto, folder / f"{name}.onnx")
@@ -99,6 +99,13 @@ def integers() -> onnx.ModelProto:
     values = [helper.make_tensor_value_info(name, TensorProto.INT64, [4]) for name in ("i", "j")]
     same = helper.make_tensor_value_info("same", TensorProto.BOOL, [4])
     graph = helper.make_graph(nodes, "ints", values[:1], [values[1], same])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def doubles() -> onnx.ModelProto:
+    """x float64 [4] → y, which TensorRT computes in FP32."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.DOUBLE, [4]) for name in ("x", "y"))
+    graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"], name="add")], "doubles", [x], [y])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 

@@ -111,6 +111,8 @@ def _inputs(folder: Path) -> None:
     save_json(FEEDS[:1], str(folder / "in1.json"))
     save_json([{"X": feed["x"]} for feed in FEEDS], str(folder / "upper_in.json"))
     save_json([{"other": feed["x"]} for feed in FEEDS], str(folder / "renamed_in.json"))
+    save_json([{"x": FEEDS[0]["x"][0]}], str(folder / "flat_in.json"))
+    save_json([{"x": FEEDS[0]["x"].T}], str(folder / "turned_in.json"))
     (folder / "folder").mkdir()
     for n, feed in enumerate(FEEDS):
         save_json(feed, str(folder / "folder" / f"{n:010}.json"))
@@ -122,6 +124,9 @@ def _results(folder: Path) -> None:
     for name, output in (("upper", "Y"), ("unlike", "unlike"), ("renamed", "out_y")):
         _save(folder, name, [{output: feed["x"]} for feed in FEEDS])
     _save(folder, "wide", [{"y": np.ones((8, 1), np.float32)}] * 2)
+    steps = {"f": np.arange(0, 50, 7, np.float32), "i": np.arange(1, 9), "b": np.array([True, False] * 4)}
+    _save(folder, "steps", [steps])
+    _save(folder, "next_steps", [{"f": steps["f"] + np.float32(0.5), "i": steps["i"] + 1, "b": np.ones(8, bool)}])
     both = _ran("out", [{"y": feed["x"]} for feed in FEEDS])
     both["far"] = _ran("far", [{"y": feed["x"] + 1} for feed in FEEDS])["far"]
     both.save(str(folder / "both.json"))

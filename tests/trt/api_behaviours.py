@@ -37,6 +37,14 @@ with FileReader("e.engine", getattr(trt, "IStreamReader", None) or trt.IStreamRe
     print(len(reader.read(10)), reader.filepath, reader.mode)
 print(EngineFromPath(lambda: "e.engine")().num_io_tensors)
 """,
+    "files that are not there": """
+from PKG.backend.trt import engine_from_path, load_plugins
+for load in (engine_from_path, lambda path: load_plugins([path])):
+    try:
+        load("nowhere.file")
+    except OSError:
+        print("as Python's own error")
+""",
     "util": """
 from PKG.backend.trt import CreateConfig, create_network, network_from_onnx_path, util
 from PKG.backend.trt import Profile

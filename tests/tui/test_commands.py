@@ -47,6 +47,20 @@ def test_every_command_has_a_handler_on_an_object_of_its_scope(tmp_path: Path) -
     run_story(owners())
 
 
+def test_a_list_to_choose_from_cuts_nothing_and_messages_have_no_prompts(tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.press("number_sign", "1", "2")
+        await bench.see("count 12_")
+        await bench.press("escape", "colon", *"keys", "enter")
+        texts = [" ".join(plain(part).strip() for part in lines) for _, lines in bench.app.screen._all]  # type: ignore[attr-defined]
+        assert all(any(found.title in text for text in texts) for found in REGISTRY.values())
+        assert max(width(part) for _, lines in bench.app.screen._all for part in lines) <= 76  # type: ignore[attr-defined]
+        await bench.press("escape")
+        assert not bench.app.state.messages.newest_first()
+
+    with_bench(chain_model(tmp_path / "m.onnx", 7), story, (80, 24))
+
+
 def test_keys_do_not_wait_for_work_that_was_cancelled_before_it_began(tmp_path: Path) -> None:
     async def story(bench: Bench) -> None:
         ended = asyncio.Event()

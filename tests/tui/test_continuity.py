@@ -63,6 +63,27 @@ def test_what_was_closed_in_the_last_moment_stays_closed(tmp_path: Path) -> None
     with_bench(suspect, after)
 
 
+def test_a_line_is_closed_on_the_disk_before_what_it_says_is_done(tmp_path: Path) -> None:
+    suspect, _ = chain_pair(tmp_path)
+    lines: list[str] = []
+
+    async def story(bench: Bench) -> None:
+        store, session = SessionStore(bench.app.state.workspace.root), bench.app.state.session
+        await bench.press("colon", *"goto 3")
+        await on_disk(bench, '"line":"goto 3"')
+        session.on_node.subscribe(lambda: lines.append(store.load(suspect).line))
+        await bench.press("enter")
+        assert (session.node, lines) == (3, [""])
+        for leave in (bench.press("escape"), bench.press("ctrl+c"), bench.pilot.click(offset=(10, 6))):
+            await bench.press("colon", *"goto half")
+            await on_disk(bench, '"line":"goto half"')
+            await leave
+            await bench.until(lambda: not session.line)
+            assert not store.load(suspect).line
+
+    with_bench(suspect, story)
+
+
 def test_the_same_rows_are_on_view_after_a_kill(tmp_path: Path) -> None:
     suspect, _ = chain_pair(tmp_path)
     told: list[tuple[int, int]] = []

@@ -8,6 +8,7 @@ import pytest
 from support.bench import Bench, chain_pair, compare_spec, with_bench
 from support.models import mlp
 
+from layerwise._tool.backends.filesystem.files import absolute_path
 from layerwise._tool.tui.controllers.run import compare_job
 from layerwise._tool.tui.state.files import complete_path, models_below
 from layerwise._tool.tui.state.session import Session, SessionStore
@@ -45,6 +46,19 @@ def test_paths_are_completed_as_they_were_begun(folder: Path) -> None:
     (folder / ".hidden").touch()
     (folder / "a\x1b[31m").touch()
     assert complete_path(".h") == [".hidden"] and complete_path("a") == []
+
+
+def test_a_file_has_one_path_by_whatever_way_it_is_named(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder / "sub")
+    assert absolute_path(Path("sub/../good.onnx")) == folder / "good.onnx"
+    assert absolute_path(tmp_path / "link" / ".." / "good.onnx") == folder / "good.onnx"  # not tmp_path / "good.onnx"
+    assert absolute_path(Path("../gone/../x")) == folder / "../gone/../x"
+
+    async def story(bench: Bench) -> None:
+        await bench.press("colon", *"open sub/../sub/other.onnx", "enter")
+        await bench.until(lambda: bench.app.next_model == folder / "sub" / "other.onnx")
+
+    with_bench(folder / "good.onnx", story)
 
 
 def test_what_may_be_opened_is_listed_with_a_look_into_it(folder: Path, workspace: Path) -> None:

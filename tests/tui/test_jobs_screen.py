@@ -15,7 +15,7 @@ from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.tui.controllers.run import compare_job
-from layerwise._tool.tui.presenters.jobs import card_lines, card_text, heading, row_line, summary
+from layerwise._tool.tui.presenters.jobs import card_lines, card_text, detail_lines, heading, row_line, summary
 from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.state.questions import KNOWN_KEYS, read_question
 from layerwise._tool.tui.widgets.lines import DetailPane
@@ -57,6 +57,13 @@ def test_the_title_bar_counts_what_is_alive() -> None:
     assert summary([job_view(1, "done")]) == []
     views = [job_view(1, "running", progress=progress), job_view(2, "waiting"), job_view(3, "lost")]
     assert plain(summary(views)) == "2 jobs 62%  1 asks"
+
+
+def test_what_a_job_was_at_is_told_while_it_is_at_it() -> None:
+    known = {"progress": {"done": 1, "total": 1, "text": "at y", "t": 0.0}, "counts": {"plan": 1, "runs": 2}}
+    told = ["\n".join(map(plain, detail_lines(job_view(1, state, **known), None, None, 78, UNICODE)))
+            for state in ("running", "done")]  # fmt: skip
+    assert "1 row in plan, 2 rows in runs, at y\n" in told[0] and "2 rows in runs\n" in told[1]
 
 
 def test_a_card_is_shown_whole_and_harmless() -> None:

@@ -166,7 +166,7 @@ def test_two_states_side_by_side(edited: EditedModel) -> None:
 def test_whether_outputs_moved_is_said() -> None:
     row = {"name": "y", "equal": False, "largest": 0.5, "relative": 2.0, "note": ""}
     answer = {"unmoved": False, "outputs": [row], "gone": [], "new": ["z"]}
-    assert effect_text(answer) == "moved: y max abs 5.0e-01, max rel 2.0e+00; new: z"
+    assert effect_text(answer) == "outputs moved: y max abs 5.0e-01, max rel 2.0e+00; new: z"
     assert "bit for bit" in effect_text({"unmoved": True, "outputs": [row], "gone": [], "new": []})
     nothing = {"unmoved": False, "nothing": True, "outputs": [row | {"equal": True}], "gone": [], "new": []}
     assert "nothing was compared" in effect_text(nothing)

@@ -22,6 +22,8 @@ from layerwise._tool.tui.cli.reports import make_reporter, reporter_of
 TEXT_ALONE = frozenset({"logs", "completion", "man", "demo"})
 """Commands without `--json`: what they print is for another program, or for a screen."""
 
+_NO_DOCUMENT = ("gen_script", "nsys")
+
 
 def run_leaf(words: str, leaf: Leaf, argv: list[str]) -> int:
     """Parse `argv` with the options of `leaf` and run it; the exit code. Raises LayerwiseError for user errors
@@ -39,13 +41,16 @@ def _begin(words: str, leaf: Leaf, argv: list[str]) -> int:
     args = parser.parse_args(argv)
     log = make_log(args)
     as_json = getattr(args, "json", False)
+    apart = next((name for name in _NO_DOCUMENT if as_json and getattr(args, name, None)), None)
+    if apart is not None:
+        raise UsageError(f"--{apart.replace('_', '-')} does what has no document: leave --json out")
     if as_json and own_json:
         log.only_errors_to_stderr()
     _tell_settings(log)
     args.words = ["layerwise", *words.split(), *argv]
     args.command = shell_line(args.words)
     args.reporter = make_reporter(args, words, log)
-    framed = leaf.timed and not any(getattr(args, name, None) for name in ("gen_script", "detach", "nsys"))
+    framed = leaf.timed and not any(getattr(args, name, None) for name in (*_NO_DOCUMENT, "detach"))
     framed = framed and (own_json or not as_json)
     started = time.monotonic()
     if framed:

@@ -1,5 +1,6 @@
 """Hands a job over: supervised by this process with its events as they come, or detached."""
 
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,12 @@ def job_spec(
         timeout=timeout,
         gpus=gpus,
     )
+
+
+def job_words(args: Namespace) -> list[str]:
+    """The job options of a command line, for one that is made from what the job does."""
+    timeout = ["--timeout", args.timeout] if args.timeout else []
+    return timeout if args.gpus is None else [*timeout, "--gpus", str(args.gpus)]
 
 
 def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:

@@ -27,7 +27,7 @@ from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.reports import reporter_of
 from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.to_spec import to_request
-from layerwise._tool.tui.cli.submit import exit_code, job_spec, say_message, submit
+from layerwise._tool.tui.cli.submit import exit_code, job_spec, job_words, say_message, submit
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -106,7 +106,7 @@ def triage_job(spec: TriageSpec, args: Namespace) -> "JobSpec":
     from msgspec.structs import replace
 
     timeout = values.parse_duration(args.timeout) if args.timeout else None
-    job = job_spec("triage", msgspec.to_builtins(spec), triage_line(spec), timeout)
+    job = job_spec("triage", msgspec.to_builtins(spec), triage_line(spec) + job_words(args), timeout)
     return replace(job, cpus=0)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from layerwise._tool.backends.sizes import size_text
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.search.rows import BestRow, CandidateRow, FoundRow, Numbers
 from layerwise._tool.tui.presenters.debug_list import field_lines, measured_text
@@ -102,7 +102,7 @@ def _candidate(candidate: CandidateRow | None, cells: int) -> list[Line]:
     if candidate is None or candidate == CandidateRow():
         return []
     for most in (3, 2, 1):
-        text = f"{'?' if candidate.nodes is None else candidate.nodes} nodes"
+        text = "? nodes" if candidate.nodes is None else counted(candidate.nodes, "node")
         for names, word in ((candidate.inputs, "reads"), (candidate.outputs, "gives")):
             text += f"  {word} {some((shown(name, 60) for name in names), most)}" if names else ""
         lines = field_lines("candidate", text, cells)
@@ -113,7 +113,7 @@ def _candidate(candidate: CandidateRow | None, cells: int) -> list[Line]:
 
 def _best(best: BestRow, what: str, cells: int) -> list[Line]:
     names = some((shown(name, 60) for name in best.labels), 4)
-    lines = field_lines("best", f"{len(best.nodes or best.labels)} nodes {what}: {names}", cells)
+    lines = field_lines("best", f"{counted(len(best.nodes or best.labels), 'node')} {what}: {names}", cells)
     return lines + field_lines("on disk", best.path, cells)
 
 

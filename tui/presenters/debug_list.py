@@ -47,7 +47,7 @@ def _standing(debug: DebugState, now: float) -> Line:
         return [(debug.state, "dim"), (_progress(debug), "")]
     seconds, checks = (debug.result.seconds, debug.result.checks) if debug.result else (None, 0)
     span = f" in {span_text(seconds)}" if seconds is not None else ""
-    count = f"   {checks:,} checks" if checks else ""
+    count = f"   {counted(checks, 'check')}" if checks else ""
     return [(debug.state or "opening", role), (span + count, "")]
 
 
@@ -219,7 +219,7 @@ def measured_parts(measured: Numbers, *, named: bool = True) -> list[str]:
     errors = (("max abs", measured.max_abs), ("max rel", measured.max_rel), ("rel L2", measured.rel_l2))
     parts = [shown(measured.tensor, 60) if named and measured.tensor else ""]
     parts += [f"{word} {value:.3g}" for word, value in errors if value is not None]
-    parts.append(f"{measured.over:,} elements over" if measured.over else "")
+    parts.append(f"{counted(measured.over, 'element')} over" if measured.over else "")
     parts.append("" if measured.exit_code is None else f"exit code {measured.exit_code}")
     parts.append(shown(measured.note, 120))
     return [part for part in parts if part]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import UNSET
 from rich.cells import cell_len
 
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.compare.quantised.told import held_text
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
 from layerwise._tool.debugtools.compare.tensor_values import Element, ErrorCounts, TensorValues, ValueCounts
@@ -258,7 +258,7 @@ def _value(value: object, room: int) -> str:
 
 
 def _errors(errors: ErrorCounts, size: int, cells: int, glyphs: Glyphs) -> list[Line]:
-    lines: list[Line] = [[("|a - b| by powers of ten", "head"), (f"   of {size:,} elements", "dim")]]
+    lines: list[Line] = [[("|a - b| by powers of ten", "head"), (f"   of {counted(size, 'element')}", "dim")]]
     rows = [("equal", errors.exact, "good")]
     lowest, counts = errors.lowest, errors.counts
     for k, count in enumerate(counts):

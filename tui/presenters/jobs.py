@@ -149,11 +149,11 @@ def detail_lines(
     """What a job is, what it waits for, how it crashed."""
     lines: list[Line] = [[(f"job {view.id}  ", "dim"), (shown(spec.title if spec else "", cells - 10), "strong")]]
     facts = [f"attempt {view.attempt}"] if view.attempt > 1 else []
-    facts += [f"{count:,} rows in {shown(table)}" for table, count in view.counts.items()]
-    facts += [f"{view.warnings} warning{'s' * (view.warnings > 1)}"] if view.warnings else []
+    facts += [f"{counted(count, 'row')} in {shown(table)}" for table, count in view.counts.items()]
+    facts += [counted(view.warnings, "warning")] if view.warnings else []
     facts += [view.reason] if view.reason else []
     facts += [f"damaged: {view.damage}"] if view.damage else []
-    text = str((view.progress or {}).get("text") or "")
+    text = "" if view.final else str((view.progress or {}).get("text") or "")
     lines.append([(shown(", ".join([*facts, *([text] if text else [])])), "")])
     if spec is not None and spec.command:
         lines += wrap_runs([("$ ", "dim"), (shell_line(spec.command), "")], cells, indent=2)[:4]

@@ -120,6 +120,8 @@ def _ended(state: MatrixState, number: int, row: CellRow, cells: int, glyphs: Gl
         lines += sentence_lines(receipt.repeated.text, "warn", cells, glyphs, 2)
     if receipt.suspect:
         lines += sentence_lines(f"suspect {receipt.suspect}  job {receipt.locate}", "warn", cells, glyphs, 2)
+    if receipt.pending:
+        lines += sentence_lines(f"not carried out: {receipt.pending}", "warn", cells, glyphs, 2)
     if receipt.bundle:
         lines.append([("bundle ", "dim"), (fit(receipt.bundle, cells - 7, glyphs.ellipsis, keep="end").rstrip(), "")])
     change = state.grid.change(number)

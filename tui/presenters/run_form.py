@@ -69,7 +69,7 @@ def cost_line(cost: Cost | None, sides: int, iterations: int) -> Line:
     line.append((f"{size_text(cost.nbytes)} a side", "strong"))
     if iterations > 1:
         line.append((f" and iteration, {iterations} iterations", ""))
-    line.append((f" ({sides} sides), streamed", "dim"))
+    line.append((f" ({counted(sides, 'side')}), streamed", "dim"))
     if cost.unsized:
         line.append((f"; {cost.unsized:,} of unknown size", "warn"))
     return line

@@ -58,7 +58,7 @@ def effect_text(answer: Mapping[str, Any]) -> str:
     for word, names in (("no longer there", answer["gone"]), ("new", answer["new"])):
         if names:
             texts.append(f"{word}: {', '.join(shown(name, 60) for name in names[:_MOST])}")
-    return f"moved: {'; '.join(texts)}"
+    return f"outputs moved: {'; '.join(texts)}"
 
 
 def misfit_text(edit: Any, reason: str) -> str:

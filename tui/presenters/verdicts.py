@@ -12,6 +12,7 @@ DIAGNOSES = {
     "overflow": "a value that is not finite first appears here",
     "nan": "NaN first appears here",
     "quantisation": "in few bits, and loses more than its format explains",
+    "saturation": "its kernel for uint8 times int8 saturates on this CPU",
     "propagated": "hands on what came in",
     "clean": "as exact as its dtype allows",
 }

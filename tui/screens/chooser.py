@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Key
@@ -13,7 +14,7 @@ from textual.widget import Widget
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.controllers.yank import Copy
-from layerwise._tool.tui.presenters.text import ASCII, Glyphs, Line, plain
+from layerwise._tool.tui.presenters.text import ASCII, Glyphs, Line, plain, wrap_runs
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import OneLine
 from layerwise._tool.tui.widgets.paced import PacedScreen
@@ -67,7 +68,8 @@ class PickScreen(PacedScreen[object], ModalScreen[object], inherit_bindings=Fals
         self._answered = False  # not _closed: that one is Textual's, and it would never remove the screen
         self.ready = False
         self._glyphs = glyphs
-        self._all = list(choices)
+        cells = chooser_cells(self.app.size.width)
+        self._all = [(choice, [part for line in choice.lines for part in _whole(line, cells)]) for choice in choices]
         self._filterable = filterable
         self._input = LineInput("/ ")
         self._list = VirtualList(glyphs=glyphs)
@@ -94,12 +96,12 @@ class PickScreen(PacedScreen[object], ModalScreen[object], inherit_bindings=Fals
 
     def on_line_input_changed(self, event: LineInput.Changed) -> None:
         words = event.value.lower().split()
-        texts = ((choice, "".join(map(plain, choice.lines)).lower()) for choice in self._all)
-        self._show([choice for choice, text in texts if all(word in text for word in words)])
+        texts = ((found, "".join(map(plain, found[0].lines)).lower()) for found in self._all)
+        self._show([found for found, text in texts if all(word in text for word in words)])
         self._list.set_model(self._list.model)
 
-    def _show(self, choices: Sequence[Choice]) -> None:
-        self._rows = [(line, choice) for choice in choices for line in choice.lines]
+    def _show(self, choices: Sequence[tuple[Choice, Sequence[Line]]]) -> None:
+        self._rows = [(line, choice) for choice, lines in choices for line in lines]
         self._list.model = FixedRows([line for line, _ in self._rows])
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
@@ -138,6 +140,14 @@ class PickScreen(PacedScreen[object], ModalScreen[object], inherit_bindings=Fals
 
     def action_dismiss_pick(self) -> None:
         self._close(None)
+
+
+def _whole(line: Line, cells: int) -> list[Line]:
+    """A row over as many lines as it takes, later ones below its last column."""
+    if cell_len(plain(line)) <= cells:
+        return [line]
+    columns = sum(cell_len(text) for text, _ in line[:-1])
+    return wrap_runs(line, cells, indent=min(columns, cells * 2 // 3))
 
 
 def yank_choices(targets: Sequence[Copy]) -> list[Choice]:

@@ -52,4 +52,4 @@ class Counting(Commands, scope="global"):
         return any(digits.intersection(found.keys.split(",")) for found in self._here())
 
     def _show(self) -> None:
-        self._state.say(f"count {self._typed or ''}_   then j k G g, ctrl+d ctrl+u or a page; esc gives it up")
+        self._state.prompt(f"count {self._typed or ''}_   then j k G g, ctrl+d ctrl+u or a page; esc gives it up")

@@ -177,7 +177,7 @@ class Marks(NodeGroup, scope="graph"):
     def mark_glob(self, pattern: str = "") -> None:
         names = self._control.tensors_like(pattern) if self._session.index is not None else set()
         self._session.mark(names)
-        self._state.say(f"{len(names):,} tensors match", "info" if names else "warn")
+        self._state.say(f"{counted(len(names), 'tensor')} match{'es' * (len(names) == 1)}", "info" if names else "warn")
 
     def names(self, prefix: str) -> list[str]:
         return self._control.names_like(prefix)

@@ -8,7 +8,6 @@ from layerwise._tool.tui.commands import REGISTRY, Commands, command
 from layerwise._tool.tui.controllers.own_commands import Subject
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.headless import EQUIVALENTS, equivalent
-from layerwise._tool.tui.presenters.text import fit
 from layerwise._tool.tui.screens.chooser import Choice
 from layerwise._tool.tui.state.shared import AppState
 
@@ -33,7 +32,7 @@ class HeadlessCommands(Commands, scope="global"):
             self._state.say(f"{shown(text, 60)} {known}", "warn")
         else:
             rows = [found for found in REGISTRY.values() if found.id in EQUIVALENTS]
-            choices = [Choice([(fit(found.id, 22), "accent"), (" ", ""), (self._line(found.id), "")], found.id)
+            choices = [Choice([(f"{found.id:<21} ", "accent"), (self._line(found.id), "")], found.id)
                        for found in sorted(rows, key=lambda found: found.id)]  # fmt: skip
             self._choose("What a script would run (type to filter, enter copies)", choices, self._yank)
 

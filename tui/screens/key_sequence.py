@@ -77,7 +77,7 @@ class KeySequence:
         offers = [(key_name(rest), command) for rest, command in (found or {}).items()]
         if offers:
             title, rest = offers_lines("".join(map(key_name, typed.split())), offers, self._app.size.width)
-            self._state.say(title)
+            self._state.prompt(title)
             self._app.query_one(Footer).set_line(rest)
         else:
             self._app.query_one(Footer).show_again()

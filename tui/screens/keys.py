@@ -8,7 +8,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import REGISTRY, Commands, command
 from layerwise._tool.tui.controllers.settings import write_key
 from layerwise._tool.tui.keys import usable, written
-from layerwise._tool.tui.presenters.text import Line, fit
+from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.chooser import Choice
 from layerwise._tool.tui.state.shared import AppState
 
@@ -83,4 +83,4 @@ class KeyCommands(Commands, scope="global"):
 
 
 def _line(id: str, keys: str, title: str) -> Line:
-    return [(fit(id, 24), "accent"), (" ", ""), (fit(keys, 16, keep="start"), "key"), (" ", ""), (title, "")]
+    return [(f"{id:<24} ", "accent"), (f"{keys:<16} ", "key"), (title, "")]

@@ -30,7 +30,7 @@ WHOLE: dict[str, Callable[[LayerRow], int | None]] = {
 LABELS = ("op", "mode", "finding", "dtype", "diagnosis")
 
 LENS = ("effect", "gain")
-FAULTS = ("kernel", "ill-conditioned", "overflow", "nan", "quantisation")
+FAULTS = ("kernel", "ill-conditioned", "overflow", "nan", "quantisation", "saturation")
 """Diagnoses of a layer that brings an error in, or makes one large."""
 BLOCK = 128
 

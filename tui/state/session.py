@@ -65,7 +65,8 @@ class Session:
     index: the model's graph once it is open; opening: how far that is; problem: why it cannot be.
     node: the selected node, shared by all screens; kept_node: that of the session before.
     errors: node number -> its worst error in the comparison on view.
-    Every change that is to survive a restart goes through a method here, which emits `on_saved_change`.
+    Every change that is to survive a restart goes through a method here, which emits `on_saved_change`; that the `:`
+    line is closed is to be written at once (`on_line_closed`).
     """
 
     def __init__(self, model: Path | None, saved: Saved | None = None) -> None:
@@ -91,6 +92,7 @@ class Session:
         self.on_compare_job: Signal[[]] = Signal()
         self.on_debug_job: Signal[[]] = Signal()
         self.on_saved_change: Signal[[]] = Signal()
+        self.on_line_closed: Signal[[]] = Signal()
 
     def set_index(self, index: "GraphIndex") -> None:
         self.index = index
@@ -154,9 +156,14 @@ class Session:
         self.on_saved_change.emit()
 
     def keep_line(self, text: str) -> None:
-        """Keep what stands on the `:` line; "" once it is closed."""
+        """Keep what stands on the open `:` line."""
         if self.line != text:
             self.remember(_LINE, form=text)
+
+    def close_line(self) -> None:
+        """Keep that the `:` line was left or entered; in the second case before what it says is done."""
+        self.keep_line("")
+        self.on_line_closed.emit()
 
     @property
     def line(self) -> str:

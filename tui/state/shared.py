@@ -1,5 +1,6 @@
 """The one object every screen gets."""
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from layerwise._tool.tui.state.debugging import DebugState
 from layerwise._tool.tui.state.errors_page import ErrorsState
 from layerwise._tool.tui.state.jobs import JobsState
 from layerwise._tool.tui.state.matrix_page import MatrixState
-from layerwise._tool.tui.state.messages import Level, Messages
+from layerwise._tool.tui.state.messages import Level, Message, Messages
 from layerwise._tool.tui.state.perf import PerfState
 from layerwise._tool.tui.state.session import Session
 from layerwise._tool.tui.state.signal import Owed, Signal
@@ -61,6 +62,11 @@ class AppState:
         """
         text = one_line(text)
         self.messages.on_view = self.messages.add(text, level, job) if text else None
+        self.on_message.emit()
+
+    def prompt(self, text: str) -> None:
+        """Show what may be typed now; it is no message, so `:messages` does not have it."""
+        self.messages.on_view = Message(time.time(), one_line(text))
         self.on_message.emit()
 
     def note(self, text: str, level: Level = "info") -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from textual.events import Resize
+from textual.events import Blur, Resize
 
 from layerwise._tool.tui.commands import Command
 from layerwise._tool.tui.presenters.bars import footer_line, title_line
@@ -62,6 +62,10 @@ class CommandBar(LineInput):
         self.set_tail([(hint, "dim")] if hint else self.hint(text))
         self._state.session.keep_line(text)
         self.focus()
+
+    def on_blur(self, event: Blur) -> None:
+        if self.screen.focused not in (None, self):  # None: the terminal is not looked at, and the line stays
+            self._state.session.close_line()
 
     def _edit(self, value: str, position: int) -> None:
         changed = value != self.value

@@ -52,20 +52,22 @@ def _ticks(pid: int) -> int:
 
 
 def oom_kills() -> int:
-    """A number that grows when the kernel kills a process for memory, on this machine or in this control
-    group.
+    """A number that grows when the kernel kills a process of this control group for memory; of this machine, where
+    there is no group. A kill in another group says nothing of a worker of ours.
     """
-    files = [Path("/proc/vmstat"), *control_group_files("memory.events", "memory.oom_control")]
-    return sum(map(_counter, files))
+    groups = control_group_files("memory.events", "memory.oom_control")
+    innermost_first = sorted(groups, key=lambda path: len(path.parts), reverse=True)
+    counts = map(_counter, [*innermost_first, Path("/proc/vmstat")])
+    return next((count for count in counts if count is not None), 0)
 
 
-def _counter(path: Path) -> int:
+def _counter(path: Path) -> int | None:
     try:
         lines = path.read_text().splitlines()
     except OSError:
-        return 0
+        return None
     for line in lines:
         key, _, value = line.partition(" ")
         if key == _COUNTER and value.strip().isdecimal():
             return int(value)
-    return 0
+    return None

@@ -21,7 +21,13 @@ from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, with_
 from layerwise._tool.debugtools.compare.aligning.ends import with_outputs
 from layerwise._tool.debugtools.compare.aligning.files import FileAligner
 from layerwise._tool.debugtools.compare.aligning.given import given_for
-from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest, structure, whole_numbers
+from layerwise._tool.debugtools.compare.aligning.graphs import (
+    align_graph,
+    digest,
+    structure,
+    whole_numbers,
+    without_codes,
+)
 from layerwise._tool.debugtools.compare.aligning.lacking import what_names_do
 from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out, meet, met_by_prints
 from layerwise._tool.debugtools.compare.aligning.rows import AlignmentRow
@@ -272,7 +278,7 @@ def _aligned(data: tuple[SideData, SideData], given: list[AlignedPair]) -> Align
     """The alignment; where values do not tell, what modules of one path return belongs together, and more follows."""
     found = align(*data, given)
     more = list(module_pairs(found, *data))
-    return align(*data, [*given, *more]) if more else found
+    return without_codes(align(*data, [*given, *more]) if more else found, *data)
 
 
 def _named(found: Alignment, base: ModelSide, side: ModelSide) -> Alignment:

@@ -91,7 +91,9 @@ def summary(values: Array) -> dict[str, float]:
 
 
 def _between(low: Any, high: Any, part: float) -> float:
-    """NumPy's linear interpolation, of which each half starts at its own end."""
+    """NumPy's linear interpolation, of which each half starts at its own end; infinite where both ends are."""
+    if low == high or not part:
+        return float(low)
     gap = high - low
     return float(high) - float(gap) * (1 - part) if part >= 0.5 else float(low) + float(gap) * part
 

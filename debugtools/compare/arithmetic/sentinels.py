@@ -54,6 +54,18 @@ def masking(values: Array) -> Array | None:
     return far if size[far].min() >= GAP * size[~far].max() else None
 
 
+def narrowed(narrow: Array, wide: Array) -> Array | None:
+    """Which elements are a mask's on both of two floating sides, the first in a type that does not reach as far as the
+    second, so that its own mask is nearer; None if none are.
+    """
+    far = masking(wide)
+    if far is None or not all(_may_be(float(value)) for value in (wide[far].min(), wide[far].max())):
+        return None
+    least = max(_LEAST, GAP * float(np.abs(wide[~far]).max()))
+    found: Array = far & (np.abs(narrow) >= least) & (np.sign(narrow) == np.sign(wide))
+    return found
+
+
 def may_hold(totals: Totals) -> bool:
     """Whether a pair may hold sentinels, by the bounds of the reference alone."""
     side = totals.b

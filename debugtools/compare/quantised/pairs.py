@@ -64,20 +64,21 @@ class QuantisedPairs:
     def settles(
         self, pair: Pair, name: str, tensors: tuple[Array, Array], result: Comparison, depth: int,
         host: Callable[..., tuple[Array, ...]],
-    ) -> bool:  # fmt: skip
-        """Whether what few bits explain decides of a tensor by itself; its verdict and note are by that.
+    ) -> bool | None:  # fmt: skip
+        """Whether what few bits explain decides of a tensor by itself; its verdict and note are by that. None where
+        they explain nothing of it.
 
         host: brings tensors to the host. Where the user gave a tolerance, that decides, and the note tells.
         """
         explaining = self.explaining.get(pair)
         if explaining is None:
-            return False
+            return None
         a, b = host(*tensors)
         mine, theirs = (a, b) if self._ledgers[pair].side is self._sides[pair[0]] else (b, a)
         found = explaining.left(name, mine, theirs, result, depth)
         explaining.done(name)
         if found is None or found.whole <= _STRICT * found.bound:
-            return False
+            return None
         note = _note(found)
         result.note = f"{result.note}; {note}" if result.note else note
         if is_given(self._spec.tolerance, name) or "simple" not in result.verdicts:
@@ -86,7 +87,9 @@ class QuantisedPairs:
         return found.settled
 
     def held(self, row: LayerRow, a: Array, b: Array) -> LayerRow:
-        """Take in a compared tensor; its row, with how well codes hold it where one side does so in few bits."""
+        """Take in a compared tensor; its row, with how well codes hold it where one side does so in few bits. What the
+        format does not explain fails where rounding decides.
+        """
         found = self._ledgers.get(row.pair)
         if found is None:
             return row
@@ -96,7 +99,12 @@ class QuantisedPairs:
         own = mine.own(row.tensor)
         found.saw(own, b, other.own(row.tensor))
         held = found.of(own)
-        return row if held is None else replace(row, quantised=held)
+        if held is None:
+            return row
+        row = replace(row, quantised=held)
+        auto = rules_of(self._spec.tolerance, layers=self._setup.whole_graph).auto
+        asked = auto and not is_given(self._spec.tolerance, row.tensor) and row.metrics.get("simple")
+        return _failed(row, held.text) if held.word and asked else row
 
     def tell(self, context: "JobContext", result: CompareResult) -> None:
         """Write the rows of table `quantised` and what they come to. What no format explains does not pass where
@@ -135,6 +143,12 @@ class QuantisedPairs:
         """Give everything back."""
         for each in self.explaining.values():
             each.close()
+
+
+def _failed(row: LayerRow, why: str) -> LayerRow:
+    """A row of codes that do not hold what their format could."""
+    note = f"{row.note}; {why}" if row.note else why
+    return replace(row, passed=False, metrics={**row.metrics, "simple": False}, finding="leap", note=note)
 
 
 def _explainable(ledger: Ledger) -> bool:

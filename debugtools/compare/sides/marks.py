@@ -34,6 +34,16 @@ def marked_tensors(marks: MarkSpec, cut: "GraphCut") -> list[str]:
     return [name for name in made if name in chosen and name not in excluded]
 
 
+def outputs_of_file(marks: MarkSpec, cut: "GraphCut") -> list[str]:
+    """The same as outputs of a model that is written: of constants (nodes) only those named or asked for by type."""
+    asked = {*cut.outputs, *marks.names}
+    of_type = "constant" in map(str.lower, marks.op_types)
+    return [
+        name for name in marked_tensors(marks, cut)
+        if of_type or name in asked or cut.nodes[cut.maker[name]].op_type != "Constant"
+    ]  # fmt: skip
+
+
 def shown_outputs(marks: MarkSpec, outputs: Iterable[str]) -> list[str]:
     """Return the graph outputs that are reported: all, less those excluded, or with `only` those that are named.
 

@@ -16,7 +16,7 @@ from layerwise._tool.backends.filesystem.temporary import note
 from layerwise._tool.backends.model.file import ModelFile, load_model
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.wording import in_words
-from layerwise._tool.debugtools.compare.sides.marks import any_marks, marked_tensors
+from layerwise._tool.debugtools.compare.sides.marks import any_marks, outputs_of_file
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.saving.model import own_names
@@ -36,7 +36,7 @@ def save_model(spec: CompareSpec) -> None:
         raise UsageError("--save-onnx needs a model")
     model = load_model(spec.model, options.external_data_dir, options.ignore_external_data)
     if any_marks(spec.marks):
-        set_outputs(model, marked_tensors(spec.marks, GraphCut(model)), _types(spec.model))
+        set_outputs(model, outputs_of_file(spec.marks, GraphCut(model)), _types(spec.model))
     path = Path(options.save_onnx)
     try:
         make_folder(path.parent)

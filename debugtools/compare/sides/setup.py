@@ -16,7 +16,7 @@ from layerwise._tool.debugtools.compare.sides.marks import any_marks
 from layerwise._tool.debugtools.compare.sides.models import OpaqueModel, make_model
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.sides.torch import TorchSide, read_from_graph
-from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, compares_every_layer
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
@@ -61,7 +61,7 @@ class Setup:
         self.pairs = [(i, i + 1) for i in range(len(self.sides) - 1)]
         asked = spec.observe != "auto" or spec.truth
         self.observing = self.model is not None and (any_marks(spec.marks) or asked)
-        everything = asked and not any_marks(spec.marks)
+        everything = compares_every_layer(spec)
         self.marks = msgspec.structs.replace(spec.marks, everything=True) if everything else spec.marks
         self.whole_graph = self.observing or bool(spec.tolerance.auto)
         self._share_sessions()

@@ -1,6 +1,6 @@
 """The sides of a comparison: runners with a model, and saved outputs. All speak names of the comparison's model."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from layerwise._tool.backends.feeds.plan_text import explained
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Runner, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
-from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.backends.tensors import TensorInfo, dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.sides.naming import Naming
@@ -175,8 +175,8 @@ class ModelSide(Side):
     def fit(self, feed: Feed, warn: Callable[[str], None]) -> Feed:
         """The feed as this side's model takes it."""
         if not self.own_model:
-            return self._as_typed(feed, warn) if self.spec.kind == "trt" else feed
-        where = f"feed of {shown(self.name, 80)}"
+            return self._as_typed(feed, self.runner.inputs if self.spec.kind == "trt" else self.model.inputs, warn)
+        where = f"feed of {shown(Path(self.spec.model or '').name, 80)}"
         renamed = {self.own(name): array for name, array in feed.items()}
         if self.similar_inputs:
             for name, own in paired_inputs(renamed, self.model.inputs, turned=True).items():
@@ -197,9 +197,9 @@ class ModelSide(Side):
                 warn(f"{where}: data of input {shown(info.name, 80)} are {told} (--strict-names does not)")
         return turned
 
-    def _as_typed(self, feed: Feed, warn: Callable[[str], None]) -> Feed:
+    def _as_typed(self, feed: Feed, inputs: Iterable[TensorInfo], warn: Callable[[str], None]) -> Feed:
         """An engine may take its inputs in other types than the model that it was built of."""
-        takes = {info.name: info for info in self.runner.inputs}
+        takes = {info.name: info for info in inputs}
         other = {name for name, array in feed.items() if name in takes and dtype_name(array) != takes[name].dtype}
         other -= {name for name in other if (dtype_name(feed[name]), takes[name].dtype) == ("float64", "float32")}
         where = f"feed of {shown(self.name, 80)}"

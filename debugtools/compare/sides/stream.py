@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.model.reads import MissingTensor
+from layerwise._tool.backends.onnxrt.saturation import avoids_saturation
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
@@ -71,10 +72,14 @@ def on_host(spec: RunnerSpec, model: Loadable, name: str) -> SegmentSession:
 
 
 def observing(spec: RunnerSpec) -> RunnerSpec:
-    """The runner as it runs segments: nothing fused, memory given back at once."""
+    """The runner as it runs segments: nothing fused, memory given back at once. It optimises them where it is told to
+    avoid kernels that saturate, since onnxruntime's optimiser does that.
+    """
     if spec.kind == "trt":
         return _engine_of_part(spec)
-    level = "disable" if spec.kind == "onnxrt" else spec.graph_optimization_level
+    level = spec.graph_optimization_level
+    if spec.kind == "onnxrt":
+        level = "extended" if avoids_saturation(spec) else "disable"
     return msgspec.structs.replace(short_lived(spec), graph_optimization_level=level)
 
 

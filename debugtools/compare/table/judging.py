@@ -1,7 +1,8 @@
 """Verdicts and findings of a layer, from its comparison and from what the layers before it tell."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import UNSET, Struct
 
@@ -35,19 +36,29 @@ class Settled(Struct, frozen=True):
     by_own: bool = False
 
 
+class Seen(NamedTuple):
+    """A graph output as it was observed, in the run that its node's inputs are from; its row is the plain run's."""
+
+    result: Comparison
+    mode: str
+    arrays: tuple[Array, Array] | None
+
+
 class PairErrors:
     """The errors of one pair of runners in one iteration so far: from them, amplification and findings.
 
-    one_backend: both sides run on the same one. conditions: of the model's nodes, where they can be told.
+    one_backend: both sides run on the same one. conditions: of the model's nodes, where they can be told. inputs: the
+    shapes of the graph's.
     everything: all tensors are observed, so that what is not known of a node's inputs one side alone has.
     """
 
     def __init__(
-        self, places: Places, *, one_backend: bool, conditions: Conditions | None = None, everything: bool = False
-    ) -> None:
+        self, places: Places, *, one_backend: bool, conditions: Conditions | None = None, everything: bool = False,
+        inputs: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> None:  # fmt: skip
         self._places, self._conditions, self._everything = places, conditions, everything
         self._known: dict[str, Known] = {}
-        self._limits = StepLimits(places, self._known, one_backend=one_backend)
+        self._limits = StepLimits(places, self._known, inputs or {}, one_backend=one_backend)
 
     def judge(
         self,
@@ -57,13 +68,14 @@ class PairErrors:
         *,
         settled: bool = False,
         arrays: tuple[Array, Array] | None = None,
+        seen: Seen | None = None,
     ) -> tuple[float | None, str]:
         """Take in a tensor's comparison; return its amplification (None if unknown) and its finding.
 
         Where rounding decides, an error that it does not explain from those of the inputs fails too.
         A failure that other random numbers explain loses its verdicts: its finding is "skip". A graph output keeps
         them, and its finding is "random". The note says which operator draws. settled: its verdict stands.
-        arrays: the tensor on both sides, for nodes that are run again.
+        arrays: the tensor on both sides, for nodes that are run again. seen: by it the step from the inputs is judged.
         """
         place = self._places.place(name)
         inputs, complete = self._inputs(place)
@@ -73,22 +85,28 @@ class PairErrors:
         asked = not drawn and not settled and "simple" in result.verdicts
         limit = self._limits.of(name, result, mode, place, inputs) if asked else None
         step = self._settle(name, result, mode, inputs, limit, arrays if asked else None)
+        if seen is not None and asked and result.verdicts["simple"]:
+            step = self._settle_seen(name, result, seen, place, inputs) or step
         finding = self._finding(result, inputs, error, rel_l2, complete and not _mixed(mode, inputs))
         finding = "leap" if step.unexplained and finding in ("", "propagated") else finding
         finding = "ill-conditioned" if step.by_own and not finding else finding
         finding = self._explained(name, result, drawn, finding)
         bound = rounding_bound((*result.dtypes, *place.types), place.depth)
         bad = _is_bad(finding, result.passed, rel_l2, bound)
-        scale, shape = scale_of(result), result.shapes[1]
-        known = Known(
-            rel_l2, finite_sides(result), bad, drawn, mode, place.depth, scale, shape, result.dtypes,
-            step.enlarged,
-        )  # fmt: skip
-        self._known[name] = known
-        if self._conditions and arrays is not None:
-            self._conditions.keep(name, *arrays, same=rel_l2 == 0)
+        self._keep(name, seen or Seen(result, mode, arrays), bad, drawn, place, step.enlarged)
         amplification = rel_l2 / error if complete and error > 0 and math.isfinite(rel_l2) else None
         return amplification, finding
+
+    def _keep(self, name: str, seen: Seen, bad: bool, drawn: bool, place: Place, enlarged: bool) -> None:
+        """Keep what later rows need of a tensor."""
+        result = seen.result
+        rel_l2 = result.rel_l2 if result.rel_l2 is not None else math.nan
+        self._known[name] = Known(
+            rel_l2, finite_sides(result), bad, drawn, seen.mode, place.depth, scale_of(result), result.shapes[1],
+            result.dtypes, enlarged,
+        )  # fmt: skip
+        if self._conditions and seen.arrays is not None:
+            self._conditions.keep(name, *seen.arrays, same=rel_l2 == 0)
 
     def enlarged(self, name: str) -> float:
         """The relative L2 error that is explained by nodes that make small differences large; 0 where none do."""
@@ -142,6 +160,18 @@ class PairErrors:
             return Settled(enlarged=True, by_own=True)
         failed = self._fail(result, limit, unexplained)
         return Settled(failed or (unexplained and self._everything))
+
+    def _settle_seen(
+        self, name: str, result: Comparison, seen: Seen, place: Place, inputs: Sequence[Known]
+    ) -> Settled | None:
+        """Correct the verdict of an output by what was observed of it, as its inputs were; None if that passes."""
+        limit = self._limits.of(name, seen.result, seen.mode, place, inputs)
+        step = self._settle(name, seen.result, seen.mode, inputs, limit, seen.arrays)
+        if not step.unexplained:
+            return None
+        result.verdicts["simple"] = False
+        _note(result, f"layer by layer: {seen.result.note}")
+        return step
 
     def _explained_by_node(
         self,

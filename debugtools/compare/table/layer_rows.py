@@ -88,7 +88,8 @@ class ObservedRows:
         marked = shared.marked(pair)
         chosen, other = (observed, plain) if marked else (plain, observed)
         mode = shared.layer_mode(pair) if marked else shared.plain_mode(pair)
-        result = self._comparer.row(number, pair, name, mode, *chosen)
+        seen = None if marked else (shared.layer_mode(pair), *observed)
+        result = self._comparer.row(number, pair, name, mode, *chosen, observed=seen)
         if self._moved(pair, name, plain, observed) and not self._comparer.postprocess:
             self.canary.verdicts(name, chosen, other, result.rule)
 

@@ -42,10 +42,14 @@ DRAWN = Known(0.0, (True, True), False, drawn=True)
 
 
 class StepLimits:
-    """Of one pair of runners in one iteration. known: what is known of each tensor so far, kept by others."""
+    """Of one pair of runners in one iteration. known: what is known of each tensor so far, kept by others. inputs: the
+    shapes of the graph's.
+    """
 
-    def __init__(self, places: Places, known: Mapping[str, Known], *, one_backend: bool) -> None:
-        self._places, self._known, self._one_backend = places, known, one_backend
+    def __init__(
+        self, places: Places, known: Mapping[str, Known], inputs: Mapping[str, tuple[int, ...]], *, one_backend: bool
+    ) -> None:
+        self._places, self._known, self._inputs, self._one_backend = places, known, inputs, one_backend
 
     def of(
         self, name: str, result: Comparison, mode: str, place: Place, inputs: Sequence[Known], *, exact: bool = False
@@ -91,7 +95,7 @@ class StepLimits:
         """The length of the longest sum that makes a tensor."""
 
         def shape(read: str) -> tuple[int, ...] | None:
-            return self._known[read].shape if read in self._known else None
+            return self._known[read].shape if read in self._known else self._inputs.get(read)
 
         size = math.prod(result.shapes[1])
         if between is not None:

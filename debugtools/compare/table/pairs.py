@@ -14,9 +14,9 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, co
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.pairing.counterparts import Uneven
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
-from layerwise._tool.debugtools.compare.spec import CompareSpec, rules_of
+from layerwise._tool.debugtools.compare.spec import CompareSpec, compares_every_layer, rules_of
 from layerwise._tool.debugtools.compare.table.condition import KEPT, Conditions
-from layerwise._tool.debugtools.compare.table.judging import PairErrors
+from layerwise._tool.debugtools.compare.table.judging import PairErrors, Seen
 from layerwise._tool.debugtools.compare.table.layers import layer_row
 from layerwise._tool.debugtools.compare.table.places import Places
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.sides.side import Side
 
 Listener = Callable[[LayerRow, Comparison, Array, Array], None]
-Settles = Callable[[Pair, str, tuple[Array, Array], Comparison, int, Callable[..., tuple[Array, ...]]], bool]
+Failed = Callable[
+    [Pair, str, tuple[Array, Array], Comparison, Mapping[str, Array], Callable[..., tuple[Array, ...]]], None
+]
+Settles = Callable[[Pair, str, tuple[Array, Array], Comparison, int, Callable[..., tuple[Array, ...]]], bool | None]
 
 
 class ScriptResult(dict[str, Array]):
@@ -113,10 +116,17 @@ class Comparer:
     """Compares pairs of tensors by a spec's rules. `emit` gets every row with its comparison and arrays.
 
     device: compares what stayed on the GPU, where anything does. settles: decides of a tensor before rounding does.
+    failed: looks into a tensor that fails.
     """
 
     def __init__(
-        self, spec: CompareSpec, sides: "list[Side]", places: Places, emit: Listener, device: "OnDevice | None" = None
+        self,
+        spec: CompareSpec,
+        sides: "list[Side]",
+        places: Places,
+        emit: Listener,
+        device: "OnDevice | None" = None,
+        failed: Failed | None = None,
     ) -> None:
         self.spec, self.sides, self.places = spec, sides, places
         self.tolerances = Tolerances(rules_of(spec.tolerance, layers=places.whole_graph))
@@ -129,6 +139,7 @@ class Comparer:
         self._feed: Mapping[str, Array] | None = None
         self._kept = kept // max(1, len(sides) - 1)
         self.settles: Settles | None = None
+        self._failed = failed
 
     def begin(self, earlier: Iterable[LayerRow], feed: Mapping[str, Array]) -> None:
         """Start an iteration of which nothing is known but the rows that an earlier attempt made, and the inputs."""
@@ -141,8 +152,11 @@ class Comparer:
         if pair not in self._errors:
             backends = {self.sides[i].backend for i in pair}
             conditions = Conditions(self.places, self._feed, self._kept)
-            alike, every = len(backends) == 1, self.spec.marks.everything
-            self._errors[pair] = PairErrors(self.places, one_backend=alike, conditions=conditions, everything=every)
+            alike, every = len(backends) == 1, compares_every_layer(self.spec)
+            shapes = {name: tuple(array.shape) for name, array in (self._feed or {}).items()}
+            self._errors[pair] = PairErrors(
+                self.places, one_backend=alike, conditions=conditions, everything=every, inputs=shapes
+            )
         return self._errors[pair]
 
     def begin_pair(self, pair: Pair, first: Mapping[str, Array], second: Mapping[str, Array]) -> None:
@@ -172,9 +186,12 @@ class Comparer:
         return tensors if self.device is None else tuple(map(self.device.array, tensors))
 
     def row(
-        self, iteration: int, pair: Pair, name: str, mode: str, a: Array, b: Array, *, ready: bool = False
-    ) -> Comparison:
-        """Compare two tensors and emit their row. ready: they are postprocessed already."""
+        self, iteration: int, pair: Pair, name: str, mode: str, a: Array, b: Array, *, ready: bool = False,
+        observed: tuple[str, Array, Array] | None = None,
+    ) -> Comparison:  # fmt: skip
+        """Compare two tensors and emit their row. ready: they are postprocessed already. observed: another mode, and
+        the tensors in the run that those before them are from.
+        """
         first, second = self.sides[pair[0]], self.sides[pair[1]]
         if self.postprocess and not ready:
             a = self.postprocess.array(name, a, first.name)
@@ -182,14 +199,22 @@ class Comparer:
         result = self.compare(name, a, b)
         if self._script:
             self._script.judge(result, pair, name, (a, b), (first.name, second.name))
-        settled = self.settles is not None and self.settles(
-            pair, name, (a, b), result, self.places.place(name).depth, self.arrays
-        )
+        depth = self.places.place(name).depth
+        settled = None if self.settles is None else self.settles(pair, name, (a, b), result, depth, self.arrays)
         arrays = (a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else None
-        judged = self._pair_errors(pair).judge(name, result, mode, settled=settled, arrays=arrays)
+        by_row = settled is not None or self.postprocess or self._script
+        seen = None if observed is None or by_row else self._seen(name, *observed)
+        judged = self._pair_errors(pair).judge(name, result, mode, settled=bool(settled), arrays=arrays, seen=seen)
+        if self._failed is not None and result.passed is False and self._feed is not None:
+            self._failed(pair, name, (a, b), result, self._feed, self.arrays)
         row = layer_row(iteration, pair, name, second.own(name), mode, self.places.place(name), result, judged)
         self._emit(row, result, a, b)
         return result
+
+    def _seen(self, name: str, mode: str, a: Array, b: Array) -> Seen:
+        """A tensor that is not that of its row."""
+        arrays = (a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else None
+        return Seen(self.compare(name, a, b), mode, arrays)
 
     def enlarged(self, pair: Pair, name: str) -> float:
         """The relative L2 error of a tensor that layers explain which make small differences large; 0 where none do."""

@@ -34,6 +34,8 @@ _STEADY_OPS = frozenset({
     "Reshape", "Resize", "Sigmoid", "Slice", "SpaceToDepth", "Split", "Squeeze", "Sum", "Tanh", "Tile", "Transpose",
     "Unsqueeze", "Upsample", "Where",
 })  # fmt: skip
+_NEARER = frozenset({"Abs", "Clip", "Elu", "LeakyRelu", "Max", "Min", "Relu", "Tanh"})
+"""Operators that bring no two numbers farther apart, but may leave small ones alone."""
 _SUMMING, _PRODUCTS = frozenset({"Add", "Sum"}), frozenset({"FusedMatMul", "Gemm", "MatMul"})
 
 
@@ -112,7 +114,10 @@ def explained_error(
     tame = _STEADY_OPS.issuperset(ops) and all(scale.peak <= _PEAK for scale in inputs)
     tame = tame and (_SUMMING.isdisjoint(ops) or not any(own.rms < _CANCELS * scale.rms for scale in inputs))
     lost = floor / own.rms if own.rms else 0.0
-    return rounding + (_STEADY if tame else _WILD) * _cancelling(ops, terms, inputs, own) * error + lost
+    times = (_STEADY if tame else _WILD) * _cancelling(ops, terms, inputs, own)
+    if _NEARER.issuperset(ops) and own.rms:
+        times = max(times, *(scale.rms / own.rms for scale in inputs if math.isfinite(scale.rms)), 0.0)
+    return rounding + times * error + lost
 
 
 def _cancelling(ops: Collection[str], terms: int, inputs: Sequence[Scale], own: Scale) -> float:

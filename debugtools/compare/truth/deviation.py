@@ -29,6 +29,7 @@ from msgspec import Struct
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.kernel import dot
+from layerwise._tool.debugtools.compare.arithmetic.sentinels import narrowed
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import UNIT_ROUNDOFF
 
 _MASK = 1e30
@@ -103,9 +104,12 @@ def deviation(x: Array, truth: Array, kind: str) -> Deviation:
     """Return how far `x` is from `truth` (FP64, of the same shape). kind: the coarsest type behind x.
 
     Masks are left out: what is enormous (from 1e30 on, or infinite in the truth) on one side, where the other is as
-    large as its type allows, with the same sign; and NaN on both.
+    large as its type allows, with the same sign; NaN on both; and in FP16 what stands for a mask of a wider type.
     """
     most = min(_LARGEST.get(name, 1e308) for name in (kind, dtype_name(x)))
+    left = narrowed(x.astype(np.float64), truth) if most == _LARGEST["float16"] else None
+    if left is not None:
+        x, truth = x[~left], truth[~left]
     size, broken, scale = 0, 0, 0.0
     with np.errstate(all="ignore"):
         for a, b in _kept(x, truth, most / 2):

@@ -74,6 +74,9 @@ class TruthOutcome:
 
     def _told(self, row: LayerRow) -> str:
         found = _truth(row)
+        if found.suspect == math.inf and row.inf[0] > row.inf[1]:
+            reach = f": {_WORDS.get(found.kind, found.kind)} does not reach that far" if found.kind else ""
+            return f"{self._label(row)} is infinite where its own inputs give finite numbers{reach}"
         if found.suspect == math.inf:
             return f"{self._label(row)} gives values that its own inputs do not explain at all"
         text = (

@@ -114,11 +114,12 @@ def _network(view: NetworkView, show: Collection[str]) -> Iterator[str]:
     yield from _tensors("Network Output", view.outputs)
     yield f"---- {len(view.layers)} Layer(s) ----"
     for index, layer in enumerate(view.layers if "layers" in show else []):
-        yield from _layer(layer, index, f"LayerType.{layer.kind}", {})
+        kind = layer.attributes.get("type")  # which activation or pooling: TensorRT's classes have it there
+        yield from _layer(layer, index, str(kind or f"LayerType.{layer.kind}"), {})
         if "attrs" in show and layer.attributes:
             yield f"{TAB}---- Attributes ----"
             for name, value in layer.attributes.items():
-                if value is not None:
+                if value is not None and name != "type":
                     yield from indented(_attribute(f"{shown(layer.name)}.{name}", value, show), 1)
         yield ""
     if "weights" in show and "attrs" not in show:

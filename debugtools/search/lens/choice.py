@@ -3,84 +3,77 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
-from layerwise._tool.backends.runner import Loadable, open_runner
-from layerwise._tool.backends.specs import QUANTISED_AS_WRITTEN, RunnerSpec
 from layerwise._tool.debugtools.search.lens.choose import Choice, Choosing, Item
-from layerwise._tool.debugtools.search.lens.errors import Errors, finite
+from layerwise._tool.debugtools.search.lens.errors import finite
 from layerwise._tool.debugtools.search.lens.judging import Judging
 from layerwise._tool.debugtools.search.lens.lens import Lens
-from layerwise._tool.debugtools.search.lens.predict import predicted, worst
+from layerwise._tool.debugtools.search.lens.mixed_models import MixedModels
+from layerwise._tool.debugtools.search.lens.proof import Proof, Proving
 from layerwise._tool.debugtools.search.lens.rows import EffectRow, FrontierPoint, KeptRow, LensResult, SetRow
-from layerwise._tool.debugtools.search.lens.spec import Bound, LensSpec
-from layerwise._tool.debugtools.search.lens.writing import is_real, mixed_model, write_lists, write_mixed
-from layerwise._tool.surgery.model.structure import Structure
+from layerwise._tool.debugtools.search.lens.sets import alike, set_key, set_row
+from layerwise._tool.debugtools.search.lens.spec import LensSpec
+from layerwise._tool.debugtools.search.lens.writing import write_lists, write_mixed
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 _ROUNDS = 5
-_CLOSER = 0.99
 _BEYOND = 1.2
-_WITHIN, _NOISE = 0.15, 1e-6
-
-
-class Proof:
-    """What the mixed model does as it is run. ratio: how often the bound is reached; not_real: why it could only be run
-    with nodes in FP32 that round ("": it was run as it is). needs: what onnxruntime has to be told to load it.
-    """
-
-    def __init__(self, structure: Structure, errors: Errors, ratio: float, not_real: str, needs: str = "") -> None:
-        self.structure, self.errors, self.ratio, self.not_real, self.needs = structure, errors, ratio, not_real, needs
+_LOST = 1.15  # times what its set is off by on the switchboard, from which on a mixed model's kernels lose more
 
 
 class Chooser:
-    """rows: what each candidate does. runner: runs the mixed model."""
+    """rows: what each candidate does. mixed: measures sets, None: the switchboard does. lost: whether a mixed model
+    does not keep the bound though its set did on the switchboard.
+    """
 
     def __init__(
-        self, context: "JobContext", spec: LensSpec, runner: RunnerSpec, lens: Lens, rows: Mapping[int, EffectRow]
-    ) -> None:
-        self._context, self._spec, self._runner, self._lens, self._rows = context, spec, runner, lens, rows
+        self, context: "JobContext", spec: LensSpec, lens: Lens, rows: Mapping[int, EffectRow], judging: Judging,
+        proving: Proving, mixed: MixedModels | None = None,
+    ) -> None:  # fmt: skip
+        self._context, self._spec, self._lens, self._rows = context, spec, lens, rows
+        self._judging, self._proving, self._mixed = judging, proving, mixed
         self._order = [one.i for one in lens.candidates]
-        self._judging = Judging(spec.bound or Bound(value=math.inf), spec.compare.tolerance, lens)
         earlier = typed(context.previous_rows("sets"), SetRow)
-        self._tried = {row.key: row for row in earlier if row.what == "choice"}
+        self._tried = {row.key: row for row in earlier if row.what == "choice" and mixed is None}
+        self._allowed = judging.allowed()
         self._margin = 1.0
         self._refuted: set[frozenset[int]] = set()
+        self._asked: set[frozenset[int]] = set()
+        self.lost = False
         self._grouped = any(row.grouped for row in rows.values())
 
     def choose(self, result: LensResult) -> LensResult:
-        """Complete the result with what is chosen. Where the mixed model fails though its set holds on the switchboard,
-        sets must hold by as much more, and this one is out.
+        """Complete the result with what is chosen. Where the mixed model just fails though its set holds, sets must
+        hold by as much more, and this one is out.
         """
-        runs = 0
+        runs = result.runs
         for _ in range(_ROUNDS):
-            items, limit = self._items(), self._spec.limit
             choice = Choosing(
-                items, self._holds, limit, _BEYOND, self._doubt, self._least, sure=self._grouped
+                self._items(), self._holds, self._spec.limit, _BEYOND, self._doubt, self._least, sure=self._grouped
             ).run()  # fmt: skip
-            runs += choice.tries
             if choice.kept is None:
-                return replace(result, passed=False, kept=None, runs=result.runs + runs)
+                return replace(result, passed=False, kept=None, runs=runs + len(self._asked))
             low = self._low(choice.kept)
-            proof = self._prove(low)
-            if proof.ratio <= 1:
+            measured = self._measured(low)
+            proof, here = self._proving.proof(low, measured.error), measured.ratio or 0.0
+            if proof.ratio <= 1 or proof.ratio > here * _LOST:
                 break
             self._refuted.add(choice.kept)
-            here = self._tried[set_key(low)].ratio or 1.0
-            self._margin = min(self._margin, here) * min(_CLOSER, here / proof.ratio if here > 0 else _CLOSER)
-        count = len(self._order)
-        one_by_one = sum(count - k for k in range(len(choice.kept or ())))
-        told = replace(result, runs=result.runs + runs, one_by_one=one_by_one, by_prediction=choice.clear)
-        return self._told(choice, low, proof, told)
+            self._margin = min(self._margin, here / proof.ratio)
+        told = replace(result, runs=runs + len(self._asked))
+        self.lost = proof.ratio > 1
+        if self.lost:
+            lost, rounding = finite(proof.errors.worst), measured.error
+            return replace(told, passed=False, kept=None, lost=lost, rounding=rounding)
+        one_by_one = sum(len(self._order) - k for k in range(len(choice.kept or ())))
+        return self._told(choice, low, proof, replace(told, one_by_one=one_by_one, by_prediction=choice.clear))
 
     def tries(self) -> list[SetRow]:
         """The sets that were measured, each with what was predicted."""
@@ -93,13 +86,13 @@ class Chooser:
         row = set_row("choice", low, {}, errors, ratio)
         row.kept = len(kept)
         self._context.row("sets", row)
-        proof = self._prove(low)
+        proof = self._proving.proof(low, row.error)
         if self._spec.output:
             write_mixed(proof.structure, Path(self._spec.output))
         held = proof.ratio <= 1
         return replace(
             result, passed=held, verified=held, kept=kept, error=row.error, proved=finite(proof.errors.worst),
-            real=not proof.not_real, not_real=proof.not_real, needs=proof.needs,
+            real=not proof.not_real, not_real=proof.not_real, needs=proof.needs, saturated=proof.saturated,
             path=self._spec.output or "", all_low=row.error,
         )  # fmt: skip
 
@@ -114,39 +107,45 @@ class Chooser:
         return min(told, default=0.0)
 
     def _items(self) -> list[Item]:
-        limit = self._judging.allowed() * self._margin
         names = [name for name, array in self._lens.reference[0].items() if array.dtype.kind == "f"]
-        return [_item(self._rows[i], names, limit) for i in self._order]
+        return [_item(self._rows[i], names, self._allowed) for i in self._order]
 
     def _low(self, kept: frozenset[int]) -> list[int]:
         return [i for k, i in enumerate(self._order) if k not in kept]
 
     def _holds(self, kept: frozenset[int]) -> bool:
-        low = self._low(kept)
+        self._asked.add(kept)
+        ratio = self._measured(self._low(kept)).ratio
+        self._context.progress(len(self._tried), None, "sets tried")
+        return kept not in self._refuted and ratio is not None and ratio <= self._margin
+
+    def _minimal(self, choice: Choice) -> bool:
+        """Whether no single node can be left out, by the bound itself."""
+        if self._margin == 1 or choice.kept is None:
+            return choice.minimal
+        less = [choice.kept - {k} for k in choice.kept]
+        rows = (self._tried.get(set_key(self._low(each))) for each in less if each not in self._refuted)
+        return choice.minimal and all(row is None or not row.passed for row in rows)
+
+    def _measured(self, low: Sequence[int]) -> SetRow:
+        """A set on the switchboard, or its mixed model."""
         key = set_key(low)
-        if key not in self._tried:
+        if key not in self._tried and self._mixed is not None:
+            self._tried[key] = self._mixed.row(low, self._rows)
+        elif key not in self._tried:
             started = time.perf_counter()
             errors, ratio = self._judging.measured(low)
             row = set_row("choice", low, self._rows, errors, ratio)
             row.seconds = time.perf_counter() - started
             self._tried[key] = row
             self._context.row("sets", row)
-        self._context.progress(len(self._tried), None, "sets tried")
-        ratio_of = self._tried[key].ratio
-        return kept not in self._refuted and ratio_of is not None and ratio_of <= self._margin
-
-    def _minimal(self, choice: Choice) -> bool:
-        """Whether no single node can be left out, by the bound itself."""
-        if self._margin == 1 or choice.kept is None:
-            return choice.minimal
-        less = (self._tried.get(set_key(self._low(choice.kept - {k}))) for k in choice.kept)
-        return choice.minimal and all(row is not None and not row.passed for row in less)
+        return self._tried[key]
 
     def _told(self, choice: Choice, low: Sequence[int], proof: Proof, result: LensResult) -> LensResult:
         rows = self._rows
         kept = [rows[i] for i in self._order if i not in low]
         whole, cost = sum(row.cost for row in rows.values()), sum(row.cost for row in kept)
-        error = self._tried[set_key(low)].error
+        error = self._measured(low).error
         if self._spec.output:
             write_mixed(proof.structure, Path(self._spec.output))
         folder = Path(self._spec.lists) if self._spec.lists else self._context.artifacts / "lists"
@@ -156,63 +155,10 @@ class Chooser:
             result, passed=proof.ratio <= 1, verified=proof.ratio <= 1, minimal=self._minimal(choice), cost=cost,
             kept=[KeptRow(row.i, row.node, row.op, row.effect, row.cost) for row in kept],
             saved=1 - cost / whole if whole else None, error=error, proved=finite(proof.errors.worst),
-            real=not proof.not_real, not_real=proof.not_real, needs=proof.needs,
+            real=not proof.not_real, not_real=proof.not_real, needs=proof.needs, saturated=proof.saturated,
             path=self._spec.output or "", files=files,
             frontier=[*result.frontier, point],
         )  # fmt: skip
-
-    def _prove(self, low: Sequence[int]) -> Proof:
-        structure = mixed_model(self._lens, low, self._context)
-        note = "" if is_real(self._lens) else f"ONNX has no operators for {self._lens.form.name}"
-        for spec, needs in self._ways():
-            try:
-                return Proof(structure, *self._judging.judged(self._outputs(structure, spec)), note, needs)
-            except LayerwiseError as error:
-                why = str(error)
-        self._context.warn(f"the mixed model does not run here, only with FP32 nodes that round: {why}")
-        emulated = mixed_model(self._lens, low, emulate=True)
-        return Proof(structure, *self._judging.judged(self._outputs(emulated, self._runner)), note or why)
-
-    def _ways(self) -> list[tuple[RunnerSpec, str]]:
-        """How the mixed model may be run, and what whoever loads it in onnxruntime has to set for that."""
-        runner = self._runner
-        ways = [(runner, ""), (replace(runner, graph_optimization_level="disable"), "no optimisation")]
-        config = runner.options.get("session_config", {})
-        if self._lens.form.kind == "float8" and runner.kind == "onnxrt" and QUANTISED_AS_WRITTEN not in config:
-            fused = {**runner.options, "session_config": {**config, QUANTISED_AS_WRITTEN: "0"}}
-            ways[:1] = [(replace(runner, options=fused), ""), (runner, f"{QUANTISED_AS_WRITTEN}=1")]
-        return ways
-
-    def _outputs(self, structure: Structure, spec: RunnerSpec) -> list[dict[str, Array]]:
-        model = Loadable(data=structure.proto().SerializeToString(), folder=self._lens.model.file.folder)
-        with open_runner(replace(spec, model=None), model, name="mixed") as runner:
-            return [dict(runner.infer(feed).outputs) for feed in self._lens.feeds]
-
-
-def alike(row: SetRow) -> bool:
-    """Whether a set was predicted; below what FP32 itself is off by nothing can be."""
-    if row.error is None or row.predicted is None:
-        return row.error is row.predicted
-    return abs(row.error - row.predicted) <= max(_WITHIN * row.predicted, _NOISE)
-
-
-def set_row(
-    what: str, low: Sequence[int], rows: Mapping[int, EffectRow], errors: Errors, ratio: float | None = None
-) -> SetRow:
-    """A set of low candidates as a row of the table sets."""
-    chosen = frozenset(low)
-    kept = [row for i, row in rows.items() if i not in chosen]
-    told = finite(worst(predicted(rows, low))) if rows else None
-    return SetRow(
-        what=what, key=set_key(low), low=len(low), kept=len(kept), cost=sum(row.cost for row in kept),
-        predicted=told, error=finite(errors.worst), ratio=finite(ratio),
-        passed=None if ratio is None else ratio <= 1,
-    )  # fmt: skip
-
-
-def set_key(low: Sequence[int]) -> str:
-    """A short name for a set of candidates."""
-    return blake2b(",".join(map(str, sorted(low))).encode(), digest_size=10).hexdigest()
 
 
 def _item(row: EffectRow, names: Sequence[str], limit: float) -> Item:

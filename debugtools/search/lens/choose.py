@@ -28,14 +28,17 @@ class Item(Struct, frozen=True):
     cost: float
 
 
-def cheapest(items: Sequence[Item], slack: float = 1.0) -> frozenset[int]:
-    """Positions to keep, of the least cost so that what is left adds up to at most `slack` for every output."""
+def cheapest(items: Sequence[Item], slack: float = 1.0, rest: Sequence[float] = ()) -> frozenset[int]:
+    """Positions to keep, of the least cost so that what is left adds up to at most `slack` for every output; all of
+    them where no set does. rest: what is low besides, for each output.
+    """
     must = {k for k, item in enumerate(items) if not all(map(math.isfinite, item.squares))}
     free = [k for k in range(len(items)) if k not in must]
     outputs = len(items[0].squares) if items else 0
+    more = rest or [0.0] * outputs
     kept = set(must)
     for _ in range(outputs):
-        left = [sum(items[k].squares[o] for k in free if k not in kept) for o in range(outputs)]
+        left = [sum(items[k].squares[o] for k in free if k not in kept) + more[o] for o in range(outputs)]
         worst = int(np.argmax(left)) if left else 0
         if not left or left[worst] <= slack:
             break

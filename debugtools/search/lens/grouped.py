@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
-from layerwise._tool.debugtools.search.lens.choice import set_key, set_row
 from layerwise._tool.debugtools.search.lens.costs import set_costs
 from layerwise._tool.debugtools.search.lens.effects import Effects
 from layerwise._tool.debugtools.search.lens.errors import finite
 from layerwise._tool.debugtools.search.lens.lens import Lens
+from layerwise._tool.debugtools.search.lens.mixed_models import MixedModels
 from layerwise._tool.debugtools.search.lens.rows import EffectRow, OutputEffect, SetRow
+from layerwise._tool.debugtools.search.lens.sets import set_key, set_row
 from layerwise._tool.debugtools.search.lens.spec import LensSpec
 from layerwise._tool.debugtools.search.lens.survey import Group, Squares, Survey
 
@@ -23,16 +24,21 @@ LEAST = 17
 
 
 class GroupedEffects:
-    """allowed: the relative L2 error that the bound comes to. runs: sets and nodes that were measured."""
+    """allowed: the relative L2 error that the bound comes to. mixed: measures sets; None: the switchboard does, and
+    rows of the table effects are emitted. runs: sets and nodes that were measured.
+    """
 
-    def __init__(self, context: "JobContext", spec: LensSpec, lens: Lens, allowed: float) -> None:
-        self._context, self._spec, self._lens, self._allowed = context, spec, lens, allowed
+    def __init__(
+        self, context: "JobContext", spec: LensSpec, lens: Lens, allowed: float, mixed: MixedModels | None = None
+    ) -> None:
+        self._context, self._spec, self._lens, self._allowed, self._mixed = context, spec, lens, allowed, mixed
         self._effects = Effects(lens, split=False)
         self._rows = {one.i: self._effects.plain(one) for one in lens.candidates}
         set_costs(list(self._rows.values()), spec.cost, spec.times, lens.form.bits, context.warn)
         self._order = list(self._rows)
         earlier = typed(context.previous_rows("effects"), EffectRow)
-        self._alone = {row.i: row for row in earlier if not row.grouped and row.i in self._rows}
+        alone = {row.i: row for row in earlier if not row.grouped and row.i in self._rows}
+        self._alone = alone if mixed is None else {}
         self._sets = {row.key: row for row in typed(context.previous_rows("sets"), SetRow) if row.what == "group"}
         self._names = [name for name, array in lens.reference[0].items() if array.dtype.kind == "f"]
         self.runs = 0
@@ -47,7 +53,8 @@ class GroupedEffects:
                     self._rows[i] = self._alone[i]
                     continue
                 self._fill(self._rows[i], group)
-                self._context.row("effects", self._rows[i])
+                if self._mixed is None:
+                    self._context.row("effects", self._rows[i])
         self.runs = survey.runs
         return self._rows
 
@@ -66,13 +73,19 @@ class GroupedEffects:
 
     def _one(self, i: int) -> EffectRow:
         if i not in self._alone:
-            row = self._effects.row(self._lens.by_i[i])
-            row.cost = self._rows[i].cost
+            if self._mixed is not None:
+                row, found = self._rows[i], self._mixed.row([i], {})
+                row.effect, row.effects = found.error, found.errors
+            else:
+                row = self._effects.row(self._lens.by_i[i])
+                row.cost = self._rows[i].cost
+                self._context.row("effects", row)
             self._alone[i] = row
-            self._context.row("effects", row)
         return self._alone[i]
 
     def _several(self, low: Sequence[int]) -> SetRow:
+        if self._mixed is not None:
+            return self._mixed.row(low, {})
         key = set_key(low)
         if key not in self._sets:
             started = time.perf_counter()

@@ -59,9 +59,9 @@ class EffectRow(Struct, kw_only=True):
 
 
 class SetRow(Struct, kw_only=True):
-    """A row of the table sets: several nodes low at once, measured on the switchboard. what: check (of the prediction),
-    group (whose errors of all outputs are `errors`) or choice. low, kept: how many nodes; key: which. predicted: by
-    squares; error: measured, of the worst output; ratio: over the bound. passed: within it.
+    """A row of the table sets: several nodes low at once. what: check (of the prediction), group (whose errors of all
+    outputs are `errors`) or choice, on the switchboard; mixed: a mixed model, with `errors`. low, kept: how many nodes;
+    key: which. predicted: by squares; error: measured, of the worst output; ratio: over the bound. passed: within it.
     """
 
     what: str
@@ -107,9 +107,11 @@ class LensResult(SearchResult, kw_only=True):
     kept: what stays in FP32, None: no bound was given, or no set keeps it; minimal: no node of it can be left out;
     by_prediction: of how many that was not measured, since the prediction is far beyond the bound. runs: nodes and sets
     that were measured for the choice; one_by_one: that it takes to keep one node after another, each time the best of
-    all. proved: error of the mixed model as it is run at last. real: whether that ran on ONNX's own operators,
-    not_real: why not; needs: what has to be set for onnxruntime to load it; path, files: what was written. left_out:
-    kinds of nodes that cannot be switched, with their number.
+    all. proved: error of the mixed model as it is run at last; lost: that of one that was much worse
+    than its set on the switchboard (`rounding`), after which mixed models were measured; None: there was none.
+    real: whether that ran on ONNX's own operators, not_real: why not; needs: what has to be set for onnxruntime to load
+    it, or to run it where its kernels saturate; saturated: the error without that there. path, files: what was written.
+    left_out: kinds of nodes that cannot be switched, with their number.
     """
 
     format: str = ""
@@ -127,12 +129,15 @@ class LensResult(SearchResult, kw_only=True):
     saved: float | None = None
     error: float | None = None
     proved: float | None = None
+    lost: float | None = None
+    rounding: float | None = None
     runs: int = 0
     one_by_one: int = 0
     by_prediction: int = 0
     real: bool = True
     not_real: str = ""
     needs: str = ""
+    saturated: float | None = None
     path: str = ""
     files: dict[str, str] = {}
     frontier: list[FrontierPoint] = []

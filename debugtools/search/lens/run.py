@@ -17,16 +17,19 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.spec import NO_FILES, MarkSpec
-from layerwise._tool.debugtools.search.lens.choice import Chooser, alike, set_key, set_row
+from layerwise._tool.debugtools.search.lens.choice import Chooser
 from layerwise._tool.debugtools.search.lens.costs import UNITS, set_costs
 from layerwise._tool.debugtools.search.lens.effects import Effects, some_sets
 from layerwise._tool.debugtools.search.lens.grouped import LEAST, GroupedEffects
 from layerwise._tool.debugtools.search.lens.judging import Judging
 from layerwise._tool.debugtools.search.lens.lens import Lens
+from layerwise._tool.debugtools.search.lens.mixed_models import MixedModels
 from layerwise._tool.debugtools.search.lens.predict import frontier
+from layerwise._tool.debugtools.search.lens.proof import Proving
 from layerwise._tool.debugtools.search.lens.rows import EffectRow, KeptRow, LensResult, SetRow
 from layerwise._tool.debugtools.search.lens.sentences import concluded
-from layerwise._tool.debugtools.search.lens.spec import LensSpec
+from layerwise._tool.debugtools.search.lens.sets import alike, set_key, set_row
+from layerwise._tool.debugtools.search.lens.spec import Bound, LensSpec
 from layerwise._tool.debugtools.search.lens.writing import is_real
 from layerwise._tool.surgery.cut.randomness import RANDOM_OPS
 from layerwise._tool.surgery.cut.segments import GraphCut
@@ -90,6 +93,9 @@ class LensRun:
         try:
             self._context.progress(0, len(lens.candidates), "nodes measured", "calibrating")
             lens.begin()
+            bound = self._spec.bound or Bound(value=math.inf)
+            self._judging = Judging(bound, self._spec.compare.tolerance, lens)
+            self._proving = Proving(self._context, lens, self._side.spec, self._judging)
             self._warn_of_the_rest()
             if self._spec.prove:
                 return self._proved()
@@ -111,16 +117,27 @@ class LensRun:
 
     def _surveyed(self) -> LensResult:
         """Measure groups, and alone what may have to be kept; choose. What was tried tells whether squares add."""
-        assert self._spec.bound is not None
-        allowed = Judging(self._spec.bound, self._spec.compare.tolerance, self._lens).allowed()
-        found = GroupedEffects(self._context, self._spec, self._lens, allowed)
+        found = self._groups(None)
         rows = found.rows()
-        result = self._result(rows, [found.whole])
-        chooser = Chooser(self._context, self._spec, self._side.spec, self._lens, rows)
-        chosen = chooser.choose(replace(result, runs=found.runs))
-        tries = [row for row in chooser.tries() if row.low]
-        adding = _adding(tries, len(rows))
-        return replace(chosen, **adding, seconds=time.perf_counter() - self._started)
+        return self._chosen(rows, replace(self._result(rows, [found.whole]), runs=found.runs))
+
+    def _groups(self, mixed: MixedModels | None) -> GroupedEffects:
+        return GroupedEffects(self._context, self._spec, self._lens, self._judging.allowed(), mixed)
+
+    def _chosen(
+        self, rows: Mapping[int, EffectRow], result: LensResult, mixed: MixedModels | None = None
+    ) -> LensResult:
+        """Choose; by mixed models where the one that is chosen by the switchboard does not keep the bound."""
+        chooser = Chooser(self._context, self._spec, self._lens, rows, self._judging, self._proving, mixed)
+        chosen = chooser.choose(result)
+        if any(row.grouped for row in rows.values()):
+            chosen = replace(chosen, **_adding([row for row in chooser.tries() if row.low], len(rows)))
+        if chooser.lost and mixed is None:
+            models = MixedModels(self._context, self._proving)
+            found = self._groups(models)
+            more = found.rows()
+            return self._chosen(more, replace(chosen, passed=True, runs=chosen.runs + found.runs), models)
+        return replace(chosen, seconds=time.perf_counter() - self._started)
 
     def _warn_of_the_rest(self) -> None:
         """What is not looked at, or cannot be relied on. UsageError where no output is left."""
@@ -185,12 +202,8 @@ class LensRun:
             search="precision", format=lens.form.name, candidates=len(lens.candidates), left_out=left_out(lens),
             cost_unit=UNITS[self._spec.cost], adds=None,
         )  # fmt: skip
-        chooser = Chooser(self._context, self._spec, self._side.spec, lens, {})
+        chooser = Chooser(self._context, self._spec, lens, {}, self._judging, self._proving)
         return replace(chooser.proved(result, self._kept), seconds=time.perf_counter() - self._started)
-
-    def _chosen(self, rows: Mapping[int, EffectRow], result: LensResult) -> LensResult:
-        chooser = Chooser(self._context, self._spec, self._side.spec, self._lens, rows)
-        return replace(chooser.choose(result), seconds=time.perf_counter() - self._started)
 
 
 def _check(cut: GraphCut) -> None:

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from layerwise._tool.backends.onnxrt.saturation import AVOIDED
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.lens.rows import LensResult
 
@@ -9,7 +10,7 @@ from layerwise._tool.debugtools.search.lens.rows import LensResult
 def concluded(result: LensResult) -> LensResult:
     """Return the result with its summary and conclusion."""
     summary = _summary(result)
-    parts = [summary, _needs(result), _adds(result), _runs(result), _left_out(result)]
+    parts = [summary, _lost(result), _needs(result), _adds(result), _runs(result), _left_out(result)]
     return replace(result, summary=summary, conclusion=" ".join(filter(None, parts)))
 
 
@@ -46,6 +47,16 @@ def _summary(result: LensResult) -> str:
     return f"{text}. Run once: {proof}." if result.passed else f"{text}. But {proof}: it does not keep the bound."
 
 
+def _lost(result: LensResult) -> str:
+    if result.lost is None:
+        return ""
+    return (
+        f"Kernels lose more here than {result.format} does: what rounding puts at {_error(result.rounding)} was off by "
+        f"{_error(result.lost)} when it ran, so mixed models were run to choose. On another machine fewer nodes may do "
+        "(on x86 without VNNI, sums of 16 bits overflow)."
+    )
+
+
 def _adds(result: LensResult) -> str:
     if result.adds is None:
         return ""
@@ -69,6 +80,11 @@ def _runs(result: LensResult) -> str:
 def _needs(result: LensResult) -> str:
     if not result.needs:
         return ""
+    if result.saturated is not None:
+        return (
+            f"That is with {result.needs}: without it onnxruntime's kernels for uint8 times int8 saturate on this CPU, "
+            f"and the mixed model is off by {_error(result.saturated)}. {AVOIDED}"
+        )
     return f"onnxruntime's fusions refuse the mixed model: load it there with {result.needs} (`layerwise run` does so)."
 
 

@@ -1,9 +1,12 @@
 """Loading, marking and saving ONNX models."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.text import shown
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.backend.onnx import util
@@ -61,6 +64,31 @@ PROTOBUF_THRESHOLD = 2e9
 """Bytes of a model whose weights are always saved in a file of their own."""
 
 
+@cache
+def _damaged_model() -> type[BadFile]:
+    from google.protobuf.message import DecodeError
+
+    class DamagedModel(BadFile, DecodeError):  # type: ignore[misc]  # protobuf has no types
+        """A file that cannot be parsed; what Polygraphy's scripts catch as protobuf's own error."""
+
+    return DamagedModel
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    """A BadFile that cannot be parsed is a DamagedModel."""
+    try:
+        yield
+    except BadFile as error:
+        from google.protobuf.message import DecodeError
+
+        from layerwise._tool.backends.model.wire import WireError
+
+        if isinstance(error.__cause__, DecodeError | WireError):
+            raise _damaged_model()(error.path, error.reason) from error.__cause__
+        raise
+
+
 class OnnxFromPath(BaseLoader["ModelProto"]):
     """Reads a model; external data comes from its own folder or from `external_data_dir`."""
 
@@ -76,7 +104,8 @@ class OnnxFromPath(BaseLoader["ModelProto"]):
 
         check_there(self.path)
         G_LOGGER.info(f"Loading model: {shown(self.path)}")
-        return load_model(self.path, self.external_data_dir, self.ignore_external_data)
+        with _damage():
+            return load_model(self.path, self.external_data_dir, self.ignore_external_data)
 
 
 class OnnxFromBytes(BaseLoader["ModelProto"]):
@@ -88,7 +117,9 @@ class OnnxFromBytes(BaseLoader["ModelProto"]):
     def call_impl(self) -> "ModelProto":
         from layerwise._tool.backends.model.protos import parse_model
 
-        return parse_model(value_of(self.data))
+        data = value_of(self.data)
+        with _damage():
+            return parse_model(data)
 
 
 class BytesFromOnnx(BaseLoader[bytes]):

@@ -1,6 +1,7 @@
 """onnxruntime: sessions."""
 
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
 
@@ -43,7 +44,9 @@ class SessionFromOnnx(BaseLoader[Any]):
         G_LOGGER.start(f"Creating ONNX-Runtime Inference Session with providers: {names}")
         if isinstance(model, bytes):
             return open_session(self.spec, Loadable(data=model))
-        return open_session(self.spec, Loadable(path=Path(str(model))))
+        if not isinstance(model, str | PathLike):
+            raise TypeError(f"Unable to load from type '{type(model)}': BytesFromOnnx makes bytes of a model")
+        return open_session(self.spec, Loadable(path=Path(model)))
 
 
 def _level(value: Any) -> OptimizationLevel:

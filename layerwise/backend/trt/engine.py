@@ -16,6 +16,7 @@ from layerwise.backend.trt.config import CreateConfig
 from layerwise.backend.trt.logger import MESSAGES, get_trt_logger
 from layerwise.backend.trt.lowering import network_and_config
 from layerwise.backend.trt.tactics import save_tactics
+from layerwise.util.files import check_there
 
 
 class EngineBytesFromNetwork(BaseLoader[Any]):
@@ -73,6 +74,7 @@ class EngineFromPath(BaseLoader[Any]):
 
     def call_impl(self) -> Any:
         path = value_of(self.path)
+        check_there(path)
         return _loaded(read_engine(Path(path)), path, self.runtime, self.strategy)
 
 

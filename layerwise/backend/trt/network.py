@@ -12,6 +12,7 @@ from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import NetworkOptions
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.backend.trt.logger import MESSAGES, get_trt_logger
+from layerwise.util.files import check_there
 
 Parsed = tuple[Any, Any, Any]
 """Builder, network and parser."""
@@ -25,6 +26,8 @@ class LoadPlugins(BaseLoader[Any]):
         self.obj = obj
 
     def call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        for library in self.plugins:
+            check_there(library)
         register(tensorrt(), get_trt_logger(), self.plugins)
         return self.obj(*args, **kwargs) if callable(self.obj) else self.obj
 

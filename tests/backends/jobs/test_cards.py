@@ -12,6 +12,7 @@ from support.jobs import TESTS, events_of, jobs_home, run, start_script, submit,
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.processes.memory import oom_kills
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 
@@ -74,7 +75,9 @@ def test_an_oom_kill_by_the_kernel_has_its_card(jobs_home: Workspace, monkeypatc
         "from support.jobs import run\nfrom layerwise._tool.backends.jobs.workspace.store import Workspace\n"
         "run(Workspace(), 'eat_memory')"
     )
+    before = oom_kills()
     assert start_script(code).wait(60) == 0
+    assert oom_kills() == before  # in another group than ours
     until(lambda: not (group / "cgroup.procs").read_text())
     group.rmdir()
     card = jobs_home.view(1).card

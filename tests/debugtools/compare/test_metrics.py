@@ -299,7 +299,11 @@ def test_complex_numbers_are_compared_by_magnitude() -> None:
     )
 )
 @settings(max_examples=50, deadline=None)
-def test_quantiles_are_numpys_to_the_last_bit(values: np.ndarray) -> None:
+def test_quantiles_are_numpys_to_the_last_bit_and_infinite_between_infinities(values: np.ndarray) -> None:
+    places = list(QUANTILES.values())
     with np.errstate(all="ignore"):
-        wanted = np.quantile(values, list(QUANTILES.values())).astype(np.float64)
-    assert np.array_equal(list(summary(values.copy()).values()), wanted, equal_nan=True)
+        wanted = np.quantile(values, places).astype(np.float64)
+        low, high = (np.quantile(values, places, method=method) for method in ("lower", "higher"))
+        found = summary(values.copy())
+        assert np.array_equal(list(found.values()), np.where(low == high, low, wanted), equal_nan=True)
+        assert np.array_equal(found["median"], float(np.median(values)), equal_nan=True) or values.size % 2 == 0

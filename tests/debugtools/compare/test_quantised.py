@@ -85,6 +85,9 @@ def test_a_run_does_not_pass_what_no_format_explains(folder: Path) -> None:
     assert not found.result["passed"]
     assert found.result["quantised"]["worst"][0]["word"] == "scale"
     assert "its scale is 8 times" in found.result["conclusion"]
+    assert "agree" not in found.result["conclusion"].partition(":")[0]
+    assert found.result["first_bad"]["tensor"].startswith("a_Quantize")
+    assert "its scale is 8 times" in next(row["note"] for row in found.table("layers") if row["passed"] is False)
 
 
 def test_files_and_a_calibration_cache_are_held_against_saved_tensors(folder: Path) -> None:

@@ -15,6 +15,7 @@ from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
+from layerwise._tool.debugtools.compare.table.step import Scale, explained_error
 
 ALL = MarkSpec(everything=True)
 FEEDS = FeedSpec(shapes={"x": [[8, 64]]})
@@ -180,3 +181,47 @@ def test_a_product_whose_sums_cancel_passes_errors_on_enlarged(tmp_path: Path) -
     noise = 1 + rng.standard_normal(512) * 1.2e-7
     done = against(tmp_path, off_by(good, 0, noise.astype(np.float32)), good)
     assert failed(done) == []
+
+
+@pytest.mark.parametrize("wrong", [11, 10])
+def test_an_output_and_what_reads_one_are_judged_by_the_step_that_makes_them(wrong: int, tmp_path: Path) -> None:
+    """By depth alone, which is left where an output is of another run than its inputs, FP16 explains 3 %."""
+    weights = np.random.default_rng(0).standard_normal((12, 16, 16)).astype(np.float16) / np.float16(4)
+    names = ["x", *(f"t{i}" for i in range(12))]
+    nodes = [helper.make_node("MatMul", [names[i], f"w{i}"], [names[i + 1]], f"n{i}") for i in range(12)]
+    outputs = ["t11"] if wrong == 11 else ["t9", "t11"]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT16, [8, 16])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [8, 16]) for name in outputs],
+        [numpy_helper.from_array(weight, f"w{i}") for i, weight in enumerate(weights)],
+    )  # fmt: skip
+    good = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    suspect = onnx.ModelProto()
+    suspect.CopyFrom(good)
+    off = numpy_helper.from_array(weights[wrong] * np.float16(1.015), f"w{wrong}")
+    suspect.graph.initializer[wrong].CopyFrom(off)
+    side = RunnerSpec(kind="onnxrt", threads=1, model=saved(suspect, tmp_path / "suspect.onnx"))
+    model, feeds = saved(good, tmp_path / "good.onnx"), FeedSpec(shapes={"x": [[8, 16]]})
+    done = run_compare(CompareSpec(model=model, runners=[side, OFF], marks=ALL, feeds=feeds))
+    assert failed(done)[0] == f"t{wrong}"
+    assert done.result["first_bad"]["finding"] == "leap"
+
+
+def test_sums_over_a_graph_input_are_as_long_as_its_shape_says(tmp_path: Path) -> None:
+    """Two libraries that sample an input at computed places differ by more than one rounding."""
+    node = helper.make_node("Resize", ["x", "", "s"], ["y"], mode="cubic")
+    values = [helper.make_tensor_value_info(name, 1, [1, 1, size, size]) for name, size in (("x", 12), ("y", 36))]
+    scales = [numpy_helper.from_array(np.float32([1, 1, 3, 3]), "s")]
+    graph = helper.make_graph([node], "g", values[:1], values[1:], scales)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = saved(model, tmp_path / "model.onnx")
+    spec = CompareSpec(model=path, runners=[OFF, RunnerSpec(kind="reference")], marks=ALL, feeds=FeedSpec(seed=0))
+    assert failed(run_compare(spec)) == []
+
+
+def test_a_rectifier_may_leave_the_small_numbers_of_a_tensor_with_its_error() -> None:
+    inputs = Scale(rms=1.0, peak=2.0), 1e-3
+    right, found = np.float32([0.0, 0.01]), np.float32([0.0, 0.0105])
+    result = compare_arrays(found, right, Rule(auto=True), depth=1, types=("float16",))
+    limits = {op: explained_error(result, [op], 1e-6, inputs[1], [inputs[0]], 0.0) or 0.0 for op in ("Relu", "Reshape")}
+    assert limits["Reshape"] < (result.rel_l2 or 0.0) < limits["Relu"] < 0.2

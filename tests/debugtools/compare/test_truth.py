@@ -1,5 +1,6 @@
 """The truth of every layer: clean conversions are acceptable, faults of 10 ulp are not, what has none is said."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from support.locating import between
 from support.models import conv_net, from_text, mlp, with_weights
 
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.truth.deviation import Unit, deviation
@@ -58,7 +59,8 @@ def test_optimising_is_acceptable(tmp_path: Path, make: Callable[[], onnx.ModelP
     found = done.result["truth"]
     assert found["acceptable"] and found["without"] == 0 and found["layers"] == len(done.table()) > 2
     assert found["worst"] < 2 and found["reference"] < 2
-    assert found["text"].startswith("Acceptable: no layer is off by more than 0.")
+    text = rf"Acceptable: no layer is off by more than {found['worst']:.2g} times what FP32 rounding explains\b"
+    assert re.match(text, found["text"])
 
 
 def test_a_conversion_to_fp16_is_counted_in_fp16s_rounding(tmp_path: Path) -> None:
@@ -189,3 +191,28 @@ def test_numbers_too_small_for_the_type_are_explained_by_it() -> None:
 def test_a_row_of_an_earlier_version_has_no_truth() -> None:
     row = msgspec.convert({"tensor": "t"}, LayerRow)
     assert row.truth is msgspec.UNSET and row.times is None
+
+
+@pytest.mark.parametrize(
+    ("mask", "value", "acceptable"), [(-1e4, 1.0, True), (-65504.0, 1.0, True), (-1e4, 1.03, False)]
+)
+def test_a_mask_that_fp16_has_nearer_is_left_out(mask: float, value: float, acceptable: bool) -> None:
+    truth = np.where(np.tri(8) > 0, np.linspace(-2, 2, 64).reshape(8, 8), -1e9)
+    found = np.where(np.tri(8) > 0, truth * value, mask).astype(np.float16)
+    assert (deviation(found, truth, "float16").times(Unit("float16")) < 4) is acceptable
+
+
+def test_what_overflows_is_said_to(tmp_path: Path) -> None:
+    good = from_text("g (float[4,4] x) => (float[4,4] y) { h = Exp(x)  y = Log(h) }", opset=17)
+    (tmp_path / "m.onnx").write_bytes(good.SerializeToString())
+    np.savez(tmp_path / "x.npz", x=np.full((4, 4), 14, np.float32))
+    feeds = FeedSpec(files=[str(tmp_path / "x.npz")])
+    done = compared(tmp_path, in_half(ModelFile(str(tmp_path / "m.onnx")), tmp_path), good, feeds=feeds)
+    assert "Exp" in done.result["truth"]["text"] and "FP16 does not reach that far" in done.result["truth"]["text"]
+    assert "overflows" in done.result["conclusion"]
+
+
+def test_a_fault_is_said_to_begin_where_it_does_with_the_truth_too(tmp_path: Path) -> None:
+    done = compared(tmp_path, scaled(mlp(), "m1", 1.01), mlp())
+    assert done.result["truth"]["first"]["tensor"] == done.result["first_bad"]["tensor"] == "m1"
+    assert "its inputs agree, so the fault is there" in done.result["conclusion"]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.locating import ORT, REFERENCE, between
 
@@ -83,3 +84,39 @@ def test_a_mask_that_hides_nothing_is_named(tmp_path: Path) -> None:
     feed = {"x": np.random.default_rng(1).standard_normal((WIDTH, WIDTH)).astype(np.float32)}
     found = between(attention(TensorProto.FLOAT16, mask=-1.0), attention(TensorProto.FLOAT), tmp_path, feed)
     assert found.suspects[0]["node"] in ("lowest", "mask")
+
+
+def chain(kind: int, *ops: tuple[str, dict[str, float]]) -> onnx.ModelProto:
+    """Operators one after another in FP32 or FP16, each with its constants as weights; a last Cast to FP32."""
+    dtype, low = onnx.helper.tensor_dtype_to_np_dtype(kind), kind != TensorProto.FLOAT
+    nodes, held, last = [], [], "x"
+    if low:
+        nodes, last = [helper.make_node("Cast", ["x"], ["h"], "in", to=kind)], "h"
+    for i, (op, constants) in enumerate(ops):
+        with np.errstate(over="ignore"):
+            values = {f"{name}{i}": np.asarray(value, dtype) for name, value in constants.items()}
+        held += [numpy_helper.from_array(np.nan_to_num(value), name) for name, value in values.items()]
+        nodes.append(helper.make_node(op, [last, *values], [f"t{i}"], f"n{i}"))
+        last = f"t{i}"
+    nodes.append(helper.make_node("Cast", [last], ["y"], "out", to=TensorProto.FLOAT))
+    io = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xy"]
+    io[0].type.tensor_type.shape.CopyFrom(helper.make_tensor_value_info("x", 1, [WIDTH, WIDTH]).type.tensor_type.shape)
+    graph = helper.make_graph(nodes, "g", io[:1], io[1:], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize(
+    ("ops", "low", "high", "wrong"),
+    [
+        ([("Mul", {"c": 1.5}), ("Sin", {})], 100, 900, []),
+        ([("Mul", {"c": 1.5}), ("ArgMax", {})], 1, 1.0005, []),
+        ([("Mul", {"c": 1e5}), ("Relu", {}), ("Mul", {"c": 1e-3})], 0.5, 0.9, ["n0"]),
+    ],
+)
+def test_a_node_is_not_accused_for_numbers_that_only_the_other_type_holds(
+    ops: list[tuple[str, dict[str, float]]], low: float, high: float, wrong: list[str], tmp_path: Path
+) -> None:
+    """The sine of many turns, a choice between near values, and what would overflow behind a constant that did."""
+    feed = {"x": np.random.default_rng(1).uniform(low, high, (WIDTH, WIDTH)).astype(np.float32)}
+    found = between(chain(TensorProto.FLOAT16, *ops), chain(TensorProto.FLOAT, *ops), tmp_path, feed)
+    assert [each["node"] for each in found.suspects if each["diagnosis"] != "ill-conditioned"] == wrong

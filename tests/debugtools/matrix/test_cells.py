@@ -105,6 +105,27 @@ def test_what_a_killed_worker_left_is_taken_up_but_not_for_ever(store: CellStore
     assert (given_up.verdict, given_up.kept) == ("lost", True) and "2 times" in given_up.text
 
 
+def test_what_follows_a_failure_is_tried_again_where_it_could_not_be_carried_out(store: CellStore) -> None:
+    folder, lock = store.workspace.create(cell().job)
+    with journal(folder) as writer:
+        writer.write("result", data={"passed": False, "n_compared": 1})
+        writer.write("state", state="done", attempt=1)
+    os.close(lock)
+    ran = int(folder.name)
+    ask = order(store, replace(cell(), locate=JobSpec(action="test_usage_error", cpus=0)))
+    store.write(ask.key, Record(jobs={"run": ran}))
+    for attempt in (1, 2):
+        found = run_cell(ask)
+        assert (found.verdict, found.kept, found.pending) == ("failed", False, "locate: say --other instead")
+        assert store.workspace.view(found.locate).attempt == attempt and store.workspace.view(ran).attempt == 1
+    crash = replace(ask, cell=replace(ask.cell, locate=JobSpec(action="test_segfault", cpus=0)))
+    store.write(ask.key, Record(jobs={"run": ran}))
+    assert run_cell(crash).kept, "a crash is there to stay"
+    store.write(ask.key, Record(jobs={"run": ran}))
+    Path(ask.stop).touch()
+    assert not run_cell(ask).kept, "the matrix was cancelled before it was located"
+
+
 def test_a_cell_is_run_by_one_process_and_not_after_a_stop(store: CellStore) -> None:
     ask = order(store, cell(n=1))
     with store.held(ask.key) as held:

@@ -15,6 +15,7 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import read_events
+from layerwise._tool.backends.onnxrt.saturation import SETTING, saturates
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from layerwise._tool.debugtools.compare.sides.models import Model
@@ -77,7 +78,7 @@ def job(folder: Path, model: onnx.ModelProto, to: str = "int8", attempt: Path | 
     onnx.save(model, folder / "model.onnx")
     save_feeds(folder / "inputs.json", [feed()])
     compare = CompareSpec(model=str(folder / "model.onnx"), feeds=FeedSpec(files=[str(folder / "inputs.json")]),
-                          runners=[ORT])  # fmt: skip
+                          runners=[more.pop("runner", ORT)])  # fmt: skip
     rounding = Rounding(to=to, **more.pop("rounding", {}))  # type: ignore[arg-type]
     spec = LensSpec(compare=compare, rounding=rounding, **more)
     where = attempt or job_folder(spec, "lens")  # type: ignore[arg-type]
@@ -119,16 +120,38 @@ def test_an_outlier_channel_is_found_kept_and_proved(tmp_path: Path) -> None:
     assert rows[0]["node"] == "first" and rows[0]["activation"] > 5 * rows[0]["weight"]
     result = done.result
     assert result["passed"] and result["minimal"] and result["real"] and result["proved"] <= 0.02
-    assert [row["node"] for row in result["kept"]] == ["first"]
+    assert [row["node"] for row in result["kept"]] == ["first"] and result["lost"] is None
     mixed = onnx.load(tmp_path / "mixed.onnx")
     onnx.checker.check_model(mixed, full_check=True)
     assert sum(node.op_type == "DequantizeLinear" for node in mixed.graph.node) >= 5
     assert "first" in (tmp_path / "lists" / "onnxruntime.py").read_text()
     assert "first:fp32" in (tmp_path / "lists" / "tensorrt.txt").read_text()
     assert "1 of 4 nodes must stay in FP32" in result["conclusion"]
+    if saturates():  # else the same kernels are exact
+        assert result["needs"] == "session.x64quantprecision=1" and result["saturated"] > 0.02
+        assert (
+            f"the mixed model is off by {result['saturated']:.2g} (relative L2). On such CPUs" in result["conclusion"]
+        )
+    else:
+        assert result["needs"] == "" and result["saturated"] is None
     again = job(tmp_path, network(outlier=300.0), attempt=done.folder, split=True, bound=Bound(value=0.02),
                 cost="nodes", output=str(tmp_path / "mixed.onnx"), lists=str(tmp_path / "lists"))  # fmt: skip
     assert len(again.table("effects")) == 4 and again.result["kept"] == result["kept"]
+
+
+def test_where_kernels_lose_more_than_the_format_mixed_models_are_measured(tmp_path: Path) -> None:
+    """onnxruntime's kernels as the user asks for them, which saturate on CPUs without VNNI."""
+    as_asked = msgspec.structs.replace(ORT, options={**ORT.options, "session_config": {SETTING: "0"}})
+    model = network(outlier=300.0)
+    result = job(tmp_path, model, runner=as_asked, bound=Bound(value=0.02), cost="nodes").result
+    assert result["passed"] and result["real"] and result["needs"] == "" and result["proved"] <= 0.02
+    assert (result["lost"] is not None) is ("Kernels lose more" in result["conclusion"]) is saturates()
+    kept = [row["node"] for row in result["kept"]]
+    assert "first" in kept
+    for node in kept:
+        keep = [other for other in kept if other != node]
+        less = job(tmp_path, model, runner=as_asked, prove=True, keep=keep, bound=Bound(value=0.02))
+        assert less.result["proved"] > 0.02
 
 
 def test_a_score_of_the_users_is_a_bound(tmp_path: Path) -> None:

@@ -18,6 +18,15 @@ def test_few_of_many_are_found_in_few_runs() -> None:
     assert survey.runs <= 20
 
 
+def test_a_lone_culprit_takes_a_bisection_and_no_more() -> None:
+    """Halves that are told by a difference are not measured where nothing in them could be cheaper."""
+    squares = np.full(64, 1e-4)
+    squares[37] = 4.0
+    survey = Survey([1.0] * 64, lambda members: (float(squares[list(members)].sum()),))
+    assert (37,) in [group.members for group in survey.groups()]
+    assert survey.runs <= 1 + 6 + 1
+
+
 def test_what_is_not_finite_is_found_and_nothing_is_subtracted_from_it() -> None:
     squares = np.full(16, 1e-3)
     squares[5] = np.inf

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.bursts.draw import without_clashes
-from support.bursts.drive import Typist, jobs_of, processes_of, same_text
+from support.bursts.drive import Typist, jobs_of, same_text
 from support.bursts.place import Place
 
 SCREEN_ONLY = ("Traceback", "Exception ignored")
@@ -109,8 +109,7 @@ def copied(place: Place, folder: Path) -> Iterator[Place]:
     try:
         yield copy
     finally:
-        for pid in processes_of(copy.home):
-            if pid != os.getpid():
-                with suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
+        for pid in copy.processes():
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
         shutil.rmtree(folder, ignore_errors=True)

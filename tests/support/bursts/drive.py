@@ -1,7 +1,6 @@
 """Keys typed into the real app: after a look at each, or all at once, over a line with a delay."""
 
 import json
-import os
 import random
 import re
 import time
@@ -9,10 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from support.bursts.place import Place
+from support.forked_jobs import as_forks
 from support.terminal import app
 
-QUIET = 0.12
-"""Seconds without output or work after which the app is idle."""
+QUIET, RESTS = 0.12, 0.35
+"""Seconds without output or work after which the app is idle, and after which it is so at the end."""
+LOOK = 0.04
+RUNS = 1_000_000
 OF_USERS = ("compare", "locate", "bench", "bundle", "triage", "inspect_trt")
 ENDED = ("done", "failed", "cancelled", "lost")
 SIZES = ((80, 24), (120, 40))
@@ -23,7 +25,10 @@ class Typist:
 
     def __init__(self, place: Place, size: tuple[int, int]) -> None:
         self.place = place
-        self.terminal = app(place.model, columns=size[0], rows=size[1], env=place.env, cwd=place.folder / "work")
+        before = as_forks(place.process_name)
+        self.terminal = app(
+            place.model, columns=size[0], rows=size[1], env=place.env, cwd=place.folder / "work", before=before
+        )
 
     def __enter__(self) -> "Typist":
         self.terminal.__enter__()
@@ -62,30 +67,35 @@ class Typist:
     # ── waiting ──
 
     def idle(self, quiet: float = QUIET, limit: float = 60.0) -> None:
-        """Until neither the app nor anything of its workspace works or writes."""
+        """Until neither the app nor anything of its workspace has worked or written for so many seconds."""
         until, since, worked = time.monotonic() + limit, time.monotonic(), self._work()
         while time.monotonic() < until:
-            if self.terminal.pump(0.03):
+            if self.terminal.pump(LOOK):
                 since = time.monotonic()
-            elif time.monotonic() - since > quiet:
-                now = self._work()
-                if (abs(now - worked) <= 1 and now < 1_000_000) or self.terminal.process.poll() is not None:
-                    return
-                worked, since = now, time.monotonic()
+                continue
+            now = self._work()
+            if abs(now - worked) > 1 or now >= RUNS:
+                since = time.monotonic()
+            elif time.monotonic() - since > quiet or self.terminal.process.poll() is not None:
+                return
+            worked = now
         raise AssertionError(f"still at work after {limit:.0f} s:\n{self.terminal.text}")
 
     def _work(self) -> int:
         """Ticks of processor time of all processes of the workspace; one that waits for a processor counts as more."""
-        return sum(map(_ticks, [self.terminal.process.pid, *processes_of(self.place.home)]))
+        return sum(map(_ticks, {self.terminal.process.pid, *self.place.processes()}))
 
     def at_rest(self) -> str:
         """Wait for the end of all jobs, and for the app; what is on the screen then."""
-        self.idle(0.3)
+        self.idle(RESTS)
         until = time.monotonic() + 120
-        while any(state not in ENDED for _, state in jobs_of(self.place.home)) and time.monotonic() < until:
-            self.terminal.pump(0.2)
-        self.idle(0.5)
+        while self._jobs_run() and time.monotonic() < until:
+            self.terminal.meanwhile(lambda: not self._jobs_run() or time.monotonic() > until, 150)
+            self.idle(RESTS)
         return self.terminal.text
+
+    def _jobs_run(self) -> bool:
+        return any(state not in ENDED for _, state in jobs_of(self.place.home))
 
 
 def jobs_of(home: Path) -> list[tuple[str, str]]:
@@ -104,26 +114,12 @@ def _last_state(journal: Path) -> str:
     return next((e["state"] for e in reversed([*events]) if e.get("type") == "state"), "none")
 
 
-def processes_of(home: Path) -> list[int]:
-    """Processes whose workspace this is."""
-    mark, found = os.fsencode(home), []
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            try:
-                words = Path(entry.path, "environ").read_bytes() + Path(entry.path, "cmdline").read_bytes()
-            except OSError:
-                continue
-            if mark in words:
-                found.append(int(entry.name))
-    return found
-
-
 def _ticks(pid: int) -> int:
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0
-    runs = 1_000_000 * (fields[0] in ("R", "D"))
+    runs = RUNS * (fields[0] in ("R", "D"))
     return int(fields[11]) + int(fields[12]) + runs
 
 

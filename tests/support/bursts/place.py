@@ -1,8 +1,10 @@
 """Models, and a workspace for each with a comparison and a search in it, copied for every run."""
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,16 +19,36 @@ OPTIONS = ("--mark-all", "--quiet")
 
 @dataclass(frozen=True)
 class Place:
-    """A model that is looked at, and a folder whose parts are copied: `home` (the workspace) and `work`."""
+    """A model that is looked at, and a folder whose parts are copied: `home` (the workspace) and `work`.
+
+    others: the processes that were there before it.
+    """
 
     name: str
     model: Path
     folder: Path
+    others: frozenset[int] = frozenset()
 
     def copy(self, to: Path) -> "Place":
         """A fresh copy; the model stays where it is."""
         shutil.copytree(self.folder, to, symlinks=True)
-        return Place(self.name, self.model, to)
+        return Place(self.name, self.model, to, frozenset(_all_processes()))
+
+    def processes(self) -> list[int]:
+        """The processes of the app on this place, and of its jobs."""
+        marks, found = (os.fsencode(self.home), self.process_name.encode()), []
+        for pid in _all_processes():
+            if pid not in self.others:
+                with suppress(OSError):
+                    told = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for name in ("comm", "environ", "cmdline"))
+                    if any(mark in told for mark in marks):
+                        found.append(pid)
+        return found
+
+    @property
+    def process_name(self) -> str:
+        """What the app's process and those of its jobs are called."""
+        return "b" + hashlib.sha256(os.fsencode(self.home)).hexdigest()[:14]
 
     @property
     def home(self) -> Path:
@@ -55,6 +77,11 @@ def _encoder(folder: Path) -> tuple[Path, Path]:
 def _nested(folder: Path) -> tuple[Path, Path]:
     model = nested_model(folder / "nested.onnx")
     return model, model
+
+
+def _all_processes() -> list[int]:
+    with os.scandir("/proc") as entries:
+        return [int(entry.name) for entry in entries if entry.name.isdigit()]
 
 
 MAKERS: dict[str, Callable[[Path], tuple[Path, Path]]] = {"chain": _chain, "encoder": _encoder, "nested": _nested}

@@ -1,4 +1,4 @@
-"""`python -m support.matrices equal|kills|cancel|speed|skew|gpus [FOLDER] [NUMBER] [SECONDS]`; see the package."""
+"""`python -m support.matrices WHAT [FOLDER] [NUMBER] [SECONDS]`; see the package."""
 
 import json
 import os
@@ -25,6 +25,7 @@ def main(words: list[str]) -> None:
     os.environ["LAYERWISE_HOME"] = str(folder / "home")
     from support.matrices import measure
     from support.matrices.kills import kills
+    from support.matrices.shared_gpus import shared
 
     found = {
         "equal": lambda: measure.equal(folder, number or 12),
@@ -32,6 +33,7 @@ def main(words: list[str]) -> None:
         "cancel": lambda: measure.cancel(folder),
         "speed": lambda: measure.speed(folder, number or 40, seconds),
         "gpus": lambda: measure.gpus(folder),
+        "shared": lambda: shared(folder, number or 6),
         "skew": lambda: measure.skew(folder),
     }[what]()
     print(json.dumps({what: found, "folder": str(folder)}, indent=1))

@@ -84,3 +84,10 @@ def test_a_detached_job_tells_its_number(folder: Path, monkeypatch: pytest.Monke
     number = checked(layerwise("run", "m.onnx", "--onnxrt", "--detach", "--json", cwd=folder).stdout)["job"]
     document = checked(layerwise("attach", str(number), "--json", cwd=folder).stdout)
     assert (document["passed"], document["schema"]) == (True, "layerwise/attach/1")
+
+
+def test_a_command_that_does_nothing_has_a_document_and_one_that_prints_text_takes_no_json(folder: Path) -> None:
+    assert checked(layerwise("run", "m.onnx", "--json", cwd=folder).stdout)["result"] is None
+    for words in (("run", "m.onnx", "--onnxrt", "--gen-script", "-"), ("bench", "m.onnx", "--onnxrt", "--nsys")):
+        done = layerwise(*words, "--json", cwd=folder)
+        assert "leave --json out" in checked(done.stdout)["error"] and done.returncode == 2

@@ -68,6 +68,12 @@ def test_each_cell_is_the_command_line_of_its_words(folder: Path) -> None:
     assert not locate.params["compare"].get("save_outputs"), "a locate job writes no files of the run's"
 
 
+def test_the_line_of_a_cell_has_its_job_options(folder: Path) -> None:
+    text = 'models = ["net.onnx"]\nactions = ["run", "bench", "triage"]\n[sides]\n'
+    for cell in cells(folder, text + 'cpu = "--onnxrt --timeout 90 --gpus 0"'):
+        assert shell_line(cell.job.command).endswith(" --timeout 90 --gpus 0")
+
+
 HEAD = '[models]\nnet = "net.onnx"\n'
 SIDES = '[sides]\ncpu = ["--onnxrt", "--onnx"]\n'
 
@@ -97,11 +103,29 @@ SIDES = '[sides]\ncpu = ["--onnxrt", "--onnx"]\n'
         (HEAD + SIDES + '[cells]\ntimeout = "3x"', "cells.timeout: .*not a duration"),
         ('on-failure = ["bundle"]\n' + HEAD + SIDES, "on-failure: a bundle is of the nodes that locate finds"),
         (HEAD + '[sides]\ncpu = ["--onnxrt", "--gen-script", "-"]', "--gen-script has no place in a matrix"),
+        *[
+            (HEAD + f'[sides]\ncpu = "--onnxrt {words}"', f"sides.cpu.*: {words.split()[0]} has no place in a matrix")
+            for words in ("--help", "--detach", "--json", "--report r.xml", "--log-file log")
+        ],
+        (HEAD + '[sides]\ncpu = "--onnxrt --load-inputs {nme}.json"', r"sides.cpu: {nme} stands .* there are {name}, "),
+        ('reference = ["--{x}"]\n' + HEAD + '[sides]\ncpu = "--onnxrt"', "reference: {x} stands for nothing"),
+        (HEAD + SIDES + "[slurm.night]\nqueu = 3", "slurm.night.queu: no such key"),
+        (HEAD + SIDES + "[cells", "not valid TOML: .*line 5, column 7|not valid TOML: .*end of document"),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_key(folder: Path, text: str, said: str) -> None:
+def test_what_does_not_fit_is_told_with_its_key(
+    folder: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(UsageError, match=f"m.toml: .*(?:{said})"):
         cells(folder, text)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_model_may_be_called_like_a_placeholder(tmp_path: Path) -> None:
+    onnx.save(layers(0), tmp_path / "{side}.onnx")
+    text = '\ufeffmodels = ["{*"]\n[sides]\ncpu = "--onnxrt --save-outputs {stem}.json"\n'
+    (cell,) = cells(tmp_path, text)
+    assert cell.job.command[1:] == ["run", "{side}.onnx", "--onnxrt", "--save-outputs", "{side}.json"]
 
 
 def test_where_a_matrix_may_run() -> None:

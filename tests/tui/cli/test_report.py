@@ -90,3 +90,8 @@ def test_a_report_that_cannot_be_is_told_before_anything_runs(folder: Path) -> N
         assert done.returncode == 2
         assert said in done.stderr
         assert "RUNNING" not in done.stdout
+
+
+def test_a_report_of_nothing_is_no_success(folder: Path) -> None:
+    done = layerwise("run", "wrong.onnx", "--report", "none.xml", cwd=folder)
+    assert done.returncode == 2 and "--report: nothing is judged without a runner" in done.stderr

@@ -106,7 +106,7 @@ def test_tensors_that_one_side_lacks_take_one_line_and_are_a_warning_only_where_
     expected = f"[I] unmatched    {count} tensors without a counterpart, first x__float16; --json lists them"
     assert told == [expected] and len(expected) < 120
     named = layerwise(*line, "--onnx-outputs", "m0", "m0__exact", cwd=folder)
-    assert "[W] unmatched    1 tensors without" in named.stdout
+    assert "[W] unmatched    1 tensor without" in named.stdout
 
 
 def test_runners_run_in_the_order_typed(folder: Path) -> None:

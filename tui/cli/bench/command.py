@@ -17,7 +17,7 @@ from layerwise._tool.tui.cli.json_output import Collector
 from layerwise._tool.tui.cli.parser import Parser
 from layerwise._tool.tui.cli.progress import run_as_asked
 from layerwise._tool.tui.cli.reports import reporter_of
-from layerwise._tool.tui.cli.submit import job_spec
+from layerwise._tool.tui.cli.submit import job_spec, job_words
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
@@ -46,11 +46,10 @@ def run_bench(args: Namespace, log: Log) -> int:
 
 def bench_job(request: BenchRequest, args: Namespace) -> "JobSpec":
     """The job of a bench, with the job options among `args`."""
-    command = command_line(request.spec)
     timeout = values.parse_duration(args.timeout) if args.timeout else None
     gpus = gpus_for(request.compare.runners, args.gpus)
     params = msgspec.to_builtins(request.spec)
-    return job_spec("bench", params, command, timeout, gpus)
+    return job_spec("bench", params, command_line(request.spec) + job_words(args), timeout, gpus)
 
 
 def _document(collector: Collector, command: str, code: int) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.cluster.where import checked_profile
+from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.formats.toml import read_toml
 from layerwise._tool.backends.shell import shell_words
 from layerwise._tool.backends.text import shown
@@ -72,9 +73,12 @@ class MatrixFile(Struct, frozen=True):
 
 
 def read_matrix(path: Path) -> MatrixFile:
-    """Read a file. BadFile for one that cannot be read, UsageError, with the key, for what does not fit."""
+    """Read a file. UsageError, with the place or the key, for one that cannot be read and for what does not fit."""
     whole = path.absolute()
-    data = read_toml(whole)
+    try:
+        data = read_toml(whole)
+    except BadFile as error:
+        raise UsageError(str(error)) from None
     try:
         return _matrix(whole, data)
     except UsageError as error:
@@ -93,7 +97,7 @@ def _matrix(path: Path, data: Mapping[str, Any]) -> MatrixFile:
         path=path, models=_models(data.get("models"), path.parent), sides=_entries(data.get("sides", {}), "sides"),
         feeds=_entries(data.get("feeds", {}), "feeds"), actions=_actions(data.get("actions", ["run"])),
         reference=words_of(data.get("reference", []), "reference"), follows=follows,
-        cells=_cells(data.get("cells", {})), slurm=_table(data.get("slurm", {}), "slurm"),
+        cells=_cells(data.get("cells", {})), slurm=_profiles(data.get("slurm", {})),
     )  # fmt: skip
     if any(ACTIONS[name].sides for name in found.actions) and not found.sides:
         raise UsageError('sides: name at least one, such as [sides] cpu = ["--onnxrt"]')
@@ -220,6 +224,11 @@ def _cells(value: Any) -> dict[str, Any]:
         if isinstance(each, int) and each < (1 if key in ("losses", "workers") else 0):
             raise UsageError(f"cells.{key}: {each} is too small")
     return dict(found)
+
+
+def _profiles(value: Any) -> dict[str, Any]:
+    found = _table(value, "slurm", ', such as [slurm.PROFILE] queue = "gpu"')
+    return {name: checked_profile(name, found) for name in found}
 
 
 def _names(value: Any, place: str) -> list[str]:

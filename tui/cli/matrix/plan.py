@@ -1,6 +1,7 @@
 """The cells of a matrix's file: each command line is parsed by its command, which then gives its job."""
 
 import importlib
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -29,7 +30,19 @@ from layerwise._tool.tui.cli.request.runners import make_runners, runner_word
 _NONE = Entry("", "")
 _COMMANDS = "layerwise._tool.tui.cli"
 _GPU = ("cuda", "tensorrt", "trt", "rocm", "migraphx")
-_APART = ("gen_script", "ask", "nsys", "interactive")
+_APART = ("gen_script", "ask", "nsys", "interactive", "detach", "json", "report_files", "log_file")
+_PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
+
+
+class _Misplaced(UsageError):
+    """Words that do not fit, with their place."""
+
+
+class _CellParser(Parser):
+    """A parser of words that nobody typed: it prints nothing and does not end the process."""
+
+    def print_help(self, file: object = None) -> None:
+        raise UsageError("--help has no place in a matrix")
 
 
 class _Heard(Log):
@@ -77,15 +90,16 @@ def _cell(file: MatrixFile, name: str, model: Entry, side: Entry, feed: Entry, n
     where = " × ".join(entry.place for entry in (model, side, feed) if entry.place) + f" × actions.{name}"
     named = {"name": model.name, "path": model.path, "stem": Path(model.path).stem, "side": side.name,
              "feed": feed.name, "folder": str(Path(model.path).parent), "action": name}  # fmt: skip
-    sources = {place: [_filled(word, named) for word in words] for place, words in sources.items()}
-    words = [word for part in sources.values() for word in part]
     path = [model.path if not model.path.startswith("-") else f"./{model.path}"] if model.path else []
     try:
+        sources = {place: _filled(words, named, place) for place, words in sources.items()}
+        words = [word for part in sources.values() for word in part]
         if action.reference and file.reference:
-            words += _beside(words, [_filled(word, named) for word in file.reference])
+            words += _beside(words, _filled(file.reference, named, "reference"))
         job = job_of(action, [*path, *words], notes)
     except UsageError as error:
-        raise UsageError(f"{shown(file.path.name, 120)}: {_placed(str(error), sources, where)}") from None
+        said = str(error) if isinstance(error, _Misplaced) else _placed(str(error), sources, where)
+        raise UsageError(f"{shown(file.path.name, 120)}: {said}") from None
     job = _settled(replace(job, cwd=str(file.path.parent), title=_title(model, side, feed, name)), file)
     runners = _runners(job)
     locate = _locate(job) if name == "run" and "locate" in file.follows and len(runners) > 1 else None
@@ -104,7 +118,8 @@ def job_of(action: Action, words: Sequence[str], notes: list[str]) -> JobSpec:
     args = _parser(action.words).parse_args(words)
     for option in _APART:
         if getattr(args, option, None):
-            raise UsageError(f"--{option.replace('_', '-')} has no place in a matrix")
+            flag = option.removesuffix("_files").replace("_", "-")
+            raise UsageError(f"--{flag} has no place in a matrix")
     taken: list[JobSpec] = []
     args.take_job, args.json, args.words = taken.append, True, ["layerwise", *action.words, *words]
     args.command = shell_line(args.words)
@@ -120,7 +135,7 @@ def job_of(action: Action, words: Sequence[str], notes: list[str]) -> JobSpec:
 def _parser(words: tuple[str, ...]) -> Parser:
     """The parser of a command: to make it takes longer than to use it."""
     leaf = _leaf(words)
-    made = Parser(f"layerwise {' '.join(words)}", leaf.summary)
+    made = _CellParser(f"layerwise {' '.join(words)}", leaf.summary)
     getattr(importlib.import_module(leaf.module, _COMMANDS), f"fill_{leaf.name}")(made)
     LOGGING.add(made)
     return made
@@ -145,10 +160,16 @@ def _reference(words: Sequence[str]) -> list[RunnerSpec]:
     return make_runners(_parser(("run",)).parse_args(list(words)))
 
 
-def _filled(word: str, named: dict[str, str]) -> str:
-    for name, value in named.items():
-        word = word.replace(f"{{{name}}}", value)
-    return word
+def _filled(words: Sequence[str], named: dict[str, str], place: str) -> list[str]:
+    """Words with their placeholders filled in. _Misplaced for one that stands for nothing."""
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in named:
+            known = ", ".join(f"{{{name}}}" for name in named)
+            raise _Misplaced(f"{place}: {found[0]} stands for nothing; there are {known}")
+        return named[found[1]]
+
+    return [_PLACEHOLDER.sub(value, word) for word in words]
 
 
 def _placed(message: str, sources: dict[str, list[str]], where: str) -> str:

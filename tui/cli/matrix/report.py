@@ -52,6 +52,7 @@ class MatrixReport:
             receipt.text,
             receipt.suspect and f"suspect {receipt.suspect}",
             receipt.bundle and f"bundle {receipt.bundle}",
+            receipt.pending and f"not carried out, tried again the next time: {receipt.pending}",
         ):
             if text:
                 self.log.continued(f"    {shown(text, 400)}")

@@ -65,7 +65,8 @@ RUNNERS = Group(
            "or a file that --save-align wrote, in which pairs may be corrected"),
     Option("--save-align", own=True, field="save_align", metavar="PATH", help="which tensors belong together, as JSON"),
     flag("--strict-names", own=True, field="strict_names", script=WRITTEN,
-         help="inputs and outputs belong together by their exact names alone, not by similar names or places"),
+         help="inputs and outputs belong together by their exact names alone, not by similar names or places; data of "
+         "other shapes are refused"),
     description="Compared in the order given; each may be repeated.",
     plain=compared,
 )  # fmt: skip

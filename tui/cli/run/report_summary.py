@@ -143,13 +143,13 @@ def _source(row: LayerRow) -> Iterator[tuple[int, str]]:
 def _left_out(result: CompareResult, spec: CompareSpec, job: object) -> Iterator[tuple[int, str]]:
     """How many tensors have no row; a warning where the user named them."""
     for word, items, why in (
-        ("unmatched", result.unmatched, "tensors without a counterpart"),
-        ("skipped", result.skipped, "values that are no tensors"),
+        ("unmatched", result.unmatched, ("tensor without a counterpart", "tensors without a counterpart")),
+        ("skipped", result.skipped, ("value that is no tensor", "values that are no tensors")),
     ):
         if items:
             first = shown(items[0].rpartition(": ")[0], 60)
             how = f"layerwise jobs show {job} --json" if job is not None else "--json"
-            text = f"{word:<12} {len(items)} {why}, first {first}; {how} lists them"
+            text = f"{word:<12} {len(items)} {why[len(items) > 1]}, first {first}; {how} lists them"
             yield WARNING if spec.marks.names else INFO, text
 
 

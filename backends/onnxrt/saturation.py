@@ -1,0 +1,62 @@
+"""Whether onnxruntime's kernels for uint8 times int8 saturate on this CPU, and how to run a model without that.
+
+On x86-64 without VNNI they add pairs of products in 16 bits (vpmaddubsw): 2 * 255 * 127 does not fit, so that a model
+whose weights take up all codes of int8 computes wrong numbers. Weights in uint8, or in 7 bits, do not.
+"""
+
+from functools import cache
+from typing import Any
+
+from msgspec.structs import replace
+
+from layerwise._tool.backends.specs import RunnerSpec
+
+SETTING = "session.x64quantprecision"
+"""onnxruntime's setting of a session: with 1 its optimiser turns constant weights of int8 into uint8 on such CPUs."""
+AVOIDED = f"On such CPUs (x86-64 without VNNI) set {SETTING}=1, or quantise weights in 7 bits (reduce_range)."
+_ON = "1"
+_TOO_LOW = ("disable", "basic")  # levels at which the optimiser does not do that
+_ROW, _COLUMN = 255, 127
+
+
+@cache
+def saturates() -> bool:
+    """Whether they do here: found by running one product, once a process."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    from layerwise._tool.backends.onnxrt.engine import onnxruntime
+
+    weight = numpy_helper.from_array(np.full((2, 1), _COLUMN, np.int8), "b")
+    product = helper.make_node("MatMulInteger", ["a", "b"], ["y"])
+    ends = [helper.make_tensor_value_info(name, kind, [1, size])
+            for name, kind, size in (("a", TensorProto.UINT8, 2), ("y", TensorProto.INT32, 1))]  # fmt: skip
+    graph = helper.make_graph([product], "saturation", ends[:1], ends[1:], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    options: Any = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"a": np.full((1, 2), _ROW, np.uint8)})
+    return int(found[0, 0]) != 2 * _ROW * _COLUMN
+
+
+def may_saturate(spec: RunnerSpec) -> bool:
+    """Whether a runner's products of uint8 and int8 saturate: on onnxruntime's CPU provider, without the setting."""
+    from layerwise._tool.backends.onnxrt.session import CPU, provider_names
+
+    if spec.kind != "onnxrt" or provider_names(spec.providers)[0] != CPU:
+        return False
+    return not avoids_saturation(spec) and saturates()
+
+
+def avoids_saturation(spec: RunnerSpec) -> bool:
+    """Whether a runner of onnxruntime has the setting, and optimises as far as that takes."""
+    on = str(spec.options.get("session_config", {}).get(SETTING)) == _ON
+    return on and spec.graph_optimization_level not in _TOO_LOW
+
+
+def precise(spec: RunnerSpec) -> RunnerSpec:
+    """The runner with the setting, and optimising as far as that takes."""
+    config = {**spec.options.get("session_config", {}), SETTING: _ON}
+    level = "extended" if spec.graph_optimization_level in _TOO_LOW else spec.graph_optimization_level
+    return replace(spec, options={**spec.options, "session_config": config}, graph_optimization_level=level)

@@ -1,0 +1,139 @@
+"""Kernels that saturate, on CPUs that do so and on others: what they do to a quantised model is said, nobody else is
+accused."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.comparing import run_compare
+from support.locating import between
+from support.quantised import FORMS
+from support.saturating import let_saturate
+
+from layerwise._tool.backends.feeds.writer import save_feeds
+from layerwise._tool.backends.onnxrt.saturation import SETTING, precise
+from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
+from layerwise._tool.debugtools.search.lens.rows import LensResult
+from layerwise._tool.debugtools.search.lens.sentences import concluded
+
+WIDTH = 32
+FEED = {"x": np.random.default_rng(1).standard_normal((16, WIDTH)).astype(np.float32)}
+ORT = RunnerSpec(kind="onnxrt", threads=1)
+
+
+@pytest.fixture(scope="module")
+def model() -> onnx.ModelProto:
+    """Two square products, a rectifier and a residual sum."""
+    random = np.random.default_rng(0)
+    weights = [
+        numpy_helper.from_array((random.standard_normal((WIDTH, WIDTH)) / 6).astype(np.float32), f"w{i}")
+        for i in range(2)
+    ]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["a"], "first"),
+        helper.make_node("Relu", ["a"], ["b"], "relu"),
+        helper.make_node("MatMul", ["b", "w1"], ["c"], "second"),
+        helper.make_node("Add", ["c", "b"], ["y"], "sum"),
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, WIDTH]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.fixture(scope="module")
+def quantised(model: onnx.ModelProto) -> onnx.ModelProto:
+    return FORMS["dynamic"](model, FEED)
+
+
+@pytest.fixture(autouse=True)
+def saturating(monkeypatch: pytest.MonkeyPatch) -> None:
+    let_saturate(monkeypatch)
+
+
+def specified(models: list[onnx.ModelProto], folder: Path, runner: RunnerSpec = ORT) -> CompareSpec:
+    """A run of the first model against the second, every layer."""
+    for model, name in zip(models, "ab", strict=True):
+        onnx.save(model, folder / f"{name}.onnx")
+    save_feeds(folder / "in.json", [FEED])
+    other = RunnerSpec(kind=runner.kind, threads=1, model=str(folder / "b.onnx"), options=runner.options)
+    return CompareSpec(model=str(folder / "a.onnx"), runners=[runner, other], marks=MarkSpec(everything=True),
+                       feeds=FeedSpec(files=[str(folder / "in.json")]))  # fmt: skip
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_run_fails_and_says_which_kernel_saturates_and_what_avoids_it(
+    side: int, model: onnx.ModelProto, quantised: onnx.ModelProto, tmp_path: Path
+) -> None:
+    models = [quantised, model] if side == 0 else [model, quantised]
+    found = run_compare(specified(models, tmp_path))
+    held = found.result["saturated"]
+    assert not found.result["passed"]
+    assert held["tensor"] == "a" and held["side"] == side and held["first"].endswith("MatMulInteger first_quant")
+    assert held["left"] < 0.015 and held["error"] > 0.03
+    assert "kernels saturate" in found.row("a")["note"]
+    assert f"{SETTING}=1" in found.result["conclusion"] and "the fault is there" not in found.result["conclusion"]
+
+
+def test_a_run_with_the_setting_passes_for_what_few_bits_cost(
+    model: onnx.ModelProto, quantised: onnx.ModelProto, tmp_path: Path
+) -> None:
+    found = run_compare(specified([quantised, model], tmp_path, precise(ORT)))
+    assert found.result["passed"] and found.result["quantised"]["explained"]
+
+
+def test_another_fault_is_not_put_down_to_it(
+    model: onnx.ModelProto, quantised: onnx.ModelProto, tmp_path: Path
+) -> None:
+    """The first product is far off; what saturates is little beside it."""
+    wrong = onnx.ModelProto()
+    wrong.CopyFrom(model)
+    wrong.graph.initializer[0].CopyFrom(
+        numpy_helper.from_array(3 * numpy_helper.to_array(model.graph.initializer[0]), "w0")
+    )
+    found = run_compare(specified([wrong, quantised], tmp_path))
+    assert not found.result["passed"] and found.result["saturated"] is None
+
+
+def test_locating_names_the_kernel_of_a_quantised_suspect(
+    model: onnx.ModelProto, quantised: onnx.ModelProto, tmp_path: Path
+) -> None:
+    found = between(quantised, model, tmp_path, FEED)
+    suspect = found.suspects[0]
+    assert suspect["diagnosis"] == "saturation" and suspect["tensor"] == "a"
+    assert "MatMulInteger first_quant" in suspect["evidence"] and f"{SETTING}=1" in found.result["conclusion"]
+    assert "reduce` proves" not in found.result["conclusion"]
+
+
+def test_a_float_suspect_is_not_accused_of_it_but_of_its_own_fault(
+    model: onnx.ModelProto, quantised: onnx.ModelProto, tmp_path: Path
+) -> None:
+    clean = between(model, quantised, tmp_path, FEED)
+    assert clean.nodes == [] and not clean.result["passed"]
+    assert clean.result["saturated"]["side"] == 1 and clean.result["saturated"]["first"].endswith("first_quant")
+    assert f"{SETTING}=1" in clean.result["conclusion"]
+    wrong = onnx.ModelProto()
+    wrong.CopyFrom(model)
+    next(node for node in wrong.graph.node if node.op_type == "Add").op_type = "Sub"
+    found = between(wrong, quantised, tmp_path, FEED)
+    assert "sum" in [node["node"] for node in found.suspects[0]["region"]]
+
+
+def test_a_kernel_that_saturates_beside_the_reference_evaluator_is_named(
+    quantised: onnx.ModelProto, tmp_path: Path
+) -> None:
+    found = between(quantised, quantised, tmp_path, FEED, runners=(ORT, RunnerSpec(kind="reference")))
+    assert found.suspects[0]["diagnosis"] == "saturation" and found.suspects[0]["node"] == "first_quant"
+
+
+def test_a_lens_says_what_the_mixed_model_does_without_the_setting() -> None:
+    result = LensResult(passed=True, format="int8", candidates=2, kept=[], frontier=[], adds=True, proved=0.01,
+                        needs=f"{SETTING}=1", saturated=0.3)  # fmt: skip
+    said = concluded(result).conclusion
+    assert (
+        "without it onnxruntime's kernels for uint8 times int8 saturate on this CPU, and the mixed model is off by 0.3"
+        in said
+    )
+    assert "refuse" not in said
