@@ -161,8 +161,12 @@ def test_values_that_moved_beyond_the_ends_of_a_reference_s_codes_accuse_nobody(
         "c": np.random.default_rng(2).standard_normal((4, 8)).astype(np.float32),
         "s": np.float32(1 / 29.5), "z": np.int8(0), "s2": np.float32(1.5 / 255), "z2": np.int8(-128),
     }  # fmt: skip
-    first, last = helper.make_node("MatMul", ["x", "a"], ["g"], "squeeze"), helper.make_node("MatMul", ["h", "c"], ["y"])
-    own = [first, helper.make_node("Relu", ["g"], ["h"], "relu"), last]
+    last = helper.make_node("MatMul", ["h", "c"], ["y"], "excite")
+    own = [
+        helper.make_node("MatMul", ["x", "a"], ["g"], "squeeze"),
+        helper.make_node("Relu", ["g"], ["h"], "relu"),
+        last,
+    ]
     coded = [
         helper.make_node("QuantizeLinear", ["x", "s", "z"], ["xq"]),
         helper.make_node("DequantizeLinear", ["xq", "s", "z"], ["xd"]),
