@@ -4,7 +4,10 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.quantised.ledger import Ledger
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.surgery.cut.explode import Regions
@@ -40,3 +43,15 @@ class ReferenceFormats:
         """Relative L2 error that the reference's formats explain where it makes a tensor, before that is carried on."""
         theirs = self._side.own(name)
         return self._ledger.noise(self._regions.of(theirs).nodes) if theirs in self._side.model.cut.maker else 0.0
+
+    def beyond(self, name: str, values: Array) -> float:
+        """Relative L2 size of what the codes in which the reference makes a tensor leave out of its values at their
+        ends."""
+        theirs = self._side.own(name)
+        known = theirs in self._side.model.cut.maker
+        ends = self._ledger.ends(self._regions.of(theirs).nodes) if known else None
+        if ends is None or not is_floating(dtype_name(values)):
+            return 0.0
+        wide = values.astype(np.float64)
+        size = float(np.linalg.norm(wide))
+        return float(np.linalg.norm(wide - np.clip(wide, *ends))) / size if size else 0.0

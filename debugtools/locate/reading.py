@@ -246,7 +246,16 @@ class Reader:
             self._tests -= 1
             few = LUCK / math.sqrt(max(1, met.reference.size))  # of single elements one try says little
             explained = max(explained, (QUANTISED + few) * self._walk.response(met, noise))
+        explained += self._left_out(met, region)
         return replace(error, bound=max(error.bound, explained), coarse=max(error.coarse, explained))
+
+    def _left_out(self, met: Met, region: Sequence[int]) -> float:
+        """What the codes of a quantised reference do not reach, as far as its inputs have moved beyond what these were
+        made for."""
+        if self._formats is None or met.local is None:
+            return 0.0
+        beyond = self._formats.beyond(met.name, met.local)
+        return beyond if beyond <= QUANTISED * self._inputs(region) else 0.0
 
     def _stepwise(self, met: Met, error: Error, region: Sequence[int], low: Sequence[str]) -> Error:
         """The error with what rounding in the region's nodes explains, by the rule of the layer table."""

@@ -241,6 +241,12 @@ class Ledger:
             found += (self._noise.get(number) or self._weights.get(number, (None, 0.0))[1] or self._usual(number)) ** 2
         return math.sqrt(found)
 
+    def ends(self, region: Collection[int]) -> tuple[float, float] | None:
+        """What the codes of the one activation that a region quantises reach; None where it quantises none or more."""
+        sites = [self.sites.all[number] for i in region for number in self._places.get(i, ())]
+        grids = [site.grid for site in sites if site.role == "activation" and site.grid is not None]
+        return reach(grids[0]) if len(grids) == 1 else None
+
     def _usual(self, number: int) -> float:
         """What the format of an activation explains whose float original is not known, or lies on the grid by chance:
         a single number, which the grid was made for."""

@@ -152,3 +152,37 @@ def test_few_numbers_behind_a_rectifier_that_the_quantiser_left_out_accuse_nobod
         folder.mkdir()
         found = between(*pair, folder, {name: values["x"]})
         assert [(row["node"], row["diagnosis"]) for row in found.suspects] == []
+
+
+def test_values_that_moved_beyond_the_ends_of_a_reference_s_codes_accuse_nobody(tmp_path: Path) -> None:
+    """The codes of a rectifier's tensor end at the largest value of the float model; rounded inputs go beyond it."""
+    weights = {
+        "a": np.array([[-1.63, 1.09, 1.5, -1.48], [0.1, 0.04, 0.02, -0.3]], np.float32),
+        "c": np.random.default_rng(2).standard_normal((4, 8)).astype(np.float32),
+        "s": np.float32(1 / 29.5), "z": np.int8(0), "s2": np.float32(1.5 / 255), "z2": np.int8(-128),
+    }  # fmt: skip
+    last = helper.make_node("MatMul", ["h", "c"], ["y"], "excite")
+    own = [
+        helper.make_node("MatMul", ["x", "a"], ["g"], "squeeze"),
+        helper.make_node("Relu", ["g"], ["h"], "relu"),
+        last,
+    ]
+    coded = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["xq"]),
+        helper.make_node("DequantizeLinear", ["xq", "s", "z"], ["xd"]),
+        helper.make_node("MatMul", ["xd", "a"], ["g"]),
+        helper.make_node("QuantizeLinear", ["g", "s2", "z2"], ["hq"]),
+        helper.make_node("DequantizeLinear", ["hq", "s2", "z2"], ["h"]),
+        last,
+    ]
+    io = [helper.make_tensor_value_info(*value) for value in (("x", 1, [1, 2]), ("y", 1, [1, 8]))]
+    initializers = [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
+    models = [
+        helper.make_model(
+            helper.make_graph(nodes, "g", io[:1], io[1:], initializers),
+            opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
+        )
+        for nodes in (own, coded)
+    ]  # fmt: skip
+    found = between(*models, tmp_path, {"x": np.array([[1, 0.02]], np.float32)})
+    assert [(row["node"], row["diagnosis"]) for row in found.suspects] == []
