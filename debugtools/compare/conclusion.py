@@ -124,7 +124,9 @@ def _nonfinite(result: CompareResult) -> str:
 
 def _left_out(result: CompareResult) -> str:
     count = len({each.tensor for each in result.not_compared if each.reason != "whole numbers"})
-    return f". {counted(count, 'tensor')} {'was' if count == 1 else 'were'} not compared" if count else ""
+    left = f". {counted(count, 'tensor')} {'was' if count == 1 else 'were'} not compared" if count else ""
+    masked = f". Elements that masks hide were left out of {counted(result.n_masked, 'tensor')}"
+    return f"{left}{masked if result.n_masked else ''}"
 
 
 def _doubt(result: CompareResult) -> str:

@@ -75,6 +75,7 @@ class CompareResult(Struct, kw_only=True):
     n_nonfinite, first_nonfinite: rows with NaN on both sides, or nothing but infinities.
     n_ill_conditioned, first_ill_conditioned: rows that pass because their node is seen to make small differences large;
     apart: the largest relative L2 error of a row that passes, where there is such a row.
+    n_masked: rows some elements of which are left out, as masks hide them.
     conclusion: what was found, in a sentence. quantised: of a side whose other is its float original; saturated: the
     first tensor that fails since kernels saturate.
     """
@@ -90,6 +91,7 @@ class CompareResult(Struct, kw_only=True):
     n_ill_conditioned: int = 0
     first_ill_conditioned: RowSummary | None = None
     apart: float | None = None
+    n_masked: int = 0
     runners: list[str] = []
     iterations: int = 0
     summary: list[MetricSummary] = []

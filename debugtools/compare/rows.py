@@ -77,6 +77,7 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     without one.
     local, local_abs, diagnosis: of a locate job: rel_l2 and largest error of the node on the reference's inputs.
     module, source: where the node comes from, as its exporter noted it: the path of its module, and a Python line.
+    masked: elements that are left out, since they stand for "nothing here" on both sides (masks, or NaN alike).
     quantised: of a tensor in few bits or what its codes become, how well they hold it, as far as is known by then.
     """
 
@@ -142,6 +143,7 @@ class LayerRow(Struct, frozen=True, kw_only=True):
     module: tuple[str, ...] | UnsetType = UNSET
     source: SourceLine | UnsetType = UNSET
     quantised: QuantisedRow | UnsetType = UNSET
+    masked: int | UnsetType = UNSET
 
     @property
     def times(self) -> float | None:

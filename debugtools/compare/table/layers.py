@@ -24,6 +24,7 @@ def layer_row(
     """Return the row of table `layers` of a compared pair. judged: amplification and finding."""
     shape, shape2 = result.shapes
     rule, (a, b) = result.rule, result.sides
+    masked = result.totals.sentinels if result.totals is not None else 0
     first, second = (
         side_stats(side, shape, order)
         for side, shape, order in zip(result.sides, result.shapes, result.order_sides, strict=True)
@@ -36,7 +37,7 @@ def layer_row(
         nan=(a.nans if a else 0, b.nans if b else 0), inf=(a.infs if a else 0, b.infs if b else 0),
         first_nan=_first_place([(s.first_nan, sh) for s, sh in zip((a, b), result.shapes, strict=True) if s]),
         stats=(first, second), ampl=judged[0], rel_l2=result.rel_l2, finding=judged[1], metrics=result.verdicts,
-        passed=result.passed, note=result.note, **_errors(result), **origin_fields(place),
+        passed=result.passed, note=result.note, masked=masked or UNSET, **_errors(result), **origin_fields(place),
     )  # fmt: skip
 
 

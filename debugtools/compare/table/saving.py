@@ -48,7 +48,7 @@ class Outcome:
         self._worst: LayerRow | None = None
         self._nonfinite: list[LayerRow] = []
         self._ill_conditioned: list[LayerRow] = []
-        self._apart = 0.0
+        self._apart, self._masked = 0.0, 0
         self._failures: set[tuple[str, Pair, int]] = set()
         self._iterations: set[int] = set()
         self._compared = dict.fromkeys(pairs, 0)
@@ -66,6 +66,7 @@ class Outcome:
         blank = all(nan + inf == row.size for nan, inf in zip(row.nan, row.inf, strict=True))
         if row.size and (blank or (all(row.nan) and row.passed)):
             self._nonfinite.append(row)
+        self._masked += bool(row.masked)
         if row.finding == "ill-conditioned":
             self._ill_conditioned.append(row)
         if row.passed is not False:
@@ -91,7 +92,7 @@ class Outcome:
             first_nonfinite=_summary(min(self._nonfinite, key=_order, default=None)),
             n_ill_conditioned=len(self._ill_conditioned),
             first_ill_conditioned=_summary(min(self._ill_conditioned, key=_order, default=None)),
-            apart=self._apart if self._ill_conditioned else None,
+            apart=self._apart if self._ill_conditioned else None, n_masked=self._masked,
             runners=list(self._runners), iterations=len(self._iterations),
             summary=list(self._metric_summaries()), seconds=seconds,
         )  # fmt: skip

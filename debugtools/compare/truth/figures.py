@@ -5,5 +5,9 @@ LIMIT = 4.0
 
 
 def times(value: float | None) -> str:
-    """Two digits are enough: 2.1, 140, 3.2e+04; "-" for what is not known."""
-    return "-" if value is None else f"{value:.2g}" if value < 100 or value >= 1e4 else f"{value:.0f}"
+    """Two digits are enough: 2.1, 140, 32,000; "-" for what is not known."""
+    if value is None:
+        return "-"
+    if value < 100 or value >= 1e9:
+        return f"{value:.2g}"
+    return f"{value:.0f}" if value < 1e4 else f"{float(f'{value:.2g}'):,.0f}"

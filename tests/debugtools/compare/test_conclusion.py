@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 from support.comparing import OFF, ORT, REFERENCE, run_compare
+from support.faults.zoo.masked import masked
 from support.layers import overflowing
 from support.sample_models import mlp
 
@@ -55,3 +57,16 @@ def test_tensors_of_infinities_alone_are_not_passed_over(tmp_path: Path) -> None
     )
     assert done.result["passed"] is True
     assert "NaN, or nothing but infinities, on both sides: " in done.result["conclusion"]
+
+
+def test_elements_that_a_mask_hides_are_said_to_be_left_out(tmp_path: Path) -> None:
+    sample = masked("additive")
+    onnx.save(sample.model, tmp_path / "m.onnx")
+    np.savez(tmp_path / "x.npz", **sample.feed)
+    spec = CompareSpec(
+        model=str(tmp_path / "m.onnx"), runners=[ORT, OFF], marks=ALL, feeds=FeedSpec(files=[str(tmp_path / "x.npz")])
+    )
+    done = run_compare(spec)
+    rows = sum(bool(row.get("masked")) for row in done.table())
+    assert done.result["n_masked"] == rows > 0
+    assert f"Elements that masks hide were left out of {rows} tensors" in done.result["conclusion"]
