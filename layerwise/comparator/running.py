@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import gc
 import multiprocessing
 import os
 import queue
@@ -160,7 +161,7 @@ def _elsewhere(
     context = multiprocessing.get_context("fork")
     answers: Any = context.Queue()
     process = context.Process(target=_answer, args=(answers, runner, cache, warm_up))
-    process.start()
+    _start(process)
     found = None
     try:
         while found is None and (process.is_alive() or not answers.empty()):
@@ -177,7 +178,20 @@ def _elsewhere(
     return found, filled
 
 
+def _start(process: Any) -> None:
+    """Fork with nothing collected on the way: a session that the fork destroys waits for threads which it has not."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        process.start()
+    finally:
+        if collects:
+            gc.enable()
+
+
 def _answer(answers: Any, runner: BaseRunner, cache: DataLoaderCache, warm_up: int) -> None:
+    gc.freeze()
+    gc.enable()
     try:
         found: Any = _iterations(runner, cache, warm_up)
     except Exception as error:
