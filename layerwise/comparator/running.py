@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import gc
 import multiprocessing
 import os
 import queue
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from layerwise._tool.backends.filesystem.folders import whole_folder
+from layerwise._tool.backends.limits.forked import keep_what_is_there, nothing_collected
 from layerwise._tool.backends.text import shown
 from layerwise.backend.base import BaseRunner
 from layerwise.common import TensorMetadata
@@ -161,7 +161,8 @@ def _elsewhere(
     context = multiprocessing.get_context("fork")
     answers: Any = context.Queue()
     process = context.Process(target=_answer, args=(answers, runner, cache, warm_up))
-    _start(process)
+    with nothing_collected():
+        process.start()
     found = None
     try:
         while found is None and (process.is_alive() or not answers.empty()):
@@ -178,20 +179,8 @@ def _elsewhere(
     return found, filled
 
 
-def _start(process: Any) -> None:
-    """Fork with nothing collected on the way: a session that the fork destroys waits for threads which it has not."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        process.start()
-    finally:
-        if collects:
-            gc.enable()
-
-
 def _answer(answers: Any, runner: BaseRunner, cache: DataLoaderCache, warm_up: int) -> None:
-    gc.freeze()
-    gc.enable()
+    keep_what_is_there()
     try:
         found: Any = _iterations(runner, cache, warm_up)
     except Exception as error:
