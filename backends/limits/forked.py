@@ -1,12 +1,13 @@
 """Runs native code in a fork with a memory limit, so that a crash there ends nothing else."""
 
 import faulthandler
+import gc
 import os
 import resource
 import signal
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from layerwise._tool.backends.limits.memory import room
@@ -54,6 +55,26 @@ def done_aside(work: Callable[[], bytes], most: int) -> bytes:
     return data[4:]
 
 
+@contextmanager
+def nothing_collected() -> Iterator[None]:
+    """Around a fork: neither on its way nor, after `keep_what_is_there`, in the child is an object collected that came
+    with it. A session of an engine waits, when it goes, for its threads, which a fork has not.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def keep_what_is_there() -> None:
+    """In a child: what came with the fork is never collected; what is made from now on is."""
+    gc.freeze()
+    gc.enable()
+
+
 def _forked() -> int:
     """os.fork with signals blocked, since exceptions from signal handlers would get lost in Python's fork hooks.
 
@@ -62,9 +83,11 @@ def _forked() -> int:
     held_back = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     pid = -1
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), nothing_collected():
             warnings.simplefilter("ignore", DeprecationWarning)  # forking with other threads, see `done_aside`
             pid = os.fork()
+            if pid == 0:
+                keep_what_is_there()
         return pid
     finally:
         if pid != 0:

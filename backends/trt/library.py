@@ -49,12 +49,16 @@ def check(answer: Any, what: str) -> Any:
 
 
 def load_plugins(trt: Any, logger: Any, libraries: Sequence[str]) -> None:
-    """Register TensorRT's own plugins and those of these libraries. BadFile for a library that cannot be loaded."""
+    """Register TensorRT's own plugins and those of these libraries. BadFile for a library that cannot be loaded.
+
+    A name that is not a file here is looked for where libraries are.
+    """
     for library in libraries:
-        if not Path(library).is_file():
+        is_file = Path(library).is_file()
+        if not is_file and Path(library).name != library:
             raise BadFile(library, "there is no such library of plugins")
         try:
-            ctypes.CDLL(str(Path(library).absolute()), mode=ctypes.RTLD_GLOBAL)
+            ctypes.CDLL(str(Path(library).absolute()) if is_file else library, mode=ctypes.RTLD_GLOBAL)
         except OSError as error:
             raise BadFile(library, f"cannot be loaded: {in_words(error)}") from None
     trt.init_libnvinfer_plugins(logger, "")

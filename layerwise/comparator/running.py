@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from layerwise._tool.backends.filesystem.folders import whole_folder
+from layerwise._tool.backends.limits.forked import keep_what_is_there, nothing_collected
 from layerwise._tool.backends.text import shown
 from layerwise.backend.base import BaseRunner
 from layerwise.common import TensorMetadata
@@ -160,7 +161,8 @@ def _elsewhere(
     context = multiprocessing.get_context("fork")
     answers: Any = context.Queue()
     process = context.Process(target=_answer, args=(answers, runner, cache, warm_up))
-    process.start()
+    with nothing_collected():
+        process.start()
     found = None
     try:
         while found is None and (process.is_alive() or not answers.empty()):
@@ -178,6 +180,7 @@ def _elsewhere(
 
 
 def _answer(answers: Any, runner: BaseRunner, cache: DataLoaderCache, warm_up: int) -> None:
+    keep_what_is_there()
     try:
         found: Any = _iterations(runner, cache, warm_up)
     except Exception as error:

@@ -1,7 +1,9 @@
 # ruff: noqa: E501 (a row of a table is a line)
 """Loaders and runners of models, lazy and immediate, on the same files as in Polygraphy."""
 
+import gc
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.both_packages import outcome
 from support.models import mlp
+
+from layerwise.backend.base import BaseRunner
+from layerwise.backend.onnxrt import SessionFromOnnx
+from layerwise.common import TensorMetadata
+from layerwise.comparator import Comparator
 
 MODELS = "model = onnx_from_path(path)\nnames = lambda m: [o.name for o in m.graph.output]\nops = lambda m: [n.op_type for n in m.graph.node]\n"
 LOADERS: dict[str, str] = {
@@ -200,8 +207,31 @@ results = Comparator.run(runners(), DataLoader(iterations=2), OPTIONS)
     "options", ["warm_up=2", "use_subprocess=True", "streaming=False", "save_input_blob_path=path + '.raw'"]
 )
 def test_runs_give_the_same(options: str, path: str) -> None:
+    gc.collect()  # Polygraphy's fork could destroy sessions of earlier tests, and wait for their threads
     source = RUNS.replace("OPTIONS", options)
     assert outcome("layerwise", source, path=path) == outcome("polygraphy", source, path=path)
+
+
+def test_a_process_of_its_own_destroys_no_session_of_the_one_that_it_was_forked_from(path: str) -> None:
+    """A session waits for its threads when it goes, and they are not in a fork."""
+
+    class Collecting(BaseRunner):
+        def get_input_metadata_impl(self) -> TensorMetadata:
+            return TensorMetadata().add("x", np.float32, (1, 2))
+
+        def infer_impl(self, feed_dict: Mapping[str, Any]) -> Mapping[str, Any]:
+            gc.collect()
+            return {"y": feed_dict["x"]}
+
+    gc.disable()
+    try:
+        unused: list[Any] = [SessionFromOnnx(path, threads=4)()]
+        unused.append(unused)
+        del unused
+        found = Comparator.run([Collecting("forked")], use_subprocess=True)
+    finally:
+        gc.enable()
+    assert found["forked"][0]["y"].shape == (1, 2)
 
 
 def test_files_that_runs_save_are_read_by_the_other(path: str, tmp_path: Path) -> None:

@@ -74,7 +74,8 @@ class Builder:
         self._recording = recording(self.trt, options)
         self.store = None if options.fresh or self._recording.wanted else store or Store(self.trt)
         self._code = code_of(model, options)
-        self._reuses = self.store is not None and (options.reuse or not self._code)
+        read = options.reuse and all(path.is_file() for path in self._code)  # not: a library found by its bare name
+        self._reuses = self.store is not None and (read or not self._code)
         self.told: list[str] = []
         self._build = Build(progress)
         self._calibrator: Any = None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.errors import BadFile, LayerwiseError
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.trt.building.network import creation_flags, parser_reasons, with_parser
 from layerwise._tool.backends.trt.library import load_plugins as register
@@ -12,7 +12,7 @@ from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.options import NetworkOptions
 from layerwise.backend.base import BaseLoader, Lazy, immediate, value_of
 from layerwise.backend.trt.logger import MESSAGES, get_trt_logger
-from layerwise.util.files import check_there
+from layerwise.exception import MissingFile
 
 Parsed = tuple[Any, Any, Any]
 """Builder, network and parser."""
@@ -26,9 +26,10 @@ class LoadPlugins(BaseLoader[Any]):
         self.obj = obj
 
     def call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        for library in self.plugins:
-            check_there(library)
-        register(tensorrt(), get_trt_logger(), self.plugins)
+        try:
+            register(tensorrt(), get_trt_logger(), self.plugins)
+        except BadFile as error:  # scripts catch what ctypes raises
+            raise MissingFile(error.path, error.reason) from None
         return self.obj(*args, **kwargs) if callable(self.obj) else self.obj
 
 

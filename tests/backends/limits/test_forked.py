@@ -1,5 +1,6 @@
 """Work in a fork of this process: a Ctrl-C at any time is not lost and ends this process once."""
 
+import gc
 import os
 import signal
 import time
@@ -9,9 +10,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from support import models
 from support.writers import forked
 
 from layerwise._tool.backends.limits.forked import Died, Raised, done_aside
+from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +68,16 @@ def test_an_exception_in_the_fork_is_reported() -> None:
     with pytest.raises(Raised, match="a word") as raised:
         done_aside(lambda: b"x" * int("a word"), 1 << 30)
     assert raised.value.kind == "ValueError"
+
+
+def test_a_fork_destroys_no_session_of_the_process_that_it_comes_from(tmp_path: Path) -> None:
+    """A session waits for its threads when it goes, and they are not in a fork."""
+    models.save(models.mlp(), tmp_path / "m.onnx")
+    gc.disable()
+    try:
+        unused: list[object] = [open_runner(RunnerSpec(kind="onnxrt", threads=4), Loadable(path=tmp_path / "m.onnx"))]
+        unused.append(unused)
+        del unused
+        assert done_aside(lambda: str(gc.collect() >= 0).encode(), 4 << 30) == b"True"
+    finally:
+        gc.enable()
