@@ -6,13 +6,12 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.specs import WITHOUT_OVERFLOW
 from layerwise._tool.backends.tensors import is_floating
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.baseline.machine import integers_overflow
 from layerwise._tool.debugtools.compare.memory import peak
 from layerwise._tool.debugtools.compare.quantised.ledger import Ledger
 from layerwise._tool.debugtools.compare.quantised.operators import INTEGER_PRODUCTS
+from layerwise._tool.debugtools.compare.quantised.overflow import overflow_text
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.truth.verdict import TruthOutcome
@@ -121,12 +120,9 @@ class Findings:
     def _overflow(self, suspect: Suspect) -> list[str]:
         """Products of INT8 on x86 without VNNI sum pairs in 16 bits, which large codes overflow."""
         ops = {self._suspect.model.cut.nodes[i].op_type for i in suspect.region}
-        if suspect.word != "kernel" or self._suspect.spec.kind != "onnxrt" or ops.isdisjoint(INTEGER_PRODUCTS):
+        if suspect.word != "kernel" or ops.isdisjoint(INTEGER_PRODUCTS):
             return []
-        if not integers_overflow():
-            return []
-        return [f"sums of 16 bits may overflow in it on this processor, x86 without VNNI: quantise with reduce_range "
-                f"or unsigned weights, or run it with {WITHOUT_OVERFLOW}=1"]  # fmt: skip
+        return [text for text in [overflow_text(self._suspect.spec)] if text]
 
     @cached_property
     def _differences(self) -> Differences | None:

@@ -13,7 +13,7 @@ from support.faults.quantised import Planter
 from support.locating import Located, between
 from support.quantised import FORMS
 
-from layerwise._tool.debugtools.baseline.machine import integers_overflow
+from layerwise._tool.backends.processor import integers_overflow
 
 WIDTH = 32
 CASES = [
