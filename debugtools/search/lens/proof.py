@@ -54,7 +54,7 @@ class Proving:
         if not worse or self._lens.form.kind != "integer" or self._runner.kind != "onnxrt" or found.not_real:
             return found
         config = {WITHOUT_OVERFLOW: "1", **self._runner.options.get("session_config", {})}
-        wide = replace(self._runner, options={**self._runner.options, "session_config": config})
+        wide = replace(self._runner, options={**self._runner.options, "session_config": config, "log_severity": 4})
         try:
             errors, ratio = self._judging.judged(self._outputs(found.structure, wide))
         except LayerwiseError:  # onnxruntime 1.31 fails so on two products that share a weight
