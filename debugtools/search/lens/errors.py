@@ -127,15 +127,23 @@ def finite(value: float | None) -> float | None:
 
 
 def over(bound: Bound, errors: Errors) -> float:
-    """How often the bound is reached by the worst output: 1 is just within. Not of a score."""
+    """How often the bound is reached by the worst output: 1 is just within; inf of one that leaves no room, unless
+    nothing is off. Not of a score.
+    """
     floats = [off for off in errors.outputs.values() if off.floats]
     if bound.metric == "tolerance":
         return max((off.over for off in floats), default=0.0)
     if bound.metric == "max_abs":
-        return max((off.most for off in floats), default=0.0) / bound.value
+        return _times(max((off.most for off in floats), default=0.0), bound.value)
     if bound.metric == "cosine":
-        return max(((1 - off.cosine) / (1 - bound.value) for off in floats), default=0.0)
-    return errors.worst / allowed(bound)
+        return max((_times(max(1 - off.cosine, 0.0), 1 - bound.value) for off in floats), default=0.0)
+    return _times(errors.worst, allowed(bound))
+
+
+def _times(error: float, room: float) -> float:
+    if error <= 0:
+        return 0.0
+    return error / room if room > 0 else math.inf
 
 
 def allowed(bound: Bound) -> float:

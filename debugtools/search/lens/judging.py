@@ -1,5 +1,6 @@
 """Whether a set keeps the bound: what its outputs come to, over what is allowed."""
 
+import math
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -63,9 +64,18 @@ class Judging:
 
     def _scored(self, made: list[Tensors]) -> float:
         score: Any = self._score
+        mine, reference = (_copies(arrays) for arrays in (made, self._lens.reference))
         with script_errors(self._path, "the score"):
-            value = score(made, self._lens.reference)
+            value = score(mine, reference)
         try:
-            return float(value)
+            number = float(value)
         except (TypeError, ValueError):
             raise UsageError(f"the score is no number: {type(value).__name__}") from None
+        if math.isnan(number):
+            raise UsageError("the score is not a number (NaN)")
+        return number
+
+
+def _copies(outputs: Iterable[Tensors]) -> list[Tensors]:
+    """What a script may change."""
+    return [{name: array.copy() for name, array in arrays.items()} for arrays in outputs]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx import TensorProto
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
@@ -20,11 +21,12 @@ from layerwise._tool.surgery.cut.sizes import estimates
 from layerwise._tool.surgery.quantise.arithmetic import Dims
 from layerwise._tool.surgery.quantise.calibrate import Range, weight_scale
 from layerwise._tool.surgery.quantise.candidates import Candidate, Operand, candidates, constants
-from layerwise._tool.surgery.quantise.formats import FORMATS
+from layerwise._tool.surgery.quantise.formats import FORMATS, QUANTISED_OPS
 from layerwise._tool.surgery.quantise.numeric import Scale, blocked, fake
 from layerwise._tool.surgery.types.node_types import tensor_types
 from layerwise._tool.surgery.types.shapes import inferred_tensors
 
+_OTHER_FLOATS = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16", TensorProto.DOUBLE: "float64"}
 _KEPT_LOW = 512 << 20  # bytes at most, and half of what the weights take
 
 
@@ -59,7 +61,7 @@ class Lens:
             dims = {name: [None] * rank for name, rank in self.ranks.items()}
         self.candidates = [one for one in found if one.label not in keep]
         if not self.candidates:
-            raise UsageError(f"no node of this model can be {rounding.to}")
+            raise UsageError(f"no node of this model can be {rounding.to}{_why(model)}")
         self.by_i = {one.i: one for one in self.candidates}
         self.fixed = constants(model.cut)
         self.chain = Chain(model, runner, self.candidates, self.form, estimates(model.cut.model, shapes), dims)
@@ -180,6 +182,14 @@ class Lens:
     def close(self) -> None:
         self.chain.close()
         self._low, self._made, self._low_bytes = {}, {}, 0
+
+
+def _why(model: Model) -> str:
+    """What else than FP32 the products compute in, where that is why."""
+    types = tensor_types(model.cut.model)
+    given = {types.get(name) for node in model.cut.nodes if node.op_type in QUANTISED_OPS for name in node.input}
+    names = [name for kind, name in _OTHER_FLOATS.items() if kind in given]
+    return f": its products are in {' and '.join(names)}, give the model in FP32" if names else ""
 
 
 def _single(array: Array) -> NDArray[np.float32]:

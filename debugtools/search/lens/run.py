@@ -20,6 +20,7 @@ from layerwise._tool.debugtools.compare.spec import NO_FILES, MarkSpec
 from layerwise._tool.debugtools.search.lens.choice import Chooser
 from layerwise._tool.debugtools.search.lens.costs import UNITS, set_costs
 from layerwise._tool.debugtools.search.lens.effects import Effects, some_sets
+from layerwise._tool.debugtools.search.lens.errors import root_mean_square
 from layerwise._tool.debugtools.search.lens.grouped import LEAST, GroupedEffects
 from layerwise._tool.debugtools.search.lens.judging import Judging
 from layerwise._tool.debugtools.search.lens.lens import Lens
@@ -147,6 +148,8 @@ class LensRun:
             raise UsageError("none of the model's outputs is a tensor")
         if lacking:
             warn(f"outputs that are no tensors are not looked at: {', '.join(shown(name, 60) for name in lacking[:5])}")
+        if not any(root_mean_square(array) for outputs in lens.reference for array in outputs.values()):
+            warn("on these inputs no output of floats has a value other than 0 that is finite: no error can be told")
         if lens.unknown:
             warn(
                 f"{lens.unknown} nodes are not looked at: inference does not know how many dimensions their inputs have"

@@ -17,6 +17,7 @@ from support.quantised import static
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.backends.processor import integers_overflow
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.quantised.files import FileReview, read_cache
 from layerwise._tool.debugtools.compare.quantised.grid import Grid
@@ -119,3 +120,21 @@ def test_rows_are_json(folder: Path) -> None:
         review = FileReview(model, None).review([], None)
     assert msgspec.json.encode(review.rows)
     assert all(row.word == "" for row in review.rows)
+
+
+def test_a_run_says_that_integers_overflow_on_this_processor(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    weight = numpy_helper.from_array(random.uniform(0.9, 1, (64, 32)).astype(np.float32), "w")
+    sizes = {"x": 64, "y": 32}
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, size]) for name, size in sizes.items()]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], "product")], "g", values[:1], values[1:],
+                              [weight])  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    feed = {"x": random.uniform(0.9, 1, (16, 64)).astype(np.float32)}
+    onnx.save(model, tmp_path / "float.onnx")
+    onnx.save(static(model, feed, qdq=True), tmp_path / "q.onnx")
+    save_feeds(tmp_path / "in.json", [feed])
+    result = compared(tmp_path, "q.onnx").result
+    assert result["quantised"]["wrong"] == 0
+    assert result["passed"] is not integers_overflow()
+    assert ("overflow" in result["quantised"]["text"]) is integers_overflow()

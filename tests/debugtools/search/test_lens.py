@@ -229,3 +229,30 @@ def test_what_onnxruntime_fuses_of_fp8_is_run_as_written_and_that_is_said(tmp_pa
     fused = RunnerSpec(kind="onnxrt", options={"session_config": {"session.disable_quant_qdq": "0"}})
     with pytest.raises(LayerwiseError, match="cannot load"), open_runner(fused, Loadable(path=Path(written))):
         pass
+
+
+def test_a_score_that_is_not_a_number_is_refused_and_one_may_change_what_it_gets(tmp_path: Path) -> None:
+    script = tmp_path / "score.py"
+    script.write_text("def none(outputs, reference):\n    return float('nan')\n"
+                      "def spoil(outputs, reference):\n"
+                      "    outputs[0]['y'][:] = reference[0]['y'][:] = 0\n    return 1.0\n")  # fmt: skip
+    with pytest.raises(UsageError, match="not a number"):
+        job(tmp_path, network(), bound=Bound(metric="score", value=0.5, script=f"{script}:none"))
+    done = job(tmp_path, network(), bound=Bound(metric="score", value=0.5, script=f"{script}:spoil"))
+    assert 0 < done.result["proved"] < 1
+
+
+@pytest.mark.parametrize("bound", [Bound(), Bound(metric="cosine", value=1.0), Bound(metric="max_abs")])
+def test_a_bound_that_leaves_no_room_keeps_every_node(tmp_path: Path, bound: Bound) -> None:
+    done = job(tmp_path, network(), bound=bound)
+    assert done.result["kept"] is None or len(done.result["kept"]) == 4
+
+
+def test_a_model_in_another_type_is_told(tmp_path: Path) -> None:
+    weight = numpy_helper.from_array(np.zeros((4, 4), np.float16), "w")
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [1, 4]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", values[:1], values[1:], [weight])
+    half = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    onnx.save(half, tmp_path / "half.onnx")
+    with pytest.raises(UsageError, match="its products are in float16"):
+        Lens(Model(str(tmp_path / "half.onnx"), ModelOptions()), ORT, Rounding(), [{"x": np.zeros((1, 4), np.float16)}])
