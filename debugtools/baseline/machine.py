@@ -2,9 +2,10 @@
 
 import platform
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from layerwise._tool import VERSION
-from layerwise._tool.backends.processor import features
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.versions import versions
 from layerwise._tool.debugtools.baseline.rows import Machine

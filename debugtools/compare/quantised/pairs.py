@@ -11,7 +11,6 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.quantised.explaining import Explaining
 from layerwise._tool.debugtools.compare.quantised.ledger import Ledger, ledger_of
 from layerwise._tool.debugtools.compare.quantised.left import Left
-from layerwise._tool.debugtools.compare.quantised.overflow import overflow_text
 from layerwise._tool.debugtools.compare.quantised.told import cost_text, unseen
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult
 from layerwise._tool.debugtools.compare.result import CompareResult
@@ -137,9 +136,6 @@ class QuantisedPairs:
         every = all(each.explained or each.whole <= _STRICT * each.bound for each in explaining.found.values())
         explained = name is not None and every and not held.wrong
         text = cost_text(name or "", worst, explained=explained, unknown=explaining.unknown)
-        if not explained and not held.wrong and worst.left is None and worst.whole > worst.moved:
-            side = self._ledgers[pair].side
-            text += f"; {overflow_text(side.spec)}".removesuffix("; ")
         return replace(held, text=f"{held.text}{text}", explained=explained, cost=worst.whole, left=worst.left,
                        moved=worst.moved)  # fmt: skip
 

@@ -17,7 +17,7 @@ from support.quantised import static
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.backends.processor import integers_overflow
+from layerwise._tool.backends.onnxrt.saturation import saturates
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.quantised.files import FileReview, read_cache
 from layerwise._tool.debugtools.compare.quantised.grid import Grid
@@ -122,7 +122,7 @@ def test_rows_are_json(folder: Path) -> None:
     assert all(row.word == "" for row in review.rows)
 
 
-def test_a_run_says_that_integers_overflow_on_this_processor(tmp_path: Path) -> None:
+def test_a_run_says_that_kernels_saturate_on_this_cpu(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     weight = numpy_helper.from_array(random.uniform(0.9, 1, (64, 32)).astype(np.float32), "w")
     sizes = {"x": 64, "y": 32}
@@ -136,5 +136,5 @@ def test_a_run_says_that_integers_overflow_on_this_processor(tmp_path: Path) -> 
     save_feeds(tmp_path / "in.json", [feed])
     result = compared(tmp_path, "q.onnx").result
     assert result["quantised"]["wrong"] == 0
-    assert result["passed"] is not integers_overflow()
-    assert ("overflow" in result["quantised"]["text"]) is integers_overflow()
+    assert result["passed"] is not saturates()
+    assert ("saturate" in result["conclusion"]) is saturates()
