@@ -71,17 +71,17 @@ class LRN(OpRun):
         return ((x / (bias + alpha / size * total) ** beta).astype(x.dtype),)
 
 
-class GridSample(op_grid_sample.GridSample):  # type: ignore[misc]
+class GridSample(op_grid_sample.GridSample):
     """ONNX's own knows the modes by the names that they have since opset 20 alone."""
 
     op_domain = ""
 
-    def _run(self, x: Array, grid: Array, mode: Any = None, **more: Any) -> tuple[Array]:
-        found: tuple[Array] = super()._run(x, grid, mode=(mode or "linear").removeprefix("bi"), **more)
-        return found
+    def _run(self, X: Any, grid: Any, mode: Any = None, padding_mode: Any = None, align_corners: Any = None) -> Any:
+        mode = (mode or "linear").removeprefix("bi")
+        return super()._run(X, grid, mode=mode, padding_mode=padding_mode, align_corners=align_corners)  # type: ignore[no-untyped-call]
 
 
-class DequantizeLinear(op_dequantize_linear.DequantizeLinear_25):  # type: ignore[misc]
+class DequantizeLinear(op_dequantize_linear.DequantizeLinear_25):
     """ONNX's own has none for opsets before 19."""
 
     op_domain = ""
