@@ -160,7 +160,8 @@ class _Models:
         relaid = self.found.section("weights in another layout", "weights_relaid")
         for name, other in (*((name, name) for name in found.changed), *found.paired.items()):
             rule = self._tolerances.rule(name) if self._tolerances else _EXACT
-            layout = layout_of(a, b, (name, other)) if name in found.paired else None
+            turned = name in found.paired or a.weights[name].dims != b.weights[other].dims
+            layout = layout_of(a, b, (name, other)) if turned else None
             if layout is not None and add_relaid(relaid, a, b, (name, other), layout):
                 continue
             result = add_changed(changed, a, b, (name, other), rule, layout)

@@ -8,6 +8,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from support.aligning import encoder, renamed
+from support.models import from_text
 from support.two_exports import first, second
 
 from layerwise._tool.backends.errors import BadFile, UsageError
@@ -131,3 +132,18 @@ def test_constants_and_defaults_may_be_written_out(tmp_path: Path) -> None:
     outcome = compared(tmp_path, model(spelled=True), model(spelled=False))
     assert [s.key for s in outcome.sections if s.items and not s.cosmetic] == ["operators"]
     assert found(outcome, "operators") == [{"op": "Constant", "a": 0, "b": 1}]
+
+
+def test_a_weight_of_one_name_that_another_exporter_turned_has_the_same_values(tmp_path: Path) -> None:
+    kernel = np.random.default_rng(0).standard_normal((3, 5)).astype(np.float32)
+    models = []
+    for turned in (False, True):
+        model = from_text(
+            f"""g (float[2, 3] x) => (float[2, 5] y) {{ [dense] y = Gemm <transB = {int(turned)}> (x, kernel) }}"""
+        )
+        weight = numpy_helper.from_array(kernel.T.copy() if turned else kernel, "kernel")
+        model.graph.initializer.append(weight)
+        models.append(model)
+    outcome = compared(tmp_path, *models)
+    assert [item["permutation"] for item in found(outcome, "weights_relaid")] == [(1, 0)]
+    assert found(outcome, "weights_changed") == []
