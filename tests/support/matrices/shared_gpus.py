@@ -106,9 +106,8 @@ def shared(folder: Path, kills: int = 6, workers: int = 4, models: int = 4) -> d
     real = bool(visible_gpus(os.environ))
     if not real:
         _make_up(folder / "bin")
-    gpus = visible_gpus(os.environ) or []
+    gpus, leases = visible_gpus(os.environ) or [], folder / "leases"
     side = _gpu_words(real, folder / "models" / "modules.py")
-    leases = folder / "leases"
     os.environ["LAYERWISE_LEASES"] = str(leases)
     matrix, search = _write(folder / "models", side, real, models)
     sampler = Sampler(gpus, leases)
