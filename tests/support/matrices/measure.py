@@ -97,8 +97,8 @@ def _run(folder: Path, name: str, cells: int, seconds: float, workers: int, wher
     return max(view.ended or 0.0 for view in views) - min(view.created for view in views)
 
 
-def cancel(folder: Path, where: str = "local:4", running: int = 4) -> dict[str, Any]:
-    """Interrupt a matrix whose cells hang; how soon it has ended, and what is left of it."""
+def cancel(folder: Path, where: str = "local:4", running: int = 4, within: float = 30.0) -> dict[str, Any]:
+    """Interrupt a matrix whose cells hang; how soon it has ended, and what is left of it `within` so many seconds."""
     home = folder / "cancelled"
     spec = waiting(8, 600.0, cluster=where)
     path = folder / "cancel.json"
@@ -113,13 +113,21 @@ def cancel(folder: Path, where: str = "local:4", running: int = 4) -> dict[str, 
     process.send_signal(signal.SIGINT)
     process.wait(60)
     took = time.monotonic() - start
-    left = [one.pid for one in psutil.process_iter(["environ"]) if str(home) in str(one.info["environ"] or "")]
+    while (left := _of(home)) and time.monotonic() < start + within:  # dask's workers end when they miss the command
+        time.sleep(0.1)
+    gone = time.monotonic() - start
     states = [workspace.view(job).state for job in workspace.ids()]
     return {
         "ended after s": round(took, 2),
+        "all of its processes after s": round(gone, 2),
         "processes left": len(left),
         "states": {one: states.count(one) for one in states},
     }
+
+
+def _of(home: Path) -> list[int]:
+    """Processes that work in a workspace."""
+    return [one.pid for one in psutil.process_iter(["environ"]) if str(home) in str(one.info["environ"] or "")]
 
 
 _SMI = "#!/bin/sh\necho GPU-one\necho GPU-two\n"

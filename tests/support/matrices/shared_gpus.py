@@ -96,10 +96,9 @@ def _groups(pids: Sequence[int]) -> frozenset[int]:
 
 
 def _lives(pid: int) -> bool:
-    try:
+    with suppress(psutil.Error):
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
+    return False
 
 
 def shared(folder: Path, kills: int = 6, workers: int = 4, models: int = 4) -> dict[str, Any]:
@@ -107,9 +106,8 @@ def shared(folder: Path, kills: int = 6, workers: int = 4, models: int = 4) -> d
     real = bool(visible_gpus(os.environ))
     if not real:
         _make_up(folder / "bin")
-    gpus = visible_gpus(os.environ) or []
+    gpus, leases = visible_gpus(os.environ) or [], folder / "leases"
     side = _gpu_words(real, folder / "models" / "modules.py")
-    leases = folder / "leases"
     os.environ["LAYERWISE_LEASES"] = str(leases)
     matrix, search = _write(folder / "models", side, real, models)
     sampler = Sampler(gpus, leases)
@@ -129,14 +127,13 @@ def shared(folder: Path, kills: int = 6, workers: int = 4, models: int = 4) -> d
             [*_LAYERWISE, "matrix", str(matrix)], env={**os.environ, "LAYERWISE_HOME": str(folder / "home")},
             capture_output=True, text=True, check=False,
         ).stdout.strip().splitlines()[-1:]  # fmt: skip
-        time.sleep(0.5)
         last = sampler.look()
     finally:
         sampler.close()
     held = {name: _held(Workspace(folder / home)) for name, home in (("matrix", "home"), ("search", "other"))}
     return {
         "GPUs": [*gpus], "real": real, "side": " ".join(side), "exit": codes, "seconds": round(took, 1),
-        **_by_driver(sampler.seen, gpus), **_by_journals(held, killed), "kills": killed,
+        **_by_driver(sampler.seen, gpus), **_by_journals(held), "killed": len(killed), "kills": killed,
         "GPUs not given back at the end": [gpu for gpu in gpus if last.holders[gpu] or last.on[gpu]],
         "run again": again, "matrix said": (folder / "matrix.txt").read_text().splitlines()[-3:],
         "search said": (folder / "search.txt").read_text().splitlines()[-2:],
@@ -216,22 +213,19 @@ def _started(words: list[str], home: Path, said: Path, *, login: bool = False) -
                                 stderr=file, stdin=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
 
 
-def _kill(
-    count: int, command: "subprocess.Popen[bytes]", workspace: Workspace, sampler: Sampler
-) -> list[dict[str, Any]]:
+def _kill(count: int, command: "subprocess.Popen[bytes]", jobs: Workspace, sampler: Sampler) -> list[dict[str, Any]]:
     """Kill, by turns, the process of a cell that holds a GPU and the worker above it; how soon the GPU is free."""
     rng, found = random.Random(0), list[dict[str, Any]]()
     while len(found) < count and command.poll() is None:
         time.sleep(0.5)
-        views = [view for view in map(workspace.view, workspace.ids()) if view.state == "running" and view.gpus]
-        views = [view for view in views if _lives(view.pid)]
-        if not views:
+        views = [view for view in map(jobs.view, jobs.ids()) if view.state == "running" and view.gpus]
+        if not (views := [view for view in views if _lives(view.pid)]):
             continue
         view = rng.choice(views)
         gpu, holder = view.gpus[0], sampler.holders()[view.gpus[0]]
         what = "worker" if len(found) % 2 else "cell"
-        victim = _worker(view.pid) if what == "worker" else view.pid
-        if not victim or not holder:
+        victim = (_worker(view.pid) if what == "worker" else view.pid) if holder else 0
+        if not victim:
             continue
         os.kill(victim, signal.SIGKILL)
         start = time.monotonic()
@@ -292,16 +286,14 @@ def _held(workspace: Workspace) -> list[_Hold]:
     return found
 
 
-def _by_journals(held: dict[str, list[_Hold]], killed: list[dict[str, Any]]) -> dict[str, Any]:
+def _by_journals(held: dict[str, list[_Hold]]) -> dict[str, Any]:
     """Of all attempts of both workspaces, from the event that it runs to its last one."""
     every = sorted((hold for holds in held.values() for hold in holds), key=lambda hold: hold.start)
     pairs = [(one, two) for i, one in enumerate(every) for two in every[i + 1 :] if two.start < one.end]
+    both = [(one, two) for one in held["matrix"] for two in held["search"]]
     return {
         "attempts with a GPU": {name: len(holds) for name, holds in held.items()},
         "two attempts on one GPU": sum(one.gpu == two.gpu for one, two in pairs),
         "attempts at once, at most": max((sum(o.start <= h.start < o.end for o in every) for h in every), default=0),
-        "cells of both at once": sum(
-            one.start < two.end and two.start < one.end for one in held["matrix"] for two in held["search"]
-        ),
-        "killed": len(killed),
+        "cells of both at once": sum(one.start < two.end and two.start < one.end for one, two in both),
     }  # fmt: skip
