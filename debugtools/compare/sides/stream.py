@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.reads import MissingTensor
 from layerwise._tool.backends.onnxrt.saturation import avoids_saturation
 from layerwise._tool.backends.results.inference import IterationResult
@@ -232,8 +233,14 @@ class GraphStream:
         types = {name: to_onnx(element(self.live[name])) for name in segment.feeds}
 
         def opener() -> SegmentSession:
-            data = self.cut.build(segment, types)
-            return self._session(self.spec, Loadable(data=data, folder=self.folder), self.name)
+            model = Loadable(data=self.cut.build(segment, types), folder=self.folder)
+            try:
+                return self._session(self.spec, model, self.name)
+            except LayerwiseError:
+                if not avoids_saturation(self.spec):
+                    raise
+            plain = msgspec.structs.replace(self.spec, graph_optimization_level="disable")
+            return self._session(plain, model, self.name)  # onnxruntime refuses weights that are dequantised twice
 
         return opener
 

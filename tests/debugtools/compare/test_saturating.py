@@ -14,7 +14,9 @@ from support.saturating import let_saturate
 
 from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.onnxrt.saturation import SETTING, precise, saturates
-from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
+from layerwise._tool.debugtools.compare.sides.models import Model
+from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.search.lens.rows import LensResult
 from layerwise._tool.debugtools.search.lens.sentences import concluded
@@ -163,3 +165,23 @@ def test_a_lens_says_what_the_mixed_model_does_without_the_setting() -> None:
         in said
     )
     assert "refuse" not in said
+
+
+def test_layers_are_observed_with_the_setting_though_onnxruntime_refuses_a_weight_that_is_dequantised_twice(
+    tmp_path: Path,
+) -> None:
+    random = np.random.default_rng(0)
+    weight = numpy_helper.from_array((random.standard_normal((WIDTH, WIDTH)) / 6).astype(np.float32), "w")
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
+        helper.make_node("MatMul", ["a", "w"], ["y"], "last"),
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, WIDTH]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], [weight])
+    floats = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    codes = static(floats, FEED, qdq=True, per_channel=True)
+    onnx.save(codes, tmp_path / "codes.onnx")
+    model = Model(str(tmp_path / "codes.onnx"), ModelOptions())
+    plan = model.cut.segments(["a", "y"], 1 << 20, {})
+    stream = GraphStream(model.cut, plan, precise(ORT), "codes", tmp_path, FEED, SessionPool(keep=False))
+    assert [name for made in stream for name in made] == ["a", "y"]
