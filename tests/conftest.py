@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parent.parent
 SHARED_MEMORY = Path("/dev/shm")  # its files cost a third of those on a disk
@@ -26,8 +26,8 @@ INSTALLED = str(ROOT / ".editable")  # what an editable install puts on the path
 gc.set_threshold(20_000, *gc.get_threshold()[1:])  # collecting was a fourteenth of all computing
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # for tests that import onnxruntime before ours
 sys.path[:0] = [str(ROOT / "tests"), INSTALLED]
-settings.register_profile("any machine", deadline=None)  # how long an example takes is the machine's matter
-settings.load_profile("any machine")
+settings.register_profile("any speed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any speed")  # whether a test passes is no matter of how busy the machine is
 
 
 class _OneName(MetaPathFinder):

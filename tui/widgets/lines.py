@@ -1,14 +1,13 @@
 """Widgets drawn line by line from (text, role) runs; only lines that changed are painted again."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.events import Resize
-from textual.geometry import Region, Size
+from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -38,22 +37,6 @@ class LineWidget(Widget):
         super().__init__(id=id, classes=classes)
         self._painted: dict[int, Line] = {}
         self._painted_theme = ""
-        self._held_size: Size | None = None
-
-    @property
-    def size(self) -> Size:
-        """Textual looks it up among all widgets each time."""
-        return super().size if self._held_size is None else self._held_size
-
-    @contextmanager
-    def drawing(self) -> Iterator[None]:
-        """Lines are made: the size is looked up once for all of them."""
-        before = self._held_size
-        self._held_size = self.size
-        try:
-            yield
-        finally:
-            self._held_size = before
 
     def on_mount(self) -> None:
         self._painted_theme = self.app.theme
@@ -67,10 +50,6 @@ class LineWidget(Widget):
     def line(self, y: int) -> Line:
         raise NotImplementedError
 
-    def render_lines(self, crop: Region) -> list[Strip]:
-        with self.drawing():
-            return super().render_lines(crop)
-
     def render_line(self, y: int) -> Strip:
         line = self._painted[y] = self.line(y)
         return self.strip_of(line, self.size.width)
@@ -81,8 +60,7 @@ class LineWidget(Widget):
             return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
         if not self.size.height:  # hidden: what was drawn before must not come back from Textual's cache
             return super().refresh()
-        with self.drawing():
-            changed = [y for y in range(self.size.height) if self._painted.get(y) != self.line(y)]
+        changed = [y for y in range(self.size.height) if self._painted.get(y) != self.line(y)]
         width = self.size.width
         return super().refresh(*(Region(0, y, width, 1) for y in changed)) if changed else self
 

@@ -140,8 +140,7 @@ class VirtualList(Commanded, LineWidget, scope="list", can_focus=True):
 
     def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> "Self":
         if not regions and self._names is not None and self.size.height:
-            with self.drawing():
-                self._names.look(self._draw_all)
+            self._names.look(self._draw_all)
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def _draw_all(self) -> None:
