@@ -9,7 +9,8 @@ import onnxruntime
 import pytest
 from onnx import numpy_helper
 from support.aligning import LENGTH, WIDTH, encoder, renamed
-from support.locating import ORT, Located, run_locate
+from support.locating import ORT, Located, between, run_locate
+from support.models import from_text
 
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
@@ -67,3 +68,17 @@ def test_what_is_rounded_and_taken_back_is_a_fault(folder: Path) -> None:
 
 def test_nothing_planted_accuses_nobody(folder: Path) -> None:
     assert [each for each in located(folder, encoder(parts=True)).suspects if each["diagnosis"] == "kernel"] == []
+
+
+def test_what_follows_the_tensor_that_is_the_other_form_s_output_is_compared_with_it(tmp_path: Path) -> None:
+    """The first form's inner sum is the second's output; the logarithm behind it is the fault."""
+    weight = numpy_helper.from_array(np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32), "w")
+    texts = (
+        "mine (float[3, 4] x) => (float[3, 6] y) { [dense] a = MatMul(x, w) [sum] b = Add(a, a) [log] y = Log(b) }",
+        "theirs (float[3, 4] x) => (float[3, 6] out) { p = MatMul(x, w) out = Add(p, p) }",
+    )
+    models = [from_text(text) for text in texts]
+    for model in models:
+        model.graph.initializer.append(weight)
+    feed = {"x": np.random.default_rng(1).standard_normal((3, 4)).astype(np.float32)}
+    assert [(row["node"], row["diagnosis"]) for row in between(*models, tmp_path, feed).suspects] == [("log", "nan")]
