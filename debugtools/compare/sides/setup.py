@@ -55,7 +55,9 @@ class Setup:
         if suspect_names and isinstance(self.sides[0], TorchSide):
             self.model = self.sides[0].model
         self.model_sides = [side for side in self.sides if isinstance(side, ModelSide)]
+        engines = any(side.spec.kind == "trt" for side in self.model_sides)
         for side in self.model_sides:
+            side.fed_for_engines = engines
             side.own_model = side.own_model or side.model is not self.model
             side.similar_inputs = spec.align != "names" and not spec.strict_names
         self.pairs = [(i, i + 1) for i in range(len(self.sides) - 1)]

@@ -99,7 +99,8 @@ class Side:
 class ModelSide(Side):
     """A backend that runs a model: the comparison's, or one of its own. session_owner: whose session it uses.
 
-    hint: what to say where it does not run. similar_inputs: data may be for an input of another name.
+    hint: what to say where it does not run. similar_inputs: data may be for an input of another name. fed_for_engines:
+    data may have the types that an engine takes.
     """
 
     def __init__(self, index: int, spec: RunnerSpec, name: str, rename: Mapping[str, str], model: Model) -> None:
@@ -111,6 +112,7 @@ class ModelSide(Side):
         self.session_owner: ModelSide | None = None
         self.hint = ""
         self.similar_inputs = False
+        self.fed_for_engines = spec.kind == "trt"
         self.graph: ObservedGraph | None = None
         self._made: dict[str, str] | None = None
 
@@ -175,6 +177,8 @@ class ModelSide(Side):
     def fit(self, feed: Feed, warn: Callable[[str], None]) -> Feed:
         """The feed as this side's model takes it."""
         if not self.own_model:
+            if not self.fed_for_engines:
+                return feed
             return self._as_typed(feed, self.runner.inputs if self.spec.kind == "trt" else self.model.inputs, warn)
         where = f"feed of {shown(Path(self.spec.model or '').name, 80)}"
         renamed = {self.own(name): array for name, array in feed.items()}
