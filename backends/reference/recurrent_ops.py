@@ -1,6 +1,7 @@
 """LSTM, GRU and RNN in place of ONNX's own, which ignore lengths of sequences, activations, clip and coupled gates."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "Softplus": lambda x: np.logaddexp(x, 0),
 }
 State = tuple[Array, ...]
+
+
+def _clipped(function: Callable[[Array], Array], clip: float, x: Array) -> Array:
+    return function(np.clip(x, -clip, clip))
 
 
 class _Recurrent(OpRun):
@@ -46,7 +51,8 @@ class _Recurrent(OpRun):
             part = functions[d * len(self.activations) :]
             given = (w[d].T, r[d].T, b[d], *(each[d] for each in rest if each is not None))
             turned = direction == "reverse" or d == 1
-            done.append(self._scan(x, state, ends, turned, lambda xt, s, g=given, f=part: self._step(xt, s, g, f, how)))
+            step = partial(self._step, given=given, functions=part, how=how)
+            done.append(self._scan(x, state, ends, turned, step))
         y = np.stack([each[0] for each in done], 1)
         last = [np.stack([each[1][i] for each in done]) for i in range(self.states)]
         if layout:
@@ -59,7 +65,7 @@ class _Recurrent(OpRun):
             raise NotImplementedError(f"activation {unknown[0]}")
         if not clip:
             return [_ACTIVATIONS[name] for name in names]
-        return [lambda x, f=_ACTIVATIONS[name]: f(np.clip(x, -clip, clip)) for name in names]
+        return [partial(_clipped, _ACTIVATIONS[name], clip) for name in names]
 
     @staticmethod
     def _scan(
