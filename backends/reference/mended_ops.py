@@ -77,11 +77,11 @@ class GridSample(op_grid_sample.GridSample):  # type: ignore[misc]
     op_domain = ""
 
     def _run(self, x: Array, grid: Array, mode: Any = None, **more: Any) -> tuple[Array]:
-        found: tuple[Array] = super()._run(x, grid, mode=(mode or "linear").removeprefix("bi"), **more)
+        found: tuple[Array] = super()._run(x, grid, mode=(mode or "linear").removeprefix("bi"), **more)  # type: ignore[no-untyped-call]
         return found
 
 
-class DequantizeLinear(op_dequantize_linear.DequantizeLinear_25):  # type: ignore[misc]
+class DequantizeLinear(op_dequantize_linear.DequantizeLinear_25):
     """ONNX's own has none for opsets before 19."""
 
     op_domain = ""
