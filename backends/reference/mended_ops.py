@@ -71,14 +71,17 @@ class LRN(OpRun):
         return ((x / (bias + alpha / size * total) ** beta).astype(x.dtype),)
 
 
-class GridSample(op_grid_sample.GridSample):
+class GridSample(OpRun):
     """ONNX's own knows the modes by the names that they have since opset 20 alone."""
 
     op_domain = ""
 
-    def _run(self, X: Any, grid: Any, mode: Any = None, padding_mode: Any = None, align_corners: Any = None) -> Any:
-        mode = (mode or "linear").removeprefix("bi")
-        return super()._run(X, grid, mode=mode, padding_mode=padding_mode, align_corners=align_corners)  # type: ignore[no-untyped-call]
+    def _run(
+        self, x: Array, grid: Array, mode: Any = None, padding_mode: Any = None, align_corners: Any = None
+    ) -> tuple[Array]:
+        own: Any = op_grid_sample.GridSample(self.onnx_node, self.run_params)
+        found: tuple[Array] = own._run(x, grid, (mode or "linear").removeprefix("bi"), padding_mode, align_corners)
+        return found
 
 
 class DequantizeLinear(op_dequantize_linear.DequantizeLinear_25):

@@ -19,8 +19,8 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 State = tuple[Array, ...]
 
 
-def _of_clipped(function: Callable[[Array], Array], clipped: Callable[[Array], Array], x: Array) -> Array:
-    return function(clipped(x))
+def _clipped(function: Callable[[Array], Array], clip: float, x: Array) -> Array:
+    return function(np.clip(x, -clip, clip))
 
 
 class _Recurrent(OpRun):
@@ -51,7 +51,8 @@ class _Recurrent(OpRun):
             part = functions[d * len(self.activations) :]
             given = (w[d].T, r[d].T, b[d], *(each[d] for each in rest if each is not None))
             turned = direction == "reverse" or d == 1
-            done.append(self._scan(x, state, ends, turned, partial(self._step, given=given, functions=part, how=how)))
+            step = partial(self._step, given=given, functions=part, how=how)
+            done.append(self._scan(x, state, ends, turned, step))
         y = np.stack([each[0] for each in done], 1)
         last = [np.stack([each[1][i] for each in done]) for i in range(self.states)]
         if layout:
@@ -64,8 +65,7 @@ class _Recurrent(OpRun):
             raise NotImplementedError(f"activation {unknown[0]}")
         if not clip:
             return [_ACTIVATIONS[name] for name in names]
-        clipped = partial(np.clip, a_min=-clip, a_max=clip)
-        return [partial(_of_clipped, _ACTIVATIONS[name], clipped) for name in names]
+        return [partial(_clipped, _ACTIVATIONS[name], clip) for name in names]
 
     @staticmethod
     def _scan(

@@ -62,16 +62,16 @@ def ledger_of(first: Side, second: Side, model: Model | None) -> "Ledger | None"
     side, other, found = (first, second)[which], (second, first)[which], sites[which]
     assert isinstance(side, ModelSide)
     assert found is not None
-    return Ledger(side, other, found, base=side.model is model)
+    return Ledger(side, other, found, sites[1 - which], base=side.model is model)
 
 
 class Ledger:
     """quantised: the side that holds tensors in few bits; other: its float original. base: of which the comparison's
-    names are. Pairs the stages of quantised tensors.
+    names are. theirs: what the other side holds in few bits too, though less. Pairs the stages of quantised tensors.
     """
 
-    def __init__(self, quantised: ModelSide, other: Side, sites: Sites, *, base: bool) -> None:
-        self.side, self.other, self.sites, self._base = quantised, other, sites, base
+    def __init__(self, quantised: ModelSide, other: Side, sites: Sites, theirs: Sites | None, *, base: bool) -> None:
+        self.side, self.other, self.sites, self._theirs, self._base = quantised, other, sites, theirs, base
         self._cut: GraphCut = quantised.model.cut
         originals = self.originals = None
         if isinstance(other, ModelSide) and other.model.has_graph and other.spec.kind != "torch":
@@ -105,6 +105,8 @@ class Ledger:
     def pair(self) -> None:
         """Have both sides know the stages of quantised tensors. To be called when the sides are aligned."""
         see_values(self.side, self.sites)
+        if isinstance(self.other, ModelSide) and self._theirs is not None:
+            see_values(self.other, self._theirs)
         if isinstance(self.other, ModelSide) and self.originals is not None:
             pair_stages(self.side, self.other, self.sites, self.originals, base=self._base)
 

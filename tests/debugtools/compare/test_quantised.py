@@ -60,10 +60,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def compared(folder: Path, name: str):  # type: ignore[no-untyped-def]
+def compared(folder: Path, name: str, against: str = "float.onnx"):  # type: ignore[no-untyped-def]
     runners = [
         RunnerSpec(kind="onnxrt", threads=1),
-        RunnerSpec(kind="onnxrt", threads=1, model=str(folder / "float.onnx")),
+        RunnerSpec(kind="onnxrt", threads=1, model=str(folder / against)),
     ]
     spec = CompareSpec(
         model=str(folder / name), runners=runners, feeds=FeedSpec(files=[str(folder / "in.json")]),
@@ -89,6 +89,22 @@ def test_a_run_does_not_pass_what_no_format_explains(folder: Path) -> None:
     assert "agree" not in found.result["conclusion"].partition(":")[0]
     assert found.result["first_bad"]["tensor"].startswith("a_Quantize")
     assert "its scale is 8 times" in next(row["note"] for row in found.table("layers") if row["passed"] is False)
+
+
+def test_codes_that_both_sides_have_are_compared_as_the_values_that_they_stand_for(folder: Path) -> None:
+    """One side quantises one tensor more."""
+    more = onnx.load(folder / "q.onnx")
+    sigmoid = next(node for node in more.graph.node if node.op_type == "Sigmoid")
+    at = list(more.graph.node).index(sigmoid)
+    held = {"s": np.float32(1 / 255), "z": np.uint8(0)}
+    more.graph.initializer.extend(numpy_helper.from_array(np.asarray(value), name) for name, value in held.items())
+    last, sigmoid.output[0] = sigmoid.output[0], "float_end"
+    more.graph.node.insert(at + 1, helper.make_node("QuantizeLinear", ["float_end", "s", "z"], ["codes"], "again"))
+    more.graph.node.insert(at + 2, helper.make_node("DequantizeLinear", ["codes", "s", "z"], [last], "and back"))
+    onnx.save(more, folder / "more.onnx")
+    found = compared(folder, "more.onnx", against="q.onnx")
+    assert [row["tensor"] for row in found.table("layers") if row["passed"] is False] == []
+    assert found.result["passed"]
 
 
 def test_files_and_a_calibration_cache_are_held_against_saved_tensors(folder: Path) -> None:
