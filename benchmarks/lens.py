@@ -35,7 +35,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.runner import Loadable, open_runner
-from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
+from layerwise._tool.backends.specs import WITHOUT_OVERFLOW, FeedSpec, ModelOptions, RunnerSpec
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.lens.lens import Lens
@@ -158,9 +158,12 @@ def several(paths: list[str], options: tuple[str, ...]) -> bool:
 
 
 def _alone(model: Loadable, feed: Feed) -> Any:
-    """The outputs of a mixed model; not optimised where onnxruntime's optimisation breaks it (FP8)."""
+    """The outputs of a mixed model, without overflow on x86 without VNNI: the switchboard tells what the format does.
+    Not optimised where onnxruntime's optimisation breaks it (FP8).
+    """
     try:
-        with open_runner(ORT, model) as runner:
+        options = {"session_config": {WITHOUT_OVERFLOW: "1"}}
+        with open_runner(RunnerSpec(kind="onnxrt", options=options), model) as runner:
             return runner.infer(feed).outputs
     except LayerwiseError:
         with open_runner(RunnerSpec(kind="onnxrt", graph_optimization_level="disable"), model) as runner:

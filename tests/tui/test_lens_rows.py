@@ -16,7 +16,7 @@ from layerwise._tool.tui.presenters.errors_page import heading as errors_heading
 from layerwise._tool.tui.presenters.errors_page import row_line as errors_line
 from layerwise._tool.tui.presenters.errors_page import table_columns
 from layerwise._tool.tui.presenters.names import Names
-from layerwise._tool.tui.presenters.text import UNICODE, plain
+from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.state.debugging import DebugState
 from layerwise._tool.tui.state.errors_page import ErrorsState
 
@@ -46,13 +46,33 @@ def test_rows_stand_worst_first_and_the_prediction_follows_what_is_toggled() -> 
     assert state.predicted()[0] == 0.003
     glyphs = UNICODE
     head = "\n".join(plain(line) for line in head_lines(state, [], 100, glyphs, 0.0))
-    assert "2 of 3 nodes in FP32, predicted error 0.003" in head and "net.onnx in fp8e4m3" in head
+    assert "2 of 3 in FP32, predicted error 0.003" in head and "net.onnx in fp8e4m3" in head
     line = plain(row_line(state.row_at(0), 100, Names(glyphs), glyphs, kept=True))
     assert "FP32" in line and "not fin." in line and "\x1b" not in line
     assert plain(heading("lens", 100)).split()[:3] == ["#", "op", "in"]
     assert any("1.000% of the values, 50%" in plain(line) for line in row_detail(state.row_at(1), 100))
     state.take({"type": "result", "data": msgspec.to_builtins(LensResult(kept=[KeptRow(5, "n5", "MatMul")]))})
     assert state.in_fp32 == {5}
+
+
+def test_the_nodes_are_a_band_along_the_graph() -> None:
+    """In the order of the graph: the higher the larger the effect; FP32 and the cursor have signs of their own."""
+    state = DebugState()
+    state.open(3, "debug_lens", msgspec.to_builtins(SPEC))
+    for event in (effect(1, 1e-5), effect(7, None), effect(5, 0.004)):
+        state.take(event)
+    for glyphs, full, stays, edge in ((UNICODE, "█", "▒", "│"), (ASCII, "#", "F", "|")):
+        state.in_fp32 = set()
+        (band,) = [plain(line) for line in head_lines(state, [], 70, glyphs, 0.0) if plain(line).startswith("graph")]
+        cells = band.partition(edge)[2].rpartition(edge)[0]
+        assert cells.startswith(glyphs.bars[1]) and cells.endswith(full)
+        state.in_fp32 = {1}
+        (band,) = [
+            plain(line) for line in head_lines(state, [], 70, glyphs, 0.0, here=5) if plain(line).startswith("graph")
+        ]
+        cells = band.partition(edge)[2].rpartition(edge)[0]
+        assert cells.startswith(stays) and glyphs.mark in cells and cells.endswith(full)
+    assert all(width(line) <= 40 for line in head_lines(state, [], 40, UNICODE, 0.0))
 
 
 def test_effects_and_gains_are_columns_of_the_errors() -> None:
@@ -84,7 +104,7 @@ def test_a_key_keeps_a_node_and_another_proves_it(tmp_path: Path) -> None:
         await bench.press("4")
         await bench.press("colon", *("space" if key == " " else key for key in "lens int8"), "enter")
         await bench.until(lambda: debug.search == "lens" and debug.state == "done")
-        await bench.see("nodes in FP32, predicted error", "With all")
+        await bench.see("in FP32, predicted error", "With all")
         before = debug.predicted()[0]
         await bench.press("g", "space")
         assert len(debug.in_fp32) == 1 and debug.predicted()[0] < before

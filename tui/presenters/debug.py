@@ -120,7 +120,9 @@ def _best(best: BestRow, what: str, cells: int) -> list[Line]:
 def _result(debug: DebugState, result: Result, cells: int, glyphs: Glyphs) -> list[Line]:
     good = result.passed and not (debug.search == "locate" and debug.rows)
     role, glyph = ("good", glyphs.good) if good else ("warn", glyphs.bad)
-    lines = wrap_runs([(f"{glyph} ", role), (shown(_summary(debug, result), 1000), "strong")], cells, 2)
+    plain = debug.search == "lens" and cells < _WIDE and result.adds is not False and not result.needs
+    text = result.summary if plain and result.summary else _summary(debug, result)
+    lines = wrap_runs([(f"{glyph} ", role), (shown(text, 1000), "strong")], cells, 2)
     for entry in debug.found[:_FOUND]:
         lines += _found(entry, "in FP32" if debug.search == "precision" else "found", cells)
     if debug.search == "lens":

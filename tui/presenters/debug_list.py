@@ -12,7 +12,7 @@ from layerwise._tool.debugtools.search.lens.rows import EffectRow
 from layerwise._tool.debugtools.search.rows import CandidateRow, Numbers, VerdictRow
 from layerwise._tool.tui.presenters.band import band_line, legend, pointer_line
 from layerwise._tool.tui.presenters.compare_text import BACKENDS
-from layerwise._tool.tui.presenters.effects import effect_fields, effect_heading, effect_line
+from layerwise._tool.tui.presenters.effects import effect_band, effect_fields, effect_heading, effect_line
 from layerwise._tool.tui.presenters.invariants import HEADING, relation_line, relation_lines
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import clock_text, sig, span_text
@@ -25,13 +25,17 @@ _STATE_ROLES = {"failed": "bad", "lost": "bad", "waiting": "warn", "done": "good
 
 
 def head_lines(
-    debug: DebugState, sides: Sequence[str], cells: int, glyphs: Glyphs, now: float, *, tall: bool = True
-) -> list[Line]:
-    """now: unix seconds. tall: there is room for what the band's signs mean."""
+    debug: DebugState, sides: Sequence[str], cells: int, glyphs: Glyphs, now: float, *, tall: bool = True,
+    here: int | None = None,
+) -> list[Line]:  # fmt: skip
+    """now: unix seconds. tall: there is room for what the band's signs mean. here: the node at the cursor."""
     other: Line = [(f"of {shown(debug.other, 40)}   ", "warn")] if debug.other else []
     name: Line = [(f"{debug.search}  ", "strong"), *other, (f"job {debug.job}   ", "dim"), *_standing(debug, now)]
     about = {"invariants": _held, "lens": _measured_alone}.get(debug.search)
     lines = [name, about(debug) if about else _sides(sides, cells, glyphs)]
+    if debug.search == "lens":
+        effects = (row for row in debug.rows if isinstance(row, EffectRow))
+        lines += [line for line in [effect_band(effects, debug.in_fp32, here, cells, glyphs)] if line]
     if debug.band:
         lines += _band(debug, cells, glyphs)
         lines += [legend(debug.search, glyphs)] if tall else []
@@ -84,8 +88,8 @@ def _measured_alone(debug: DebugState) -> Line:
         return [*name, ("node by node, against itself in FP32", "")]
     error, cost = debug.predicted()
     told = "not finite" if error == math.inf else f"{error:.3g}"
-    counts = f"{len(debug.in_fp32)} of {len(debug.rows)} nodes in FP32, "
-    return [*name, (counts, ""), (f"predicted error {told}", "strong"), (f", {cost:.0%} of the cost kept", "dim"),
+    counts = f"{len(debug.in_fp32)} of {len(debug.rows)} in FP32, "
+    return [*name, (counts, ""), (f"predicted error {told}", "strong"), (f", cost {cost:.0%}", "dim"),
             (f", {debug.proved}" if debug.proved else "", "strong")]  # fmt: skip
 
 

@@ -1,14 +1,16 @@
 """What a lens measured of nodes, as rows of the Debug screen and in full."""
 
 import math
+from collections.abc import Container, Iterable
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.search.lens.rows import EffectRow
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import sig
-from layerwise._tool.tui.presenters.text import Line, merge
+from layerwise._tool.tui.presenters.text import Glyphs, Line, merge
 
 _WIDE = 80
+_BAND, _LEAST = "graph     ", 20
 
 
 def effect_heading(cells: int) -> str:
@@ -69,3 +71,38 @@ def effect_fields(row: EffectRow) -> list[tuple[str, str]]:
         ("clipped", clipped),
         ("cost", f"{row.cost:.3g} to keep it in FP32; weights {row.nbytes:,} bytes, {row.flops:,} FLOPs"),
     ]
+
+
+def effect_band(rows: Iterable[EffectRow], kept: Container[int], here: int | None, cells: int, glyphs: Glyphs) -> Line:
+    """The candidates in one line, inputs left, outputs right: the height is the largest effect of those of a cell, on a
+    logarithmic scale of two decades; what stays in FP32 and the node `here` have signs of their own.
+    """
+    order = sorted(rows, key=lambda row: row.i)
+    ascii_only = glyphs.ellipsis == "~"
+    stays, edge = ("F", "|") if ascii_only else ("▒", "│")
+    foot = f"{edge} {stays} FP32 "
+    wide = cells - len(_BAND) - 1 - len(foot)
+    if not order or wide < _LEAST:
+        return []
+    cut = [order[k * len(order) // wide : max(k * len(order) // wide + 1, (k + 1) * len(order) // wide)]
+           for k in range(wide)]  # fmt: skip
+    finite = [row.effect for row in order if row.effect]
+    top = max(finite, default=1.0)
+    line: Line = [(f"{_BAND}{edge}", "dim")]
+    for some in cut:
+        row = max(some, key=lambda each: math.inf if each.effect is None else each.effect)
+        if any(each.i == here for each in some):
+            line.append((glyphs.mark, "mark"))
+        elif any(each.i in kept for each in some):
+            line.append((stays, "good"))
+        else:
+            line.append((glyphs.bars[_height(row.effect, top)], "bad" if row.effect is None else "accent"))
+    return merge([*line, (foot, "dim")])
+
+
+def _height(effect: float | None, top: float) -> int:
+    """1 to 8: of the largest effect and of what is not finite; of a hundredth of it and less."""
+    if effect is None:
+        return 8
+    share = math.log10(effect / top) / 2 + 1 if effect > 0 else 0.0
+    return 1 + round(7 * min(1.0, max(0.0, share)))

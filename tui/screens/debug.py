@@ -172,7 +172,8 @@ class DebugScreen(Page, scope="debug"):
         tall = self.app.size.height >= TALL
         lines: list[Line] = []
         if self.debug.job:
-            lines = head_lines(self.debug, sides, self.size.width - 2, self.state.glyphs, time.time(), tall=tall)
+            lines = head_lines(self.debug, sides, self.size.width - 2, self.state.glyphs, time.time(), tall=tall,
+                               here=getattr(self._row(), "i", None))  # fmt: skip
         head.styles.height = max(1, len(lines))
         head.set_lines([[(" ", ""), *line] for line in lines])
 
@@ -183,6 +184,8 @@ class DebugScreen(Page, scope="debug"):
     def _show_body(self) -> None:
         if not self.is_mounted:
             return
+        if self.debug.search == "lens":  # the band shows where the row at the cursor is
+            self._show_head()
         body, question, cells = self.query_one("#debug-body", DetailPane), self._answering.asked(), self.size.width - 2
         row = self._row()
         if self.debug.job:

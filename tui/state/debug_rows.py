@@ -49,6 +49,8 @@ class Result(msgspec.Struct):
     seconds: float | None = None
     checks: types.Count = 0
     kept: list[types.Node] | None = None
+    adds: bool | None = None
+    needs: str = ""
 
 
 Shown = types.VerdictRow | ShownSuspect | ShownStep | RelationRow | EffectRow
