@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 
 from layerwise._tool.debugtools.compare.rows import LayerRow, SideStats
 from layerwise._tool.debugtools.locate.rows import SuspectRow
+from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.tui.presenters.text import plain
 from layerwise._tool.tui.presenters.verdicts import MEANINGS, word_of
 from layerwise._tool.tui.screens.errors_page import ErrorsScreen
@@ -118,6 +119,12 @@ def reason_is_whole(app: Workbench) -> None:
     assert " ".join(whole.split()) in " ".join(text_of(app).split()), told
 
 
+def _name_of(index: GraphIndex, node: int) -> str:
+    """What Graph calls a node: its name, else that of the first tensor it makes."""
+    made = [tensor for tensor in index.node_outputs(node) if tensor >= 0]
+    return index.node_name(node) or (index.tensor_name(made[0]) if made else "")
+
+
 def nodes_are_told_apart(app: Workbench) -> None:
     """In the rows of Graph on screen no two different nodes look equal."""
     view, index = app.query_one(GraphScreen).view, app.state.session.index
@@ -126,5 +133,5 @@ def nodes_are_told_apart(app: Workbench) -> None:
     shape = view.model.columns(view.list.size.width - 2)
     start = shape.number + 1 + 13 + 2 + 2
     found = [(view.model.rows.nodes_at(view.list.top + y), line) for y, line in enumerate(lines)]
-    alone = [(index.node_name(nodes[0]), line[start : start + shape.name]) for nodes, line in found if len(nodes) == 1]
+    alone = [(_name_of(index, nodes[0]), line[start : start + shape.name]) for nodes, line in found if len(nodes) == 1]
     told_apart([name for name, _ in alone], [text for _, text in alone])
