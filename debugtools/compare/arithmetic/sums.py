@@ -36,7 +36,7 @@ def terms(node: "onnx.NodeProto", shape: Callable[[str], Shape | None], size: in
         turned = any(a.name == "transB" and a.i for a in node.attribute)
         return known[1][-1 if turned else -2]
     if node.op_type in _CONVOLUTIONS and len(known) > 1:
-        return math.prod(known[1][1:])
+        return math.prod(known[1][1:]) if known[1] else _window(node, first)
     if node.op_type in _POOLS | _LOSSES or node.op_type.startswith("Reduce"):
         return math.prod(first) // max(1, size)
     if node.op_type in _ALONG_AXES or "Normalization" in node.op_type:
@@ -44,3 +44,10 @@ def terms(node: "onnx.NodeProto", shape: Callable[[str], Shape | None], size: in
     if node.op_type in _TRANSFORMS | _SAMPLING:
         return 2 * max(first, default=1)
     return 1
+
+
+def _window(node: "onnx.NodeProto", shape: Shape) -> int:
+    """What a convolution sums whose weight is made by nodes, as far as its attributes and its input's shape tell."""
+    sizes = {a.name: math.prod(a.ints) if a.ints else a.i for a in node.attribute if a.name in ("kernel_shape", "group")}
+    channels = shape[1] if len(shape) > 1 else 1
+    return max(1, sizes.get("kernel_shape", 1) * channels // max(1, sizes.get("group", 1)))
