@@ -50,7 +50,7 @@ class Findings:
         name = row.tensor
         self._truth.add(row)
         if isinstance(row.local, float) and is_floating(row.dtype[0]):
-            self._noise_floor.add(row.op, row.local, off=row.diagnosis == "kernel")
+            self._noise_floor.add(row.op, row.i, row.local, off=row.diagnosis == "kernel", iteration=row.iteration)
         if suspect is not None:
             self._suspects.add(suspect)
             if suspect.failure:

@@ -193,16 +193,24 @@ Found = tuple[Suspect, list[str]]
 
 @dataclass
 class NoiseFloor:
-    """Own errors of floating tensors by operator: of all, and those beyond what rounding explains."""
+    """Own errors of nodes by operator: how many there are, and those beyond what rounding explains. A node of several
+    floating outputs counts once, by the worst of them."""
 
-    _counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    _off: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    _nodes: dict[str, dict[tuple[int, int], float]] = field(default_factory=lambda: defaultdict(dict))
+    _beyond: dict[str, dict[tuple[int, int], float]] = field(default_factory=lambda: defaultdict(dict))
 
-    def add(self, op: str, local: float, *, off: bool) -> None:
-        """Take in a tensor's own relative error; off: beyond rounding."""
-        self._counts[op] += 1
-        if off:
-            self._off[op].append(local)
+    def add(self, op: str, node: int, local: float, *, off: bool, iteration: int = 0) -> None:
+        """Take in the own relative error of one of a node's tensors; off: beyond rounding."""
+        for held in (self._nodes[op], *((self._beyond[op],) if off else ())):
+            held[iteration, node] = max(held.get((iteration, node), 0.0), local)
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        return {op: len(held) for op, held in self._nodes.items()}
+
+    @property
+    def _off(self) -> dict[str, list[float]]:
+        return {op: list(held.values()) for op, held in self._beyond.items()}
 
     @property
     def whole(self) -> bool:
@@ -242,7 +250,7 @@ class NoiseFloor:
         errors, count = self._off.get(op, []), self._counts.get(op, 0)
         if count < _FEW or not 2 * len(errors) > count:
             return ""
-        return f"so are {len(errors)} of {count} tensors of {op}, {median(errors):.2g} in the middle"
+        return f"so are {len(errors)} of {count} nodes of {op}, {median(errors):.2g} in the middle"
 
 
 def _grows(suspect: Suspect) -> bool:

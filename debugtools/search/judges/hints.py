@@ -93,7 +93,7 @@ def survey(subject: Subject) -> Survey:
             error = _error(subject, name, made)
             i = cut.maker[name]
             if not isinstance(made, str) and is_floating(dtype_name(made)) and not error.onset:
-                noise_floor.add(cut.nodes[i].op_type, error.rel, off=error.beyond)
+                noise_floor.add(cut.nodes[i].op_type, i, error.rel, off=error.beyond)
             if i not in worst or _units(error) > _units(worst[i]):
                 worst[i] = error
     level = max(noise_floor.level, asked_level(subject.suspect.spec))

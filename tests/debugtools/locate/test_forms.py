@@ -82,3 +82,24 @@ def test_what_follows_the_tensor_that_is_the_other_form_s_output_is_compared_wit
         model.graph.initializer.append(weight)
     feed = {"x": np.random.default_rng(1).standard_normal((3, 4)).astype(np.float32)}
     assert [(row["node"], row["diagnosis"]) for row in between(*models, tmp_path, feed).suspects] == [("log", "nan")]
+
+
+def test_a_node_of_several_outputs_is_no_majority_of_nodes(tmp_path: Path) -> None:
+    """Three outputs of one LSTM are off, two tensors behind it are right: it is at fault, not the precision of all."""
+    random = np.random.default_rng(6)
+    held = {name: (random.standard_normal(shape) / 2).astype(np.float32)
+            for name, shape in (("w", (1, 16, 3)), ("r", (1, 16, 4)), ("head", (4, 5)))}  # fmt: skip
+    models = []
+    for factor in (1.06, 1.0):
+        model = from_text(
+            """g (float[5, 2, 3] x) => (float[5, 2, 5] y) <int64[1] one = {1}> {
+                [cell] a, b, c = LSTM <hidden_size = 4> (x, w, r)
+                [flat] d = Squeeze(a, one)
+                [dense] y = MatMul(d, head)
+            }"""
+        )
+        own = {**held, "w": held["w"] * np.float32(factor)}
+        model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in own.items())
+        models.append(model)
+    feed = {"x": random.standard_normal((5, 2, 3)).astype(np.float32)}
+    assert between(*models, tmp_path, feed).nodes == ["cell"]
