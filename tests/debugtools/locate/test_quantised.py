@@ -123,11 +123,11 @@ def test_the_stages_of_a_tensor_are_held_against_it_and_rows_survive_msgspec(
 def test_a_clean_float_model_is_not_accused_of_what_a_quantised_reference_rounds(
     quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, feed: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
-    assert between(model, quantised("dynamic"), tmp_path, feed).nodes == []
+    assert between(model, quantised("dynamic_u8"), tmp_path, feed).nodes == []
     wrong = onnx.ModelProto()
     wrong.CopyFrom(model)
     next(node for node in wrong.graph.node if node.op_type == "Add").op_type = "Sub"
-    found = between(wrong, quantised("dynamic"), tmp_path, feed)
+    found = between(wrong, quantised("dynamic_u8"), tmp_path, feed)
     assert "sum" in [node["node"] for node in found.suspects[0]["region"]]
     assert "is not the reference's" not in found.suspects[0]["evidence"]
 
