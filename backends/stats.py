@@ -4,6 +4,8 @@ All types are computed in float64 (min and max of integers exactly), in chunks t
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -160,10 +162,21 @@ def histogram(array: Array, span: tuple[float, float] | None = None) -> tuple[li
         finite = finite if ok.all() else finite[ok]
     if not finite.size:
         return None
+    for numbers, within in _countable(finite, span):
+        with suppress(ValueError):  # fewer numbers lie in the range than there are bins
+            counts, edges = np.histogram(numbers, BINS, within)
+            return counts.tolist(), edges.tolist()
+    return None
+
+
+def _countable(finite: Any, span: tuple[float, float] | None) -> Iterator[tuple[Any, tuple[float, float] | None]]:
+    """The numbers and the range to count them in; what follows is for ranges that are too small for the one before."""
     low, high = span or (float(finite.min()), float(finite.max()))
-    narrow = finite.dtype == np.float32 and high - low <= np.finfo(np.float32).max
-    counts, edges = np.histogram(finite if narrow else finite.astype(np.float64), BINS, span)
-    return counts.tolist(), edges.tolist()
+    if finite.dtype == np.float32 and high - low <= np.finfo(np.float32).max:
+        yield finite, span
+    wide = finite.astype(np.float64)
+    yield wide, span
+    yield wide, (low, low + 2 * BINS * float(np.spacing(max(abs(low), abs(high)))))
 
 
 def histogram_text(array: Array, span: tuple[float, float] | None = None) -> str:

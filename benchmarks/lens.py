@@ -34,8 +34,9 @@ from support.quantising import disagreements
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.feeds.writer import save_feeds
+from layerwise._tool.backends.onnxrt.saturation import SETTING
 from layerwise._tool.backends.runner import Loadable, open_runner
-from layerwise._tool.backends.specs import WITHOUT_OVERFLOW, FeedSpec, ModelOptions, RunnerSpec
+from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.search.lens.lens import Lens
@@ -162,7 +163,7 @@ def _alone(model: Loadable, feed: Feed) -> Any:
     Not optimised where onnxruntime's optimisation breaks it (FP8).
     """
     try:
-        options = {"session_config": {WITHOUT_OVERFLOW: "1"}}
+        options = {"session_config": {SETTING: "1"}}
         with open_runner(RunnerSpec(kind="onnxrt", options=options), model) as runner:
             return runner.infer(feed).outputs
     except LayerwiseError:

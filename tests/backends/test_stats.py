@@ -72,6 +72,12 @@ def test_the_magnitude_of_the_least_integer_does_not_wrap() -> None:
     assert "avg-magnitude=128" in stats_text(least)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
+def test_a_range_with_fewer_numbers_than_bins_is_counted(kind: type[np.floating]) -> None:
+    found = histogram(np.array([1, np.nextafter(kind(1), kind(2))] * 3, kind))
+    assert found is not None and sum(found[0]) == 6 and len(found[1]) == 11
+
+
 def test_nan_and_infinity_are_counted() -> None:
     assert stats_text(np.array([1.0, np.nan, np.inf])).endswith("nan=1, inf=1")
     stats = array_stats(np.array([1.0, np.inf, -1.0]))

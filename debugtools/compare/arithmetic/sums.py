@@ -48,6 +48,11 @@ def terms(node: "onnx.NodeProto", shape: Callable[[str], Shape | None], size: in
 
 def _window(node: "onnx.NodeProto", shape: Shape) -> int:
     """What a convolution sums whose weight is made by nodes, as far as its attributes and its input's shape tell."""
-    sizes = {a.name: math.prod(a.ints) if a.ints else a.i for a in node.attribute if a.name in ("kernel_shape", "group")}
+    window, groups = 1, 1
+    for attribute in node.attribute:
+        if attribute.name == "kernel_shape":
+            window = math.prod(attribute.ints)
+        elif attribute.name == "group":
+            groups = attribute.i
     channels = shape[1] if len(shape) > 1 else 1
-    return max(1, sizes.get("kernel_shape", 1) * channels // max(1, sizes.get("group", 1)))
+    return max(1, window * channels // max(1, groups))

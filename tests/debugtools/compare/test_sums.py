@@ -32,6 +32,7 @@ def test_sums_one_after_the_other_stay_within_the_bound(seed: int, count: int, s
         (helper.make_node("MatMul", ["a", "b"], ["y"]), 32, 300),
         (helper.make_node("Gemm", ["b", "a"], ["y"], transA=1), 32, 300),
         (helper.make_node("Conv", ["x", "w"], ["y"]), 1, 16 * 9),
+        (helper.make_node("Conv", ["x", "made"], ["y"], kernel_shape=[3, 3], group=2), 1, 8 * 9),
         (helper.make_node("GlobalAveragePool", ["x"], ["y"]), 32, 900),
         (helper.make_node("ReduceMean", ["a"], ["y"], axes=[1]), 4, 300),
         (helper.make_node("Softmax", ["a"], ["y"]), 1200, 300),
