@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 Feed = Mapping[str, Array]
-BLOCKS = (8, 16)
 SAMPLES = 64
 Match = tuple[str, int]
 CLOSE = 1e-3  # relative: far above what optimisation moves, far below what distinguishes tensors
 CLEAR = 0.1
+_BLOCKED_LAYOUT = "com.microsoft.nchwc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ def executed_graph(side: ModelSide, folder: Path, originals: Mapping[str, Print]
 
     originals: prints of the model's own tensors, by this side's names. feed: as the side takes it.
     """
+    from layerwise._tool.backends.onnxrt.channel_block import channel_block
     from layerwise._tool.backends.onnxrt.runner import optimized_model
     from layerwise._tool.surgery.cut.segments import GraphCut
 
@@ -72,8 +73,10 @@ def executed_graph(side: ModelSide, folder: Path, originals: Mapping[str, Print]
     shapes: dict[tuple[int, ...], dict[str, Print]] = {}
     for name, found in originals.items():
         shapes.setdefault(found.shape, {})[name] = found
+    blocked = _in_blocks(graph.cut)
+    block = channel_block() if blocked else 0
     for name, array in _tensors(graph, side, renamed, feed):
-        match, problem = _recognise(name, array, graph.cut, shapes)
+        match, problem = _recognise(name, array, graph.cut, shapes, block if name in blocked else 0)
         if match and match[0] not in known:
             own, block = match
             known.add(own)
@@ -104,9 +107,11 @@ def _tensors(graph: ObservedGraph, side: ModelSide, names: list[str], feed: Feed
         yield from ((name, array) for name, array in made.items() if name in chosen)
 
 
-def _recognise(name: str, array: Array, cut: "GraphCut", shapes: Shapes) -> tuple[Match | None, str]:
-    """The original tensor that `array` is, with the block size it is stored in (0: plain), or why none."""
-    found = sorted(_candidates(array, shapes))
+def _recognise(name: str, array: Array, cut: "GraphCut", shapes: Shapes, block: int) -> tuple[Match | None, str]:
+    """The original tensor that `array`, stored in blocks of so many channels (0: plain), is, and that size; or why
+    none. Values do not tell the size: many are equal in most channels.
+    """
+    found = sorted(_candidates(array, shapes, block))
     if not found:
         return None, "no tensor of the model has these values"
     best = found[0]
@@ -119,17 +124,28 @@ def _recognise(name: str, array: Array, cut: "GraphCut", shapes: Shapes) -> tupl
     return None, f"{len(found)} tensors of the model have these values, {shown(best[1][0], 60)} among them"
 
 
-def _candidates(array: Array, shapes: Shapes) -> Iterable[tuple[float, Match]]:
+def _candidates(array: Array, shapes: Shapes, block: int) -> Iterable[tuple[float, Match]]:
     for shape, originals in shapes.items():
-        for block in (0, *BLOCKS):
-            plain = _as_shape(array, shape, block)
-            mine = fingerprint(plain) if plain is not None else None
-            if mine is None:
-                continue
-            for name, original in originals.items():
-                distance = print_distance(mine, original)
-                if distance <= CLOSE:
-                    yield distance, (name, block)
+        plain = _as_shape(array, shape, block)
+        mine = fingerprint(plain) if plain is not None else None
+        if mine is None:
+            continue
+        for name, original in originals.items():
+            distance = print_distance(mine, original)
+            if distance <= CLOSE:
+                yield distance, (name, block)
+
+
+def _in_blocks(cut: "GraphCut") -> set[str]:
+    """The tensors that an optimised graph keeps in blocks of channels: those of the layout's own nodes, and what others
+    make of them, element by element or along the channels.
+    """
+    found: set[str] = set()
+    for node in cut.nodes:
+        own = node.domain == _BLOCKED_LAYOUT and node.op_type != "ReorderOutput"
+        if own or (node.domain != _BLOCKED_LAYOUT and not found.isdisjoint(node.input)):
+            found.update(node.output)
+    return found
 
 
 def _as_shape(array: Array, shape: tuple[int, ...], block: int) -> Array | None:

@@ -10,7 +10,14 @@ from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.sums import is_convolution
 from layerwise._tool.debugtools.compare.table.between import Between, Step
 from layerwise._tool.debugtools.compare.table.places import Place, Places
-from layerwise._tool.debugtools.compare.table.step import Scale, explained_error, nudges, smallest, step_bound
+from layerwise._tool.debugtools.compare.table.step import (
+    Scale,
+    explained_error,
+    nudges,
+    scale_of,
+    smallest,
+    step_bound,
+)
 
 if TYPE_CHECKING:
     import onnx
@@ -74,7 +81,10 @@ class StepLimits:
         terms = self._longest(name, between, result)
         alike = self._one_backend and between is None
         blocked = mode == "executed" and any(is_convolution(node.op_type) for node, _ in self._unseen(name))
-        rounding = step_bound((*result.dtypes, *types), terms, steps, one_backend=alike, blocked=blocked)
+        sided = scale_of(result).one_sided
+        rounding = step_bound(
+            (*result.dtypes, *types), terms, steps, one_backend=alike, blocked=blocked, one_sided=sided
+        )
         ops = (place.op,) if between is None else between.ops
         return explained_error(result, ops, rounding, error, scales, floor, terms)
 

@@ -9,6 +9,7 @@ that cancel, `_WILD` times.
 import math
 from collections.abc import Collection, Iterable, Sequence
 
+import numpy as np
 from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
@@ -23,6 +24,7 @@ _OTHER_SUMS = 2.0  # the same where the sides run on different backends
 _STEADY, _WILD = 3.0, 16.0
 _PEAK = 50.0  # largest value over the root mean square from which on single values dominate
 _CANCELS = 0.5
+_ONE_SIDED = 0.9  # of the root mean square is the mean
 MOVED, LUCK = 2.0, 14.0
 """A result may be off by as many times as rounding its inputs once moves it, and by more where it has few elements:
 `LUCK` over the square root of their number."""
@@ -40,10 +42,20 @@ _SUMMING, _PRODUCTS = frozenset({"Add", "Sum"}), frozenset({"FusedMatMul", "Gemm
 
 
 class Scale(Struct, frozen=True):
-    """Of the reference's values, sentinels left out. rms: root mean square; peak: the largest magnitude over it."""
+    """Of the reference's values, sentinels left out. rms: root mean square; peak: the largest magnitude over it;
+    level: that of the mean over it.
+    """
 
     rms: float
     peak: float
+    level: float = 0.0
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether the values are of one sign and near each other, as sums of terms of one sign are: their roundings do
+        not average out, and differ by the order of the terms.
+        """
+        return self.level >= _ONE_SIDED
 
 
 def scale_of(result: Comparison) -> Scale:
@@ -53,7 +65,7 @@ def scale_of(result: Comparison) -> Scale:
         return Scale(math.nan, math.nan)
     moments = totals.counted[1]
     rms = math.sqrt(moments.squares / moments.count) if math.isfinite(moments.squares) else math.nan
-    return _scale(rms, float(moments.low), float(moments.high))
+    return _scale(rms, float(moments.low), float(moments.high), moments.total / moments.count)
 
 
 def scale_of_row(row: LayerRow) -> Scale:
@@ -61,20 +73,31 @@ def scale_of_row(row: LayerRow) -> Scale:
     stats: SideStats | None = row.stats[1] if len(row.stats) > 1 else None
     if stats is None:
         return Scale(math.nan, math.nan)
-    return _scale(math.hypot(stats.mean, stats.std), float(stats.min), float(stats.max))
+    return _scale(math.hypot(stats.mean, stats.std), float(stats.min), float(stats.max), stats.mean)
 
 
-def _scale(rms: float, low: float, high: float) -> Scale:
-    return Scale(rms, max(abs(low), abs(high)) / rms if rms else 0.0)
+def one_sided(array: Array) -> bool:
+    """`Scale.one_sided` of an array."""
+    rms = rms_of(array)
+    if not rms or not math.isfinite(rms):
+        return False
+    return _scale(rms, 0.0, 0.0, float(np.mean(array, dtype=np.float64))).one_sided
 
 
-def step_bound(types: Iterable[str], terms: int, steps: int, *, one_backend: bool, blocked: bool = False) -> float:
+def _scale(rms: float, low: float, high: float, mean: float) -> Scale:
+    return Scale(rms, max(abs(low), abs(high)) / rms, abs(mean) / rms) if rms else Scale(rms, 0.0)
+
+
+def step_bound(
+    types: Iterable[str], terms: int, steps: int, *, one_backend: bool, blocked: bool = False, one_sided: bool = False
+) -> float:
     """Return the relative L2 error that rounding in `steps` nodes in a row explains, their inputs being the same.
 
     types: what they round to; terms: of the longest sum; one_backend: both sides run on the same one; blocked: one of
-    them computes a convolution in another layout.
+    them computes a convolution in another layout; one_sided: what they make is (`Scale.one_sided`).
     """
-    sums = _OTHER_SUMS if not one_backend else _BLOCKED_SUMS if blocked else _SUMS
+    apart = not one_backend or (one_sided and terms > 1)
+    sums = _OTHER_SUMS if apart else _BLOCKED_SUMS if blocked else _SUMS
     return unit_roundoff(types) * (_OWN + math.sqrt(max(0, steps - 1)) + sums * math.sqrt(terms))
 
 

@@ -11,6 +11,7 @@ from support.comparing import OFF, ORT, Compared, run_compare
 from support.models import from_text, with_weights
 from support.sample_models import mlp
 
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
@@ -225,3 +226,26 @@ def test_a_rectifier_may_leave_the_small_numbers_of_a_tensor_with_its_error() ->
     result = compare_arrays(found, right, Rule(auto=True), depth=1, types=("float16",))
     limits = {op: explained_error(result, [op], 1e-6, inputs[1], [inputs[0]], 0.0) or 0.0 for op in ("Relu", "Reshape")}
     assert limits["Reshape"] < (result.rel_l2 or 0.0) < limits["Relu"] < 0.2
+
+
+def test_convolutions_whose_channels_are_equal_are_read_in_their_layout(tmp_path: Path) -> None:
+    """Sums of terms of one sign depend on their order; blocks of equal channels are alike wherever one looks."""
+    sizes = {"w": (224, 16, 0.013), "v": (352, 16, 1.7), "u": (16, 576, 0.11)}
+    weights = {name: np.full((made, read, 3, 3), value) for name, (made, read, value) in sizes.items()}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], "small", pads=[1] * 4),
+        helper.make_node("Conv", ["x", "v"], ["b"], "large", pads=[1] * 4),
+        helper.make_node("Concat", ["a", "b"], ["c"], "both", axis=1),
+        helper.make_node("AveragePool", ["c"], ["d"], "pool", kernel_shape=[3, 3], pads=[1] * 4),
+        helper.make_node("Conv", ["d", "u"], ["y"], "sums", pads=[1] * 4),
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 16, 14, 14]) for name in "xy"]
+    tensors = [numpy_helper.from_array(array.astype(np.float32), name) for name, array in weights.items()]
+    model = helper.make_model(helper.make_graph(nodes, "g", values[:1], values[1:], tensors),
+                              opset_imports=[helper.make_opsetid("", 17)], ir_version=8)  # fmt: skip
+    save_feeds(tmp_path / "in.json", [{"x": np.full((1, 16, 14, 14), 0.7, np.float32)}])
+    spec = CompareSpec(model=saved(model, tmp_path / "m.onnx"), runners=[ORT, OFF], marks=ALL,
+                       feeds=FeedSpec(files=[str(tmp_path / "in.json")]))  # fmt: skip
+    done = run_compare(spec)
+    assert failed(done) == []
+    assert {row["tensor"] for row in done.table()} >= {"a", "b", "d", "y"}
