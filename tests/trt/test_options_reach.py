@@ -76,7 +76,7 @@ def test_plugin_libraries_are_loaded(built: Callable[..., list[dict[str, Any]]],
     (tmp_path / "no.so").write_text("no library")
     good, missing, bad = built(f"--plugins {LIBRARY}", "--plugins none.so", "--plugins no.so")
     assert "layers" in good
-    assert "none.so: there is no such library of plugins" in missing["error"]
+    assert "none.so: cannot be loaded: none.so: cannot open shared object file" in missing["error"]
     assert "no.so: cannot be loaded" in bad["error"]
 
 

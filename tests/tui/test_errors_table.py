@@ -335,7 +335,7 @@ def test_the_head_says_what_was_not_compared(count: int, nothing: list[str]) -> 
     assert any("nothing was compared of a and b" in line for line in lines) == bool(nothing)
     view = SimpleNamespace(
         id=3, attempt=1, counts={}, warnings=0, reason="", progress=None, folder="f", card=None, damage="",
-        result=result, outcome="failed", state="done",
+        result=result, outcome="failed", state="done", final=True,
     )  # fmt: skip
     told = "\n".join(plain(line) for line in job_lines(view, None, None, 100, UNICODE))  # type: ignore[arg-type]
     assert told.count("not compared  z: b does not give it") == min(count, 5)

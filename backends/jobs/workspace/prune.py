@@ -16,6 +16,7 @@ from layerwise._tool.backends.jobs.workspace import locks
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 
 _HALF_MADE = 60.0
+_LOOKING = 1.0  # seconds that another process may have a lock only to look, on a busy machine
 _NO_LOCK = -1
 
 
@@ -104,7 +105,7 @@ def _remove(workspace: Workspace, view: JobView) -> bool:
 
 def _patience(view: JobView) -> float:
     """Seconds to wait for the lock: of a job that has just ended its supervisor may have it still."""
-    return locks.ENDING if abs(time.time() - (view.ended or 0.0)) < locks.ENDING else 0.1
+    return locks.ENDING if abs(time.time() - (view.ended or 0.0)) < locks.ENDING else _LOOKING
 
 
 def discard(path: Path) -> None:

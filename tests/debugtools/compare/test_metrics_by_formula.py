@@ -36,8 +36,7 @@ def check(a: np.ndarray, b: np.ndarray) -> None:
     for side, values in ((totals.a, a), (totals.b, b)):
         assert (side.moments.low, side.moments.high) == (values.min(), values.max())
         assert (side.nans, side.infs) == (0, 0)
-    middle = np.sort(off, axis=None).astype(np.float64)
-    assert found.order_abs["median"] == (middle[(off.size - 1) // 2] + middle[off.size // 2]) / 2
+    assert found.order_abs["median"] == np.median(off)  # in the type of the values, as Polygraphy's
 
 
 @settings(max_examples=20, deadline=None)
