@@ -138,6 +138,10 @@ class Terminal:
                 break
         return total
 
+    def is_idle(self, seconds: float = 1.0, tries: int = 5) -> bool:
+        """Whether nothing comes for so long, once what was asked for is drawn, however late that is."""
+        return any(self.until_silent(seconds) == 0 for _ in range(tries))
+
     def wait_for(self, seen: str | Callable[[str], bool], limit: float = 60.0) -> float:
         """Read until the screen holds a text (or satisfies a predicate); returns seconds since the start.
 

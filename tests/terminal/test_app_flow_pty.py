@@ -61,8 +61,7 @@ def test_run_watch_jump_and_go_to_the_node(pair: tuple[Path, Path], slow: None) 
         terminal.wait_for(f"done: {2 * LAYERS} rows", 40)
         terminal.press("f")
         terminal.wait_for(f"node /layer.{BAD_LAYER}/MatMul")
-        terminal.until_silent(1.0)
-        assert terminal.until_silent(1.0) == 0
+        assert terminal.is_idle(1.0)
         terminal.press("o")
         terminal.wait_for("[1 Graph]")
         terminal.wait_for(lambda text: re.search(rf"▌ *{2 * BAD_LAYER} MatMul", text) is not None)
@@ -86,8 +85,7 @@ def test_the_table_goes_on_after_the_app_was_killed(pair: tuple[Path, Path], slo
         terminal.wait_for(f"done: {2 * LAYERS} rows", 40)
         terminal.press("3")
         terminal.wait_for("✓ done")
-        terminal.until_silent(1.0)
-        assert terminal.until_silent(1.0) == 0
+        assert terminal.is_idle(1.0)
     until(lambda: not processes_of(home))
 
 
@@ -100,15 +98,14 @@ def test_bytes_of_the_error_table(pair: tuple[Path, Path]) -> None:
         moves = sorted(terminal.cost("j") for _ in range(7))
         assert moves[3] <= 4000, moves
         assert terminal.cost("pagedown") <= 20_000
+        assert terminal.is_idle()
         assert terminal.cost("/") <= 1000
-        terminal.until_silent(1.0)
-        assert terminal.until_silent(1.0) == 0
+        assert terminal.is_idle(1.0)
         terminal.cost("escape")
         terminal.press("3")
         terminal.wait_for("[3 Jobs]")
         terminal.wait_for("wrong.onnx: onnxruntime")
-        terminal.until_silent(1.0)
-        assert terminal.until_silent(1.0) == 0
+        assert terminal.is_idle(1.0)
     with app(wrong, columns=80, rows=24) as terminal:
         terminal.wait_for("[3 Jobs]")
         terminal.press("2")

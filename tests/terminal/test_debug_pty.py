@@ -123,11 +123,10 @@ def test_bytes_of_the_debug_screen(compared: Path, columns: int, rows: int) -> N
         terminal.until_silent(1.0)
         moves = sorted(terminal.cost("j") for _ in range(7))
         assert moves[3] <= 500, moves
-        assert terminal.until_silent(1.0) == 0
+        assert terminal.is_idle(1.0)
         terminal.press("I")
         terminal.wait_for("suggests", 40)
-        terminal.until_silent(1.0)
-        assert terminal.until_silent(1.0) == 0
+        assert terminal.is_idle(1.0)
         terminal.press("K")
         terminal.wait_for("Cancel job")
         terminal.press("y")

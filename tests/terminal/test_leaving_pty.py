@@ -58,8 +58,7 @@ def test_the_processes_that_wait_for_a_job_leave_with_the_app(model: Path, end: 
     home = Workspace(model.parent / "home")
     with opened(model, fresh=end in ("q", "SIGKILL")) as terminal:
         pair = terminal.meanwhile(lambda: waiting_pair(home))
-        terminal.until_silent()
-        assert terminal.until_silent(1.0) == 0
+        assert terminal.is_idle(1.0)
         if end == "q":
             terminal.press("q")
         elif end == "hangup":

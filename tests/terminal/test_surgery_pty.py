@@ -469,9 +469,7 @@ def test_a_cursor_move_costs_at_most_500_bytes_and_idle_nothing(tmp_path: Path) 
         change(terminal, "ed")
         terminal.until_silent()
         assert median(terminal.cost("j") for _ in range(9)) <= 500
-        terminal.until_silent(1.0)
-        assert terminal.until_silent(1.5) == 0
+        assert terminal.is_idle(1.5)
         terminal.press("enter")
         terminal.wait_for("1 edit, not written")
-        terminal.until_silent(1.0)
-        assert terminal.until_silent(1.5) == 0
+        assert terminal.is_idle(1.5)
