@@ -76,7 +76,10 @@ def executed_graph(side: ModelSide, folder: Path, originals: Mapping[str, Print]
     blocked = _in_blocks(graph.cut)
     block = channel_block() if blocked else 0
     for name, array in _tensors(graph, side, renamed, feed):
-        match, problem = _recognise(name, array, graph.cut, shapes, block if name in blocked else 0)
+        if name in blocked and not block:
+            match, problem = None, "it is kept in blocks of channels whose size is not known"
+        else:
+            match, problem = _recognise(name, array, graph.cut, shapes, block if name in blocked else 0)
         if match and match[0] not in known:
             own, block = match
             known.add(own)

@@ -228,7 +228,7 @@ def test_a_rectifier_may_leave_the_small_numbers_of_a_tensor_with_its_error() ->
     assert limits["Reshape"] < (result.rel_l2 or 0.0) < limits["Relu"] < 0.2
 
 
-def test_convolutions_whose_channels_are_equal_are_read_in_their_layout(tmp_path: Path) -> None:
+def equal_channels(tmp_path: Path) -> CompareSpec:
     """Sums of terms of one sign depend on their order; blocks of equal channels are alike wherever one looks."""
     sizes = {"w": (224, 16, 0.013), "v": (352, 16, 1.7), "u": (16, 576, 0.11)}
     weights = {name: np.full((made, read, 3, 3), value) for name, (made, read, value) in sizes.items()}
@@ -244,8 +244,18 @@ def test_convolutions_whose_channels_are_equal_are_read_in_their_layout(tmp_path
     model = helper.make_model(helper.make_graph(nodes, "g", values[:1], values[1:], tensors),
                               opset_imports=[helper.make_opsetid("", 17)], ir_version=8)  # fmt: skip
     save_feeds(tmp_path / "in.json", [{"x": np.full((1, 16, 14, 14), 0.7, np.float32)}])
-    spec = CompareSpec(model=saved(model, tmp_path / "m.onnx"), runners=[ORT, OFF], marks=ALL,
+    return CompareSpec(model=saved(model, tmp_path / "m.onnx"), runners=[ORT, OFF], marks=ALL,
                        feeds=FeedSpec(files=[str(tmp_path / "in.json")]))  # fmt: skip
-    done = run_compare(spec)
+
+
+def test_convolutions_whose_channels_are_equal_are_read_in_their_layout(tmp_path: Path) -> None:
+    done = run_compare(equal_channels(tmp_path))
     assert failed(done) == []
     assert {row["tensor"] for row in done.table()} >= {"a", "b", "d", "y"}
+
+
+def test_blocks_of_unknown_size_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("layerwise._tool.backends.onnxrt.channel_block.channel_block", lambda: 0)
+    done = run_compare(equal_channels(tmp_path))
+    assert failed(done) == []
+    assert "y" in {row["tensor"] for row in done.table()}
