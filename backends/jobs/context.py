@@ -97,7 +97,7 @@ class JobContext:
         """
         import msgspec
 
-        from layerwise._tool.backends.jobs.identity import differences, identity, touched
+        from layerwise._tool.backends.jobs.identity import differences, identity, identity_now, touched
 
         now = identity(self.params)
         if self.earlier.done:  # who asks again wants what it makes made again
@@ -114,7 +114,7 @@ class JobContext:
         except Stale as error:
             self._drop_all(str(error))
             result = work()
-        then = identity(self.params)
+        then = identity_now(now)
         changed = differences(now, then, meanwhile=True)
         if changed:
             self.writer.write("identity", attempt=self.attempt, changed=changed)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerwise._tool.backends.filesystem.states import FileState, settled_state, state_of
 from layerwise._tool.backends.jobs.script_reads import files_read, variables_read
@@ -26,7 +27,6 @@ from layerwise._tool.backends.versions import versions
 READ_WHOLE = 2 << 20  # bytes
 _SAMPLES, _SAMPLE = 64, 16 << 10
 _MOST_FILES = 4096  # of a folder
-_LOCATION = b"\x0a\x08location"  # the key of external data in a serialised TensorProto
 _MADE = frozenset({"output", "min_good", "artifact", "artifacts", "artifacts_dir", "folder", "iter_info", "title"})
 _FOLDERS = frozenset({"files", "results", "model"})
 _CODE = frozenset({"model", "postprocess", "calibration"})
@@ -74,11 +74,23 @@ def identity(params: Mapping[str, Any]) -> Identity:
             if os.path.realpath(path) not in written and str(path) not in files:
                 with suppress(OSError):  # who needs it says why it cannot be read
                     files[str(path)] = _facts(path, key)
-    scripts = [Path(name) for name in files if name.endswith(".py")]
-    variables = variables_read(scripts).items()
-    values = {name: "" if value is None else _hash(os.fsencode(value)) for name, value in variables}
     code = list(dict.fromkeys(name for key, name in named if _builds(key, name)))
-    return Identity(files, versions(), values, _hash(json.dumps(params, sort_keys=True).encode()), code)
+    return Identity(files, versions(), _environment(files), _hash(json.dumps(params, sort_keys=True).encode()), code)
+
+
+def identity_now(before: Identity) -> Identity:
+    """The same files, versions and variables as they are now. Other external data would need another model."""
+    files = {}
+    for name, facts in before.files.items():
+        with suppress(OSError):
+            files[name] = _facts(Path(name), facts.key)
+    return replace(before, files=files, versions=versions(), environment=_environment(files))
+
+
+def _environment(files: Iterable[str]) -> dict[str, str]:
+    """Hashes of the variables that the scripts among `files` name."""
+    variables = variables_read([Path(name) for name in files if name.endswith(".py")]).items()
+    return {name: "" if value is None else _hash(os.fsencode(value)) for name, value in variables}
 
 
 def content(params: Mapping[str, Any]) -> str:
@@ -203,11 +215,17 @@ def _within(folder: Path) -> Iterator[Path]:
 
 def _external(path: Path, data_folder: str | None) -> Iterable[Path]:
     """The files of a model's external data, those that are there."""
-    if path.stat().st_size <= READ_WHOLE and _LOCATION not in path.read_bytes():
-        return []
     from layerwise._tool.backends.errors import LayerwiseError
     from layerwise._tool.backends.model.file import ModelFile
+    from layerwise._tool.backends.model.structure import may_be_external
+    from layerwise._tool.backends.model.wire import Source, WireError
 
+    try:
+        with path.open("rb", buffering=0) as stream:
+            if not may_be_external(Source(stream.fileno())):
+                return []
+    except (WireError, OSError):
+        return []
     try:
         with ModelFile(path, data_folder) as file:
             return sorted({ref.file for ref in file.weights().values()} - {file.real_path})

@@ -41,6 +41,9 @@ _CHILDREN: dict[int, dict[int, int]] = {
 _DEPTH_OF_MAIN_INITIALIZERS = 2
 _PACKED_LIKE_RAW = {4: 1, 10: 11}  # float_data of a float tensor, double_data of a double tensor
 _STRING = 8
+_GRAPH_OF_MODEL, _INITIALIZER = 7, 5
+_EXTERNAL = (13, 14)  # of a tensor: external_data, data_location
+_READ_WHOLE = 1 << 12
 
 
 class External(NamedTuple):
@@ -219,6 +222,27 @@ def has_graph(source: Source) -> bool:
             raise WireError(f"byte {item.at}: ir_version {item.value}")
         found = found or (item.number == 7 and item.wire == BYTES)
     return found
+
+
+def may_be_external(source: Source) -> bool:
+    """Return False if no tensor of a model is external data: the word for its place is nowhere but in raw values.
+
+    WireError if the bytes are not a message.
+    """
+    for model in fields(source, 0, source.size):
+        if model.number not in _CHILDREN[_MODEL]:
+            continue
+        if model.number != _GRAPH_OF_MODEL:
+            return True
+        for item in fields(source, model.start, model.end):
+            if item.end - item.start <= _READ_WHOLE:
+                if b"location" in source.read(item.start, item.end):
+                    return True
+            elif item.number != _INITIALIZER or any(
+                each.number in _EXTERNAL for each in fields(source, item.start, item.end)
+            ):
+                return True
+    return False
 
 
 class WeightRef(NamedTuple):

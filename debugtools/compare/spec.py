@@ -75,8 +75,9 @@ class CompareSpec(Spec, frozen=True):
     align: which tensors of two models belong together: 'auto' finds out where layers are compared and names leave
         tensors of both models without counterpart, 'names' says equal names, else a file that says it (a map).
     strict_names: inputs and outputs belong together by name alone, not by similar names or places too.
-    figures: histograms of outputs that fail, and their values where they are few; quantiles of small tensors.
-    all_figures: with figures, those of outputs that pass too.
+    figures: histograms of outputs that fail, and their values where they are few; quantiles of small tensors, if few
+        tensors are compared.
+    all_figures: with figures, those of all outputs, that pass too.
     statistics: exact median and quantiles for every row (several partial sorts a tensor).
     truth: every layer is held against the reference's graph in FP64; all tensors are observed if none are marked.
     memory_budget: bytes the worker may use at its peak; None is no limit. 'marked' is refused where it cannot keep it.

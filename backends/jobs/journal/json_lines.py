@@ -11,6 +11,8 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from layerwise._tool.backends.filesystem.regular import Damaged, next_data, open
 MAX_LINE = 4096
 _CHUNK = 1 << 20
 _NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+_NOT_FINITE_TEXT = {inf: b"Infinity", -inf: b"-Infinity"}
 _END_OF_BROKEN = b"#\n"  # also what lacks only its newline stays broken: it was never counted
 
 
@@ -33,16 +36,32 @@ def encode_line(value: dict[str, Any]) -> bytes:
 
 def _encode_struct(value: dict[str, Any]) -> bytes | None:
     """The line of an event whose row is a Struct, many times faster; None if it holds what msgspec writes otherwise:
-    NaN and infinities (found in MessagePack), characters that are not ASCII, integers of more than 64 bits.
+    NaN and infinities (found in MessagePack) other than as fields of the row, characters that are not ASCII, integers
+    of more than 64 bits.
     """
     from msgspec import json as fast
     from msgspec import msgpack
 
     with suppress(OverflowError):
-        if _NOT_FINITE.search(msgpack.encode(value, enc_hook=_plain)) is None:
-            line = fast.encode(value, enc_hook=_plain) + b"\n"
-            return line if line.isascii() else None
+        if _NOT_FINITE.search(msgpack.encode(value, enc_hook=_plain)) is not None:
+            value = {**value, "row": _as_written(value["row"])}
+            if _NOT_FINITE.search(msgpack.encode(value, enc_hook=_plain)) is not None:
+                return None
+        line = fast.encode(value, enc_hook=_plain) + b"\n"
+        return line if line.isascii() else None
     return None
+
+
+def _as_written(row: Any) -> Any:
+    """The row with the text of NaN and infinities in the fields that hold them."""
+    from msgspec import Raw
+    from msgspec.structs import astuple, force_setattr
+
+    written = copy(row)
+    for name, value in zip(row.__struct_fields__, astuple(row), strict=True):
+        if type(value) is float and not isfinite(value):
+            force_setattr(written, name, Raw(_NOT_FINITE_TEXT.get(value, b"NaN")))
+    return written
 
 
 def _plain(value: Any) -> Any:

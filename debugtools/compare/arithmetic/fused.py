@@ -91,24 +91,20 @@ def _floor(tolerance: float) -> int | float:
     return int(tolerance // 1) if tolerance - tolerance == 0 else tolerance
 
 
-_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-
-
 def fuse(a: Array, b: Array, how: Arithmetic, atol: float, rtol: float, *, infinities_equal: bool = False) -> Totals:
     """Return the totals of two arrays of one shape (any layout; numbers or bool of the kinds in `kinds`).
 
     An element is `over` when neither its absolute error is at most `atol` nor its relative error, against `b`, is at
     most `rtol`; NaN errors are over.
     """
-    plain = a.flags.c_contiguous and b.flags.c_contiguous
-    bits: Any = _BITS.get(a.dtype.itemsize) if plain and a.dtype == b.dtype else None
+    bytewise = a.flags.c_contiguous and b.flags.c_contiguous and a.dtype == b.dtype
     first = flat(a)
     second = first if a is b else flat(b)
     with np.errstate(all="ignore"):
         kernel: FloatKernel = _KERNELS[how.kind](how, atol, rtol, infinities_equal)
         for at in range(0, a.size, CHUNK):
             chunk = first[at : at + CHUNK]
-            kernel.take(chunk, chunk if second is first else second[at : at + CHUNK], at, bits)
+            kernel.take(chunk, chunk if second is first else second[at : at + CHUNK], at, bytewise)
     return kernel.totals
 
 
@@ -140,7 +136,7 @@ class _ComplexKernel(FloatKernel):
         magnitude = np.abs(x.astype(np.complex128))
         return dot(magnitude, magnitude)
 
-    def take(self, x: Array, y: Array, at: int, bits: Any) -> None:
+    def take(self, x: Array, y: Array, at: int, bytewise: bool) -> None:
         totals = self.totals
         left, right = np.abs(x.astype(np.complex128)), np.abs(y.astype(np.complex128))
         error = np.abs(x.astype(np.complex128) - y)

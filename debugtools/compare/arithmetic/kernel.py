@@ -1,5 +1,6 @@
 """The arithmetic of one chunk of a pair of floating tensors."""
 
+import ctypes
 import threading
 from functools import partial
 from typing import Any
@@ -8,14 +9,15 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
-from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, SideStatistics, Totals
+from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, SideStatistics, Totals, bound_alike
 
 CHUNK = 65536
-_PROBE = 64  # elements, of which one mostly differs where anything does
 _DOT = 8192  # BLAS starts threads for longer ones, which on a busy machine cost more than they give
 EPSILON = 2.220446049250313e-16
 _ZERO = np.zeros(1)
 _local = threading.local()
+_memcmp = ctypes.CDLL(None).memcmp
+_memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 _dot_rows = getattr(np, "vecdot", partial(np.einsum, "ij,ij->i"))  # NumPy 1 has no vecdot
 
 
@@ -33,6 +35,15 @@ class _Scratch:
         if key not in self.work:
             self.work[key] = np.empty(CHUNK, dtype)
         return self.work[key]
+
+
+def _same(x: Array, y: Array, bytewise: bool) -> bool:
+    return x is y or (bytewise and bool(_memcmp(_address(x), _address(y), x.nbytes) == 0))
+
+
+def _address(values: Array) -> int:
+    address: int = values.__array_interface__["data"][0]
+    return address
 
 
 def _scratch() -> _Scratch:
@@ -68,23 +79,15 @@ class FloatKernel:
         self.totals = Totals(SideStatistics(), SideStatistics(), Moments(), Moments())
         self.scratch = _scratch()
 
-    def take(self, x: Array, y: Array, at: int, bits: Any) -> None:
-        """Take in one chunk of both sides; `bits` is the unsigned type to compare them by, or None."""
-        if not (self._same(x, y, bits) and self._take_equal(x, at)):
+    def take(self, x: Array, y: Array, at: int, bytewise: bool) -> None:
+        """Take in one chunk of both sides; bytewise: equal bytes are equal elements."""
+        if not (_same(x, y, bytewise) and self._take_equal(x, at)):
             self._take_different(x, y, at)
 
     def squares(self, x: Array) -> float:
         """The sum of squared magnitudes of one chunk, in float64."""
         double = self._double(self._lift(x, 0), 0)
         return dot(double, double)
-
-    def _same(self, x: Array, y: Array, bits: Any) -> bool:
-        if x is y or bits is None:
-            return x is y
-        left, right = x.view(bits), y.view(bits)
-        if not (left[:_PROBE] == right[:_PROBE]).all():
-            return False
-        return bool(np.equal(left, right, out=self.scratch.mask[: x.size]).all())
 
     def _take_equal(self, x: Array, at: int) -> bool:
         totals, n = self.totals, x.size
@@ -96,8 +99,8 @@ class FloatKernel:
             return False
         squares = dot(double, double)
         magnitude = self._magnitude(double, total, low, high)
+        bound_alike((totals.a.moments, totals.b.moments), low, high, value, at)
         for side in (totals.a, totals.b):
-            side.moments.bound(low, high, value, at)
             side.moments.add(total, squares, n)
             side.magnitude += magnitude
         return True
@@ -107,7 +110,8 @@ class FloatKernel:
         if self._divides and not self.how.epsilon and low <= 0 <= high:
             return False
         for moments in (self.totals.abs, self.totals.rel):
-            moments.bound(0.0, 0.0, _ZERO, at)
+            if not moments.count or moments.low > 0:
+                moments.bound(0.0, 0.0, _ZERO, at)
             moments.add(0.0, 0.0, value.size)
         return True
 

@@ -34,6 +34,8 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, unit_r
 from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, Number, SideStatistics, Totals
 from layerwise._tool.debugtools.compare.spec import FIELDS, MetricName
 
+_NO_ERROR = np.zeros(1)
+
 
 class Comparison(Struct):
     """Two tensors compared. Numbers are None where they have no meaning (strings, different shapes).
@@ -170,6 +172,15 @@ def conclude(result: Comparison, totals: Totals, size: int) -> None:
     _distances(result, totals, size)
 
 
+def all_equal(result: Comparison) -> bool:
+    """Whether both sides, of one type, are 0 apart in every element: what is known of one side holds for the other."""
+    totals = result.totals
+    if totals is None or result.dtypes[0] != result.dtypes[1] or totals.sentinels:
+        return False
+    counts = {totals.abs.count, totals.rel.count, totals.a.moments.count}
+    return counts != {0} and len(counts) == 1 and totals.abs.high == totals.rel.high == 0
+
+
 def array_stats(a: Array) -> SideStatistics | None:
     """Statistics of one array; None for strings and types without arithmetic."""
     how = arithmetic(a.dtype, a.dtype)
@@ -203,12 +214,17 @@ def _distances(result: Comparison, totals: Totals, size: int) -> None:
 
 def _order(result: Comparison, a: Array, b: Array, how: Arithmetic, statistics: bool, medians: bool) -> None:
     stat, rule = result.rule.stat, result.rule
+    if not (statistics or medians or stat in ("median", "quantile")):
+        return
+    equal = all_equal(result)
     if statistics:
-        result.order_sides = tuple(summary(_flat_copy(side)) for side in (a, b))  # type: ignore[assignment]
+        first = summary(_flat_copy(a))
+        result.order_sides = first, first if equal else summary(_flat_copy(b))
     for relative, found in ((False, result.order_abs), (True, result.order_rel)):
-        if not (statistics or medians or stat in ("median", "quantile")):
-            continue
-        values = errors(a, b, how, relative=relative, infinities_equal=rule.infinities_equal)
+        if equal:
+            values = _NO_ERROR.copy()
+        else:
+            values = errors(a, b, how, relative=relative, infinities_equal=rule.infinities_equal)
         if statistics:
             found.update(summary(values))
         elif medians or stat == "median":

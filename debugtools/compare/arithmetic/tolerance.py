@@ -121,7 +121,12 @@ class Tolerances:
 
     def __init__(self, spec: ToleranceSpec) -> None:
         self._spec = spec
-        self.rule = lru_cache(maxsize=None)(self._rule)
+        self._named = {name for option in _BY_NAME for name in getattr(spec, option)}
+        self._of_name = lru_cache(maxsize=None)(self._rule)
+
+    def rule(self, name: str) -> Rule:
+        """The rule of a tensor."""
+        return self._of_name(name if name in self._named else "")
 
     def _rule(self, name: str) -> Rule:
         spec = self._spec

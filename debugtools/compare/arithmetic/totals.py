@@ -1,6 +1,7 @@
 """What one pass over a pair of tensors gives: bounds with their places, mean, deviation, non-finite counts, sums."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -35,10 +36,7 @@ class Moments:
 
     def bound(self, low: Number, high: Number, values: Array, offset: int) -> None:
         """The same for bounds that are known already."""
-        if not low >= self.low and self.low == self.low:
-            self.low, self.low_at = low, offset + int(values.argmin())
-        if not high <= self.high and self.high == self.high:
-            self.high, self.high_at = high, offset + int(values.argmax())
+        bound_alike((self,), low, high, values, offset)
 
     @property
     def mean(self) -> float:
@@ -52,6 +50,22 @@ class Moments:
         mean = self.total / self.count
         variance = self.squares / self.count - mean * mean
         return math.sqrt(max(0.0, variance)) if variance == variance else math.nan
+
+
+def bound_alike(each: Sequence[Moments], low: Number, high: Number, values: Array, offset: int) -> None:
+    """Take the known bounds of one chunk, which starts at flat index `offset`, into all of `each`; a place is looked
+    for once.
+    """
+    at = -1
+    for moments in each:
+        if not low >= moments.low and moments.low == moments.low:
+            at = at if at >= 0 else offset + int(values.argmin())
+            moments.low, moments.low_at = low, at
+    at = -1
+    for moments in each:
+        if not high <= moments.high and moments.high == moments.high:
+            at = at if at >= 0 else offset + int(values.argmax())
+            moments.high, moments.high_at = high, at
 
 
 class SideStatistics:

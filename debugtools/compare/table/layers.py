@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
+from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, all_equal, worst
 from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, SideStatistics
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required, SideStats
 from layerwise._tool.debugtools.compare.table.places import Place
@@ -25,10 +25,8 @@ def layer_row(
     shape, shape2 = result.shapes
     rule, (a, b) = result.rule, result.sides
     masked = result.totals.sentinels if result.totals is not None else 0
-    first, second = (
-        side_stats(side, shape, order)
-        for side, shape, order in zip(result.sides, result.shapes, result.order_sides, strict=True)
-    )
+    first = side_stats(a, shape, result.order_sides[0])
+    second = first if all_equal(result) else side_stats(b, shape2, result.order_sides[1])
     return LayerRow(
         iteration=iteration, pair=pair, i=place.i, node=place.node, op=place.op, tensor=name,
         tensor2=other if other != name else UNSET, mode=mode, dtype=result.dtypes,
@@ -59,12 +57,12 @@ def _errors(result: Comparison) -> dict[str, Any]:
         "lpips": UNSET if result.lpips is None else result.lpips, "required": Required(*required),
     }  # fmt: skip
     for key, moments, orders in (("abs", totals.abs, result.order_abs), ("rel", totals.rel, result.order_rel)):
-        found |= {
-            f"max_{key}": worst(moments), f"min_{key}": moments.low if moments.count else 0.0,
-            f"mean_{key}": moments.mean, f"std_{key}": moments.deviation,
-            f"argmin_{key}": place_of(moments.low_at, shape), f"argmax_{key}": place_of(moments.high_at, shape),
-        }  # fmt: skip
-        found |= {f"{name}_{key}": value for name, value in orders.items()}
+        found[f"max_{key}"], found[f"min_{key}"] = worst(moments), moments.low if moments.count else 0.0
+        found[f"mean_{key}"], found[f"std_{key}"] = moments.mean, moments.deviation
+        found[f"argmin_{key}"] = place_of(moments.low_at, shape)
+        found[f"argmax_{key}"] = place_of(moments.high_at, shape)
+        for name, value in orders.items():
+            found[f"{name}_{key}"] = value
     return found
 
 
@@ -82,8 +80,12 @@ def side_stats(side: SideStatistics | None, shape: tuple[int, ...], order: dict[
 
 def place_of(flat: int, shape: tuple[int, ...]) -> list[int]:
     """The index per dimension of a flat index."""
+    if 0 in shape:
+        return []
+    if not flat:
+        return [0] * len(shape)
     place = []
-    for length in reversed(shape if 0 not in shape else ()):
+    for length in reversed(shape):
         flat, at = divmod(flat, length)
         place.append(at)
     return place[::-1]

@@ -1,5 +1,6 @@
 """From a pair of arrays to a row of the table: rules, postprocessing, the user's own function, saved results."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from layerwise._tool.backends.scripts import load_function, script_errors
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
+from layerwise._tool.debugtools.compare.figures import IN_FULL
 from layerwise._tool.debugtools.compare.pairing.counterparts import Uneven
 from layerwise._tool.debugtools.compare.result import FAR
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
@@ -110,7 +112,7 @@ def _parse(text: str) -> tuple[int, int]:
 
 
 _SORTED = 1 << 14
-"""Elements up to which quantiles cost next to nothing: a report for people has them of any tensor."""
+"""Elements up to which quantiles cost little: a report for people has them of any tensor that it tells in full."""
 
 
 class Comparer:
@@ -135,6 +137,7 @@ class Comparer:
         self._script = CompareScript(spec.compare_script) if spec.compare_script else None
         self._emit = emit
         self._errors: dict[Pair, PairErrors] = {}
+        self._rows: Counter[Pair] = Counter()
         self.device = device
         kept = KEPT if spec.memory_budget is None else spec.memory_budget // 16
         self._feed: Mapping[str, Array] | None = None
@@ -145,6 +148,7 @@ class Comparer:
     def begin(self, earlier: Iterable[LayerRow], feed: Mapping[str, Array]) -> None:
         """Start an iteration of which nothing is known but the rows that an earlier attempt made, and the inputs."""
         self._errors.clear()
+        self._rows.clear()
         self._feed = feed
         for row in earlier:
             self._pair_errors(row.pair).recall(row)
@@ -165,8 +169,8 @@ class Comparer:
         if self._script:
             self._script.ask(pair, (first, second), (self.sides[pair[0]].name, self.sides[pair[1]].name))
 
-    def compare(self, name: str, a: Array, b: Array) -> Comparison:
-        """Compare two tensors by the rules of `name`, nothing emitted."""
+    def compare(self, name: str, a: Array, b: Array, *, in_full: bool = False) -> Comparison:
+        """Compare two tensors by the rules of `name`, nothing emitted. in_full: with quantiles, of a small one."""
         spec, rule, place = self.spec, self.tolerances.rule(name), self.places.place(name)
         if self.device is not None and self.device.holds(a, b):
             return self.device.compare(a, b, rule, spec.metrics, place.depth, place.types)
@@ -175,7 +179,7 @@ class Comparer:
             b,
             rule,
             metrics=() if self._script else spec.metrics,
-            statistics=spec.statistics or (spec.figures and a.size <= _SORTED),
+            statistics=spec.statistics or (in_full and a.size <= _SORTED),
             medians=spec.save_accuracy is not None,
             shape_check=spec.shape_check,
             depth=place.depth,
@@ -197,7 +201,9 @@ class Comparer:
         if self.postprocess and not ready:
             a = self.postprocess.array(name, a, first.name)
             b = self.postprocess.array(name, b, second.name)
-        result = self.compare(name, a, b)
+        self._rows[pair] += 1
+        in_full = self.spec.figures and (self.spec.all_figures or self._rows[pair] <= IN_FULL)
+        result = self.compare(name, a, b, in_full=in_full)
         if self._script:
             self._script.judge(result, pair, name, (a, b), (first.name, second.name))
         depth = self.places.place(name).depth

@@ -184,7 +184,7 @@ class Places:
         if self._cut is None:
             maker = self._model.maker(name)
             return Place(*maker, reads=None) if maker else Place()
-        place = replace(_made(self._cut, name), types=self._types(name))
+        place = _made(self._cut, name, self._types(name))
         if self._aligned is not None:
             place = replace(
                 place, depth=max(place.depth, _made(self._aligned.model.cut, self._aligned.own(name)).depth)
@@ -219,9 +219,9 @@ def _types_of_input(cut: "GraphCut", name: str) -> set[str]:
     return {dtype_name(each.type.tensor_type.elem_type) for each in cut.model.graph.input if each.name == name}
 
 
-def _made(cut: "GraphCut", name: str) -> Place:
+def _made(cut: "GraphCut", name: str, types: tuple[str, ...] = ()) -> Place:
     i = cut.maker.get(name)
     if i is None:
-        return Place()
+        return Place(types=types)
     reads = tuple(read for read in cut.reads[i] if read not in cut.initializers)
-    return Place(i, cut.nodes[i].name, cut.nodes[i].op_type, reads, cut.depth[i], origin=cut.origins[i])
+    return Place(i, cut.nodes[i].name, cut.nodes[i].op_type, reads, cut.depth[i], types, cut.origins[i])

@@ -11,13 +11,13 @@ from msgspec import convert
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown_lines
+from layerwise._tool.debugtools.compare.figures import IN_FULL
 from layerwise._tool.debugtools.compare.result import CompareResult
 from layerwise._tool.debugtools.compare.rows import InputsRow, LayerRow, Pair, RunRow, TensorInfo, ValidateRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table import report_lines as lines
 from layerwise._tool.tui.cli.run.report_summary import Totals, essence
 
-MANY = 16
 _LISTED = 10
 
 
@@ -93,7 +93,7 @@ class CompareReport:
             return  # read from a file
         self.totals.ran(row.index, row.runtime)
         if self._first("run", row.index):
-            many = len(row.outputs) > MANY and not self.log.shows(LEVELS["VERBOSE"])
+            many = len(row.outputs) > IN_FULL and not self.log.shows(LEVELS["VERBOSE"])
             shown_outputs = f"{{{len(row.outputs)} tensors}}" if many else _metadata(row.outputs)
             if self._fed:
                 head = f"{lines.name(row.runner):35}\n---- Inference Input(s) ----\n{self._fed}"
@@ -169,7 +169,7 @@ class _Block:
             if not lines.passed(row, metric):
                 self.failed[metric].append(lines.name(row.tensor))
         self.rows.append(row)
-        if self.compact or (len(self.rows) > MANY and not self.log.shows(LEVELS["VERBOSE"], "comparator")):
+        if self.compact or (len(self.rows) > IN_FULL and not self.log.shows(LEVELS["VERBOSE"], "comparator")):
             self.compact = True
             self._print_failures()
 
