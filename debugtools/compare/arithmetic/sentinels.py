@@ -120,7 +120,7 @@ def fuse_others(
             x, y = np.array(first[at : at + CHUNK]), np.array(second[at : at + CHUNK])
             mask = _alike(x.astype(np.float64), y.astype(np.float64), found, unit)
             x[mask] = y[mask] = 0
-            kernel.take(x, y, at, None)
+            kernel.take(x, y, at, False)
     return kernel.totals
 
 
