@@ -130,7 +130,7 @@ def _checked(path: Path, runner: RunnerSpec, opened: Any = None) -> tuple[Invari
 
 
 class Counting(WrappedRunner):
-    """A session that adds a tenth of a percent for each of its runs to what it gives."""
+    """A session that adds to what it gives for each of its runs: 2^-10, in 16 bits 2^-4, which is beyond their rounding."""
 
     def __init__(self, spec: RunnerSpec, loadable: Loadable) -> None:
         super().__init__(open_runner(spec, loadable, name="model"))
@@ -141,7 +141,7 @@ class Counting(WrappedRunner):
         self._runs += 1
         found = self.runner.infer(feed, outputs).outputs
         grown = {
-            name: array * array.dtype.type(1 + self._runs / 1000)
+            name: array * array.dtype.type(1 + self._runs * (2.0**-4 if array.dtype.itemsize == 2 else 2.0**-10))
             for name, array in found.items()
             if array.dtype.kind == "f"
         }

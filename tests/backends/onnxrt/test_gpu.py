@@ -9,6 +9,7 @@ import pytest
 from support import models
 
 from layerwise._tool.backends.errors import MissingDependency
+from layerwise._tool.backends.installed import doubled
 from layerwise._tool.backends.onnxrt.runner import optimized_model
 from layerwise._tool.backends.runner import Loadable, Runner, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
@@ -34,7 +35,8 @@ def test_cuda_is_close_to_the_cpu_without_fallbacks() -> None:
     feed = {"image": np.random.default_rng(0).random((1, 3, 16, 16), np.float32)}
     with opened(models.conv_net(), tf32=False) as runner:
         got = runner.infer(feed).outputs["scores"]
-        assert runner.fallbacks() == runner.notes() == []
+        assert runner.fallbacks() == []
+        assert runner.notes() == list(filter(None, [doubled()]))  # a machine may have two onnxruntimes
     with open_runner(RunnerSpec(kind="onnxrt"), Loadable(data=models.conv_net().SerializeToString())) as runner:
         np.testing.assert_allclose(got, runner.infer(feed).outputs["scores"], rtol=1e-4, atol=1e-5)
 
