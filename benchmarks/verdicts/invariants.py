@@ -130,7 +130,7 @@ def _checked(path: Path, runner: RunnerSpec, opened: Any = None) -> tuple[Invari
 
 
 class Counting(WrappedRunner):
-    """A session that adds to what it gives for each of its runs: 2^-10, in 16 bits 2^-4, which is beyond their rounding."""
+    """A session that adds to what it gives for each of its runs: 2^-10 of it, or 2^-4 in 16 bits, beyond rounding."""
 
     def __init__(self, spec: RunnerSpec, loadable: Loadable) -> None:
         super().__init__(open_runner(spec, loadable, name="model"))
