@@ -132,7 +132,7 @@ def test_a_wrong_filter_is_named_and_leaves_the_last_good_one(text: str) -> None
 
 
 @given(st.text(alphabet="er>=<!~() 1-andotpMl:\"'\\x00é", max_size=60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_text_breaks_the_filter(text: str) -> None:
     table = state_of(*FIVE).table
     try:
@@ -269,7 +269,7 @@ def test_many_rows_stay_quick_and_small() -> None:
 
 
 @given(st.lists(st.builds(layer, st.integers(0, 9), tensor=st.text(max_size=9)), max_size=3 * BLOCK))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_packed_rows_give_back_what_they_took(rows: list[LayerRow]) -> None:
     packed = PackedRows()
     for row in rows:
