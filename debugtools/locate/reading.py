@@ -22,7 +22,7 @@ from layerwise._tool.debugtools.compare.table.judging import PairErrors
 from layerwise._tool.debugtools.compare.table.layers import layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place
-from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, nudges, one_sided, step_bound
+from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, nudges, scale_of_array, step_bound
 from layerwise._tool.debugtools.locate.inside import enter
 from layerwise._tool.debugtools.locate.lowered import Lowered, next_steps
 from layerwise._tool.debugtools.locate.plan import LocatePlan
@@ -269,7 +269,7 @@ class Reader:
         kinds += [self._types[name] for i in region for name in self._cut.reads[i] if name in self._types]
         if self._mode == "executed":  # rounding that the graph states may be gone, or be done elsewhere
             kinds += self._comparer.places.place(met.name).types
-        sided = one_sided(met.reference)
+        sided = scale_of_array(met.reference).one_sided
         bound, coarse = (
             step_bound((*kinds, *more), longest, steps, one_backend=alike, blocked=blocked, one_sided=sided)
             + lost_below(met.reference, (*kinds, *more))
