@@ -14,7 +14,7 @@ from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.aligning.when import align_sides, strange_files
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.conclusion import conclusion
 from layerwise._tool.debugtools.compare.figures import FIGURES, figures
 from layerwise._tool.debugtools.compare.memory import over_budget, peak

@@ -13,7 +13,8 @@ import numpy as np
 from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, rms_of
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.metrics import rms_of
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import SMALLEST, unit_roundoff
 from layerwise._tool.debugtools.compare.rows import LayerRow, SideStats
 

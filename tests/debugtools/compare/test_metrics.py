@@ -20,10 +20,12 @@ from polygraphy.comparator import (
 from support.polycompare import polygraphy_says
 from support.versions import since
 
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, array_stats, compare_arrays, worst
+from layerwise._tool.debugtools.compare.arithmetic.metrics import array_stats, compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.order_statistics import QUANTILES, summary
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.arithmetic.totals import worst
 
 FLOATS = [np.float16, np.float32, np.float64]
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64]
