@@ -73,7 +73,7 @@ def markers_of(path: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-_SHARED = re.compile(r'scope="(?:module|session)"|\bbig_home\b')
+_SHARED = re.compile(r'scope="(?:module|session)"|\bbig_home\b|\bsurgery: Terminal\b')
 _TOGETHER = {
     "scripts on the fake TensorRT": re.compile(r"\bin_fake\b"),
     "command lines on the fake TensorRT": re.compile(r"\blayerwise_on_fake\b"),
