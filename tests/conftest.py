@@ -139,11 +139,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (not _forks(item.path), -sizes[group_of(item.path)] if group_of(item.path) else 0))
 
 
+_FORKING = ("backends/filesystem/", "surgery/edits/", "surgery/folding/", "surgery/history/", "surgery/saving/",
+            "backends/jobs/test_private.py", "tui/cli/test_killed.py", "surgery/test_hostile_sizes.py")  # fmt: skip
+
+
 def _forks(path: Path) -> bool:
-    place = str(path.relative_to(ROOT / "tests"))
-    return place.startswith(("backends/filesystem", "surgery/edits", "surgery/folding", "surgery/saving")) or (
-        place in ("backends/jobs/test_private.py", "tui/cli/test_killed.py", "surgery/test_hostile_sizes.py")
-    )
+    return str(path.relative_to(ROOT / "tests")).startswith(_FORKING)
 
 
 def pytest_collection_finish() -> None:

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.cli import run_script
-from support.edit_models import described, varied_model
+from support.edit_models import described, opened, varied_model
 from support.random_edits import draw_edit
 
-from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.edits import Edit, EditError, edits_from_json
 from layerwise._tool.surgery.edits.nodes import ReplaceNode
 from layerwise._tool.surgery.history.soundness import edit_problems, problems
@@ -33,11 +32,6 @@ SEEDS = st.integers(0, 1 << 32)
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return varied_model(tmp_path_factory.mktemp("model") / "varied.onnx")
-
-
-def opened(path: Path) -> Structure:
-    with ModelFile(path) as file:
-        return Structure.open(file)
 
 
 def random_steps(structure: Structure, seed: int, count: int) -> list[tuple[Edit, Structure]]:
