@@ -39,8 +39,9 @@ from layerwise._tool.backends.trt.inference.memory import Buffer, CapturedRun, S
 from layerwise._tool.backends.trt.library import check as checked
 from layerwise._tool.backends.trt.library import cudart
 from layerwise._tool.debugtools.compare.action import compare
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.device import compare_outputs, compare_tensors
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.observing.iteration import markable
 from layerwise._tool.debugtools.compare.run import ComparisonRun

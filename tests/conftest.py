@@ -50,8 +50,9 @@ _SLOW = frozenset(Path(__file__).parent / path for path in (
     "backends/model/test_hostile.py", "backends/reference/test_runner.py", "debugtools/bench/test_loop.py",
     "debugtools/compare/test_device.py", "debugtools/diff/test_models.py",
     "debugtools/search/strategies/test_flaky.py", "debugtools/search/test_precision.py",
-    "debugtools/test_faults.py", "debugtools/test_other_attempt.py", "surgery/cut/test_explode.py",
-    "surgery/edits/test_hostile.py", "surgery/graph/test_index.py", "surgery/inspect/test_describe.py",
+    "debugtools/test_faults.py", "debugtools/test_other_attempt.py", "debugtools/test_other_replay.py",
+    "surgery/cut/test_explode.py", "surgery/edits/test_hostile.py", "surgery/graph/test_index.py",
+    "surgery/inspect/test_describe.py",
     "surgery/precision/test_conversion.py", "surgery/precision/test_nodes.py", "surgery/test_demo.py",
     "surgery/test_hostile_models.py", "trt/test_precision.py",
 ))  # fmt: skip
@@ -72,7 +73,7 @@ def markers_of(path: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-_SHARED = re.compile(r'scope="(?:module|session)"|\bbig_home\b')
+_SHARED = re.compile(r'scope="(?:module|session)"|\bbig_home\b|\bsurgery: Terminal\b')
 _TOGETHER = {
     "scripts on the fake TensorRT": re.compile(r"\bin_fake\b"),
     "command lines on the fake TensorRT": re.compile(r"\blayerwise_on_fake\b"),
@@ -138,11 +139,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (not _forks(item.path), -sizes[group_of(item.path)] if group_of(item.path) else 0))
 
 
+_FORKING = ("backends/filesystem/", "surgery/edits/", "surgery/folding/", "surgery/history/", "surgery/saving/",
+            "backends/jobs/test_private.py", "tui/cli/test_killed.py", "surgery/test_hostile_sizes.py")  # fmt: skip
+
+
 def _forks(path: Path) -> bool:
-    place = str(path.relative_to(ROOT / "tests"))
-    return place.startswith(("backends/filesystem", "surgery/edits", "surgery/folding", "surgery/saving")) or (
-        place in ("backends/jobs/test_private.py", "tui/cli/test_killed.py", "surgery/test_hostile_sizes.py")
-    )
+    return str(path.relative_to(ROOT / "tests")).startswith(_FORKING)
 
 
 def pytest_collection_finish() -> None:

@@ -279,9 +279,3 @@ def read_keymap(path: Path) -> dict[str, str]:
     if unknown:
         raise BadFile(path, f"no command {shown(unknown[0], 60)!r}; ids look like graph.mark")
     return keymap
-
-
-def use_keymap(keymap: dict[str, str]) -> None:
-    """Let the registry, and with it footer and help, show the user's keys."""
-    for id, keys in keymap.items():
-        REGISTRY[id] = replace(REGISTRY[id], keys=keys)

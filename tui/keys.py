@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import REGISTRY, Command, key_name
 
-_LISTED = 3
 PRESETS: dict[str, dict[str, str]] = {
     "vim": {},
     "arrows": {

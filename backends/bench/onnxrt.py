@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import onnx
 
-from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.bench.timed import Feed, Setup, Timing
+from layerwise._tool.backends.arrays import Array, Feed
+from layerwise._tool.backends.bench.timed import Setup, Timing
 from layerwise._tool.backends.cuda.bound import device_of
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.onnxrt.engine import onnxruntime

@@ -2,17 +2,16 @@
 
 import importlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.runner import Loadable, Runner, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo
 
-Feed = Mapping[str, Array]
 Timing = tuple[float, ...]
 
 _MODULES = {"onnxrt": "layerwise._tool.backends.bench.onnxrt", "trt": "layerwise._tool.backends.bench.trt"}

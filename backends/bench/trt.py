@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.bench.onnxrt_profile import LayerTime
-from layerwise._tool.backends.bench.timed import Feed, Setup, Timing
+from layerwise._tool.backends.bench.timed import Setup, Timing
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec

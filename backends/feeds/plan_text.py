@@ -9,8 +9,6 @@ from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.specs import InputPlan
 from layerwise._tool.backends.text import shown
 
-_INTEGRAL = ("integers", "positions", "lengths")
-
 
 def plan_line(plan: InputPlan) -> str:
     """`input_ids: int64 [2,16], 0…30521: gathers from 'w' of 30522 rows`, on one line."""

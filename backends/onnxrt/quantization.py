@@ -3,13 +3,12 @@
 import inspect
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.filesystem.permissions import usual_mode
 from layerwise._tool.backends.formats.json_text import read_json
@@ -17,7 +16,6 @@ from layerwise._tool.backends.installed import require
 from layerwise._tool.backends.onnxrt.quantize_spec import QuantizeSpec
 from layerwise._tool.backends.text import shown
 
-Feed = Mapping[str, NDArray[Any]]
 _METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile", "distribution": "Distribution"}
 
 

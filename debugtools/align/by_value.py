@@ -24,7 +24,6 @@ _EQUAL = 1e-6
 _FLOOR = 1e-3  # of the tolerance: nearer does not count
 _TRUSTED = 0.7
 _TELLING = 4  # elements at most that tell nothing
-Prints = Mapping[str, Fingerprint]
 
 
 class _Near(NamedTuple):

@@ -20,8 +20,8 @@ from typing import Any
 import msgspec
 import onnx
 
+from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.bench.onnxrt_profile import LayerTime
-from layerwise._tool.backends.bench.timed import Feed
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.model.protos import parse_model
 from layerwise._tool.backends.runner import Loadable

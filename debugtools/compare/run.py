@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.aligning.when import align_sides, strange_files
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.conclusion import conclusion
 from layerwise._tool.debugtools.compare.figures import FIGURES, figures
 from layerwise._tool.debugtools.compare.memory import over_budget, peak
@@ -31,7 +31,7 @@ from layerwise._tool.debugtools.compare.sides.notes import RunnerNotes
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.torch import TorchSide, example_feeds
-from layerwise._tool.debugtools.compare.table.comparison import Enough, Feed, RowContext, Validator
+from layerwise._tool.debugtools.compare.table.comparison import Enough, RowContext, Validator
 from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows
 from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer, Listener

@@ -9,7 +9,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.specs import FeedSpec, read_spec
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.run import run_comparison
 from layerwise._tool.debugtools.compare.sides.setup import Setup

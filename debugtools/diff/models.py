@@ -4,6 +4,7 @@ import gc
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import user_path
@@ -13,10 +14,13 @@ from layerwise._tool.backends.model.records import ModelRecord, read_function
 from layerwise._tool.backends.model.wire import WireError
 from layerwise._tool.backends.tensors import format_shape
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.align.alignment import AlignedPair
+from layerwise._tool.debugtools.align.file import fitting_map, load_map
+from layerwise._tool.debugtools.align.onnx_graph import onnx_graph
+from layerwise._tool.debugtools.compare.aligning.graphs import digest
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, Tolerances
 from layerwise._tool.debugtools.compare.spec import ToleranceSpec
 from layerwise._tool.debugtools.diff.by_alignment import align_rest
-from layerwise._tool.debugtools.diff.given_map import map_pairs
 from layerwise._tool.debugtools.diff.graph_side import GraphSide
 from layerwise._tool.debugtools.diff.nodes import NodeChanges, graph_side, operator
 from layerwise._tool.debugtools.diff.outcome import DiffOutcome
@@ -30,6 +34,7 @@ from layerwise._tool.debugtools.diff.weights import (
     match_weights,
 )
 from layerwise._tool.surgery.inspect.view import GraphView, open_view
+from layerwise._tool.surgery.model.structure import Structure
 
 _EXACT = Rule(atol=0.0, rtol=0.0)
 
@@ -53,7 +58,7 @@ def diff_models(spec: DiffSpec) -> DiffOutcome:
     gc.disable()  # a million small objects that live to the end: collecting costs as much as comparing
     try:
         with ModelFile(spec.a) as first, ModelFile(spec.b) as second:
-            given = [] if spec.align in ("auto", "names") else map_pairs(user_path(spec.align), (first, second))
+            given = [] if spec.align in ("auto", "names") else _map_pairs(user_path(spec.align), (first, second))
             changes = NodeChanges(None if spec.align == "names" else align_rest, given)
             return _Models(_opened(first), _opened(second), spec.tolerance, changes).outcome()
     except WireError as error:  # within an attribute, which is read when it is compared
@@ -61,6 +66,13 @@ def diff_models(spec: DiffSpec) -> DiffOutcome:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _map_pairs(path: Path, models: tuple[ModelFile, ModelFile]) -> list[AlignedPair]:
+    """The pairs of a map that a comparison saved. BadFile if it is none, UsageError if it is of other models."""
+    first, second = (onnx_graph(Structure.from_proto(file.structure(), file.folder)) for file in models)
+    found = fitting_map(path, load_map(path), (first, second), (digest(first), digest(second)))
+    return found.alignment.pairs
 
 
 def _opened(file: ModelFile) -> Opened:

@@ -7,8 +7,10 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.results.inference import RunResults, StoredOutputs
 from layerwise._tool.backends.tensors import format_shape
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
+from layerwise._tool.debugtools.compare.arithmetic.totals import worst
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.table.layers import place_of
 from layerwise._tool.debugtools.diff.outcome import DiffOutcome

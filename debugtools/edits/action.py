@@ -11,6 +11,7 @@ from layerwise._tool.backends.filesystem.files import atomic_write
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import FeedSpec, Spec, read_spec
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.edits.rows import MisfitRow, OutputRow, ProblemRow
 from layerwise._tool.surgery.edits import Edit, EditError, edit_from
 from layerwise._tool.surgery.history.soundness import edit_problems, problems
 from layerwise._tool.surgery.history.tree import edits_to_json, read_edits
@@ -53,8 +54,7 @@ class EditJob(Spec, frozen=True):
 def edit(context: "JobContext") -> dict[str, Any]:
     """Apply what `context.params` (an EditJob) describes.
 
-    Rows: misfits (edit, reason), problems (node, message), outputs (as `debugtools.edits.effect.Moved`). Result:
-    passed; output; edits; saved.
+    The rows are those of `debugtools.edits.rows`. Result: passed; output; edits; saved.
     """
     job = read_spec(context.params, EditJob, "what to do")
     edits = _edits(job.edits)
@@ -87,7 +87,7 @@ def _edited(context: "JobContext", job: EditJob, before: Structure, edits: list[
     after = settled(before, steps[-1][1]) if steps else before
     found = edit_problems(before, after) if job.model is not None else problems(after)
     for problem in found:
-        context.row("problems", {"node": problem.node, "message": problem.message})
+        context.row("problems", ProblemRow(problem.node, problem.message))
     passed = (not found or job.keep_broken) and len(steps) == len(edits)
     if job.tried and not found:
         _try(context, job, before, after)
@@ -115,7 +115,7 @@ def _steps(
         except EditError as error:
             if not job.skip_misfits:
                 raise
-            context.row("misfits", {"edit": made.describe(), "reason": shown(error.reason, 400)})
+            context.row("misfits", MisfitRow(made.describe(), shown(error.reason, 400)))
             continue
         context.log(made.describe(), "info")
         steps.append((made, structure))
@@ -129,10 +129,10 @@ def _try(context: "JobContext", job: EditJob, before: Structure, after: Structur
     feeds = planned(job.feeds, before.proto, context.warn, context.log, context.row)
     effect = effect_of(before, after, feeds, warn=context.warn)
     for moved in effect.outputs:
-        context.row("outputs", msgspec.to_builtins(moved))
+        context.row("outputs", msgspec.convert(moved, OutputRow, from_attributes=True))
     for name in effect.gone:
-        context.row("outputs", {"name": name, "note": "no output any more"})
+        context.row("outputs", OutputRow(name, note="no output any more"))
     for name in effect.new:
-        context.row("outputs", {"name": name, "note": "a new output"})
+        context.row("outputs", OutputRow(name, note="a new output"))
     if effect.nothing:
         context.log("nothing was compared: no output that both models give has an element", "error")

@@ -1,18 +1,13 @@
 """Looking at the graph that the suspect really runs: whether that is asked for, whether it may tell more."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from numpy.typing import NDArray
-
+from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.trt.options import loads_engine
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.tensor_error import error_of
-
-Feed = Mapping[str, NDArray[Any]]
 
 
 def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.debugtools.compare.memory import Limits
 from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead
@@ -25,7 +25,6 @@ from layerwise._tool.surgery.cut.sizes import Estimate, estimates
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import Segment
 
-Feed = Mapping[str, Array]
 Sizes = Mapping[str, Estimate]
 
 

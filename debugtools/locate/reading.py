@@ -8,27 +8,24 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from layerwise._tool.backends.tensors import dtype_name
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
-from layerwise._tool.debugtools.compare.arithmetic.sums import is_convolution, terms
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import QUANTISED
-from layerwise._tool.debugtools.compare.quantised.coarsest import rounded_to
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.result import Saturated
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
-from layerwise._tool.debugtools.compare.table.between import Between
 from layerwise._tool.debugtools.compare.table.condition import Conditions
 from layerwise._tool.debugtools.compare.table.judging import PairErrors
 from layerwise._tool.debugtools.compare.table.layers import layer_row
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place
-from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, nudges, one_sided, step_bound
+from layerwise._tool.debugtools.compare.table.step import lost_below
 from layerwise._tool.debugtools.locate.inside import enter
-from layerwise._tool.debugtools.locate.lowered import Lowered, next_steps
+from layerwise._tool.debugtools.locate.lowered import Lowered
 from layerwise._tool.debugtools.locate.plan import LocatePlan
+from layerwise._tool.debugtools.locate.region_error import RegionErrors
 from layerwise._tool.debugtools.locate.rows import Inside
 from layerwise._tool.debugtools.locate.suspects import Suspect, diagnose
-from layerwise._tool.debugtools.locate.tensor_error import Error, error_from, error_of
+from layerwise._tool.debugtools.locate.tensor_error import Error, error_from
 from layerwise._tool.debugtools.locate.truth import LocalTruths
 from layerwise._tool.debugtools.locate.walk import Met, Walk
 
@@ -38,8 +35,6 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 Judged = tuple[float | None, str]
-_MOST_TESTS = 100  # of what rounding the inputs does, an iteration; each opens a session
-_DEAR_TESTS = 10  # the same where each builds an engine
 
 
 class Reader:
@@ -69,48 +64,34 @@ class Reader:
         self.saturated: Saturated | None = None
         self._truths, self._ledger, self._formats = truths, ledger, formats
         self._iteration, self._comparer, self._plan, self._walk = iteration, comparer, plan, walk
-        self._cut, self._mode, self._bodies = cut, mode, bodies
-        runner = comparer.sides[0].spec
-        self._asked, self._tests = asked_types(runner), _DEAR_TESTS if runner.kind == "trt" else _MOST_TESTS
-        if ledger is not None or formats is not None:
-            self._tests *= 4  # what a format explains takes a test at most nodes of small tensors
+        self._mode, self._bodies = mode, bodies
         suspect = comparer.sides[0]
         assert isinstance(suspect, ModelSide)
+        self._asked = asked_types(suspect.spec)
         self._lowered = Lowered(suspect, comparer.sides[1], [point.name for point in plan.points.values()])
-        backends = {side.backend for side in comparer.sides[:2]}
-        self._one_backend = len(backends) == 1
-        self._shapes = {name: array.shape for name, array in walk.feed.items()}
-        conditions = Conditions(comparer.places, walk.feed)
+        self._local = RegionErrors(comparer, plan, walk, cut, mode, self._lowered, ledger, formats)
         self._pair_errors = PairErrors(
-            comparer.places, one_backend=self._one_backend, conditions=conditions, inputs=dict(self._shapes)
+            comparer.places,
+            one_backend=self._local.one_backend,
+            conditions=Conditions(comparer.places, walk.feed),
+            inputs={name: array.shape for name, array in walk.feed.items()},
         )
-        self._errors: dict[str, float] = {}
-        self._types: dict[str, str] = {}  # of the suspect's tensors, in which it gets the reference's too
-        self._mixed: set[str] = set()  # of the suspect's tensors those that the reference has in another type
 
     def read(self, met: Met) -> tuple[LayerRow, Suspect | None]:
         """Return the tensor's row, and what there is to suspect."""
         met = self._lowered.met(met)
         place, region = self._comparer.places.place(met.name), self._plan.region(met.name)
         own = self._comparer.sides[0].own(met.name)
-        self._shapes[own] = met.reference.shape
-        if self._ledger is not None:
-            self._ledger.saw(own, met.reference, self._comparer.sides[1].own(met.name))
-        if self._formats is not None and met.accumulated is not None:
-            self._formats.saw(met.name, met.accumulated, own)
-        if met.accumulated is not None:
-            self._types[own] = dtype_name(met.accumulated)
-            if self._types[own] != dtype_name(met.reference):
-                self._mixed.add(own)
+        self._local.saw(met, own)
         result, accumulated, judged = self._accumulated(met, place)
-        local = self._local(met, result, region)
+        local = self._local.of(met, result, region)
         saturated = self._saturated(met, local, region)
         if saturated is not None and saturated.side != 0 and local is not None:
             local = replace(local, rel=saturated.left)  # of the reference as it ought to be
         word = "kernel" if met.failure else diagnose(local, accumulated, *judged)
-        if self._is_format(word, local, accumulated, self._noise(met, region)):
+        if self._is_format(word, local, accumulated, self._local.noise(met, region)):
             word = "clean"
-        mixed = self._has_mixed(place, own, region)
+        mixed = self._local.has_mixed(place, own, region)
         if word == "kernel" and local is not None and not met.failure and mixed and _is_carried(result, local):
             word = "clean"
         if word == "propagated" and self._only_whole(accumulated, region):
@@ -131,12 +112,12 @@ class Reader:
             judged[0],
             region,
             self._iteration,
-            self._inputs(region),
+            self._local.inputs(region),
             met.failure,
             saturated=mine,
         )
         if accumulated is not None:
-            self._errors[met.name] = accumulated.rel
+            self._local.errors[met.name] = accumulated.rel
         held = self._ledger.of(own) if self._ledger is not None else None
         if held is not None:
             here = held.word and (own == held.tensor or held.role != "activation")
@@ -150,16 +131,10 @@ class Reader:
     def _saturated(self, met: Met, local: Error | None, region: Sequence[int]) -> Saturated | None:
         if self._saturation is None or local is None or local.onset or local.note:
             return None
-        found = self._saturation(met, local.rel, self._noise(met, region))
+        found = self._saturation(met, local.rel, self._local.noise(met, region))
         if found is not None and (self.saturated is None or found.error > self.saturated.error):
             self.saturated = found
         return found
-
-    def _noise(self, met: Met, region: Sequence[int]) -> float:
-        """What the formats of the quantised side explain where a tensor is made."""
-        if self._formats is not None:
-            return self._formats.noise(met.name)
-        return self._ledger.noise(region) if self._ledger is not None else 0.0
 
     def _is_format(self, word: str, local: Error | None, accumulated: Error | None, noise: float) -> bool:
         """Whether a quantised tensor's error is that of its format, though it is more than rounding in its type.
@@ -173,15 +148,10 @@ class Reader:
             return own and word == "kernel" and not local.note
         return word == "ill-conditioned" or (word == "propagated" and own)
 
-    def _has_mixed(self, place: Place, own: str, region: Sequence[int]) -> bool:
-        """Whether a tensor, or what makes it, is of other types on the other side."""
-        reads = (name for i in region for name in self._cut.reads[i])
-        return len(set(place.types)) > 1 or not self._mixed.isdisjoint((own, *reads))
-
     def _only_whole(self, accumulated: Error | None, region: Sequence[int]) -> bool:
         """Whether an engine goes wrong here though its inputs are right: a part that is built alone fuses otherwise."""
         seen = self._mode == "executed" and self._comparer.sides[0].spec.kind == "trt"
-        return seen and accumulated is not None and self._inputs(region) <= accumulated.bound
+        return seen and accumulated is not None and self._local.inputs(region) <= accumulated.bound
 
     def _inside(self, met: Met, suspect: Suspect) -> Inside | None:
         """What is at fault in the node's body, where that was asked for."""
@@ -203,7 +173,7 @@ class Reader:
         if met.accumulated is None:
             return self._not_reached(met), None, (None, "")
         result = self._comparer.compare(met.name, met.accumulated, met.reference)
-        arrays = (met.accumulated, met.reference) if self._mixed or len(set(place.types)) > 1 else None
+        arrays = (met.accumulated, met.reference) if self._local.any_mixed or len(set(place.types)) > 1 else None
         judged = self._pair_errors.judge(met.name, result, self._mode, arrays=arrays)
         error = error_from(result, met.accumulated, met.reference, (), place.depth)
         error = error.allowing((*self._asked, *place.types), place.depth)
@@ -217,100 +187,6 @@ class Reader:
         kind, shape = dtype_name(met.reference), met.reference.shape
         rule = self._comparer.tolerances.rule(met.name)
         return Comparison((kind, kind), (shape, shape), rule, note="the suspect fails before this tensor")
-
-    def _local(self, met: Met, result: Comparison, region: Sequence[int]) -> Error | None:
-        if met.local is None:
-            return None
-        low = [kind for i in region for kind in rounded_to(self._cut.nodes[i])]
-        if met.local is met.accumulated:
-            error = error_from(result, met.local, met.reference, low, len(region))
-        else:
-            types = self._comparer.places.place(met.name).types
-            error = error_of(met.local, met.reference, low, len(region), types)
-        if error.beyond and next_steps(met.local, met.reference) and self._lowered.rounds_to_steps(region):
-            return replace(error, bound=error.rel, coarse=error.rel)
-        error = self._stepwise(met, error, region, low)
-        kinds = (*self._asked, *self._lowered.types(met.name, region))
-        error = self._tested(met, error.allowing(kinds, len(region)), region)
-        return self._quantised(met, error, region)
-
-    def _quantised(self, met: Met, error: Error, region: Sequence[int]) -> Error:
-        """The error with what the formats of a quantised side explain: their own rounding, and as far as it goes
-        when the region carries it on.
-        """
-        noise = self._noise(met, region)
-        if not noise or not error.bound or error.onset:
-            return error
-        explained = QUANTISED * noise
-        if explained < error.rel < math.inf and self._tests:
-            self._tests -= 1
-            few = LUCK / math.sqrt(max(1, met.reference.size))  # of single elements one try says little
-            explained = max(explained, (QUANTISED + few) * self._walk.response(met, noise))
-        explained += self._left_out(met, region)
-        return replace(error, bound=max(error.bound, explained), coarse=max(error.coarse, explained))
-
-    def _left_out(self, met: Met, region: Sequence[int]) -> float:
-        """What the codes of a quantised reference do not reach, as far as its inputs have moved beyond what these were
-        made for."""
-        if self._formats is None or met.local is None:
-            return 0.0
-        beyond = self._formats.beyond(met.name, met.local)
-        return beyond if beyond <= QUANTISED * self._inputs(region) else 0.0
-
-    def _stepwise(self, met: Met, error: Error, region: Sequence[int], low: Sequence[str]) -> Error:
-        """The error with what rounding in the region's nodes explains, by the rule of the layer table."""
-        if not error.bound or met.local is None:
-            return error
-        between = self._comparer.places.between(met.name, self._errors)
-        steps, longest = self._sums(met, region, between)
-        alike = self._one_backend and between is None
-        blocked = self._mode == "executed" and any(is_convolution(self._cut.nodes[i].op_type) for i in region)
-        kinds = [dtype_name(met.reference), dtype_name(met.local)]
-        kinds += [self._types[name] for i in region for name in self._cut.reads[i] if name in self._types]
-        if self._mode == "executed":  # rounding that the graph states may be gone, or be done elsewhere
-            kinds += self._comparer.places.place(met.name).types
-        sided = one_sided(met.reference)
-        bound, coarse = (
-            step_bound((*kinds, *more), longest, steps, one_backend=alike, blocked=blocked, one_sided=sided)
-            + lost_below(met.reference, (*kinds, *more))
-            for more in ((), low)
-        )
-        return replace(error, bound=bound, coarse=coarse)
-
-    def _sums(self, met: Met, region: Sequence[int], between: Between | None) -> tuple[int, int]:
-        """How many nodes make a tensor, and how long their longest sum is; of the side of which that is more."""
-        size = met.reference.size
-        longest = max((terms(self._cut.nodes[i], self._shape, size) for i in region), default=1)
-        if between is None:
-            return len(region), longest
-        own = self._comparer.sides[0].own
-        more = between.terms(lambda name: self._shapes.get(own(name)), size)
-        return max(len(region), between.longest), max(longest, more)
-
-    def _tested(self, met: Met, error: Error, region: Sequence[int]) -> Error:
-        """The error with what its condition explains, where sides that compute differently disagree: how far the
-        result moves when the inputs are rounded once."""
-        in_question = error.bound < error.rel < math.inf and error.bound == error.coarse > 0 and not error.onset
-        mixed = self._has_mixed(self._comparer.places.place(met.name), self._comparer.sides[0].own(met.name), region)
-        if not in_question or (self._plan.alike(met.name) and not mixed):
-            return error
-        if not self._tests:
-            return error
-        self._tests -= 1
-        few = LUCK / math.sqrt(max(1, met.reference.size))  # of single elements one try says little
-        longest = self._sums(met, region, None)[1]
-        ops = [self._cut.nodes[i].op_type for i in region]
-        times = nudges(ops, longest, one_backend=self._one_backend)
-        return replace(error, condition=(MOVED + few) * self._walk.response(met, times=times))
-
-    def _shape(self, name: str) -> tuple[int, ...] | None:
-        weight = self._cut.initializers.get(name)
-        return tuple(weight.dims) if weight is not None else self._shapes.get(name)
-
-    def _inputs(self, region: Sequence[int]) -> float:
-        """The largest error of what a region reads."""
-        names = (self._comparer.sides[0].common(name) for i in region for name in self._cut.reads[i])
-        return max((self._errors.get(name, 0.0) for name in names), default=0.0)
 
 
 def _is_carried(result: Comparison, local: Error) -> bool:

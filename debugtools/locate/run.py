@@ -1,15 +1,15 @@
 """Locating from beginning to end: both sides walked through together, rows, suspects, the result."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.plan_text import explained
 from layerwise._tool.backends.feeds.sources import make_feeds
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
     from layerwise._tool.backends.jobs.context import JobContext
 
-Feed = Mapping[str, NDArray[Any]]
 _ALIGNED_AGAIN = 3  # times
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
@@ -21,7 +21,6 @@ from layerwise._tool.debugtools.locate.tensor_error import relative_l2
 from layerwise._tool.debugtools.locate.walk import Met, Walk
 from layerwise._tool.surgery.cut.explode import Exploder
 
-Feed = Mapping[str, Array]
 _LEAST = 1e-3  # of relative L2 error, from which on it is looked at
 _TRIES = 200  # nodes in all, each of which opens a session
 

@@ -9,9 +9,11 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.kernel import dot
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
+from layerwise._tool.debugtools.compare.arithmetic.totals import worst
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 
 _RULE = Rule(infinities_equal=True)

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from layerwise._tool.backends.runner import element_of
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.figures import figures
 from layerwise._tool.debugtools.compare.pairing.counterparts import counterparts

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, get_args
 import msgspec
 
 from layerwise._tool.backends.results.accuracy import METRICS
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.spec import Stat, ToleranceSpec

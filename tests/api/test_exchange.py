@@ -38,7 +38,7 @@ def any_array() -> st.SearchStrategy[np.ndarray[Any, Any]]:
 
 
 @given(any_array())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_an_array_as_json_is_the_same_text_and_read_by_the_other(array: np.ndarray[Any, Any]) -> None:
     texts = [outcome(package, "to_json({'a': value})", value=array) for package in PACKAGES]
     assert texts[0] == texts[1] or array.flags["F_CONTIGUOUS"]
@@ -139,7 +139,7 @@ numbers = [{n: r if isinstance(r, bool) else (type(r).__name__, r.metric_values(
 
 
 @given(data=st.data(), name=st.sampled_from(sorted(FUNCTIONS)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_comparisons_have_the_same_numbers(data: st.DataObject, name: str) -> None:
     first = data.draw(OUTPUTS)
     noise = data.draw(arrays.arrays(np.float32, first.shape, elements=st.sampled_from([0, 1e-6, 1e-3, 0.1, -2])))
@@ -179,7 +179,7 @@ loader.input_metadata = (TensorMetadata().add("f", np.float32, (-1, 3)).add("i",
 
 
 @given(seed=st.integers(0, 2**31), name=st.sampled_from(sorted(set(LOADERS) - {"one"})))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_data_loaders_give_the_same_bits(seed: int, name: str) -> None:
     source = f"loader = {LOADERS[name].replace('SEED', str(seed))}{INPUTS}[loader[i] for i in range(loader.iterations)]"
     assert outcome("layerwise", source) == outcome("polygraphy", source)

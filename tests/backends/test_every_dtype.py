@@ -44,7 +44,7 @@ def test_every_type_has_a_name_and_agrees_with_onnx_and_numpy(number: int) -> No
     assert helper.tensor_dtype_to_np_dtype(number) == onnx_to_numpy(number)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.sampled_from(PLAIN), st.integers(0, 41), st.integers(0, 10_000))
 def test_weights_of_any_type_are_read_as_onnx_reads_them(
     tmp_path_factory: pytest.TempPathFactory, number: int, count: int, seed: int
@@ -63,7 +63,7 @@ def test_weights_of_any_type_are_read_as_onnx_reads_them(
     assert same(tensor_array(outside, path.parent), expected)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.sampled_from([2, 4, 6]), st.binary(max_size=50))
 def test_packing_of_small_elements_is_lossless(bits: int, data: bytes) -> None:
     codes = np.frombuffer(data, np.uint8) & np.uint8((1 << bits) - 1)

@@ -43,7 +43,7 @@ def test_every_type_has_statistics_or_none(name: str) -> None:
 
 
 @given(hnp.arrays(np.float32, st.integers(1, 400), elements=st.floats(-(2.0**99), 2.0**99, width=32)))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_statistics_equal_numpys_in_float64(array: np.ndarray[Any, Any]) -> None:
     stats = array_stats(array)
     assert stats is not None

@@ -1,4 +1,4 @@
-"""A small model with all that edits may meet, and models compared node for node."""
+"""A small model with all that edits may meet, opened and edited, and models compared node for node."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,21 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+from layerwise._tool.backends.model.file import ModelFile
+from layerwise._tool.surgery.edits import Edit, edit_from
+from layerwise._tool.surgery.model.structure import Structure
+
+
+def opened(path: Path) -> Structure:
+    """A model as edits take it."""
+    with ModelFile(path) as file:
+        return Structure.open(file)
+
+
+def edit(kind: str, **fields: Any) -> Edit:
+    """An edit as its JSON describes it."""
+    return edit_from({"edit": kind, **fields})
 
 
 def varied_model(path: Path) -> Path:

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import models
 
@@ -21,7 +21,7 @@ MAKERS = (
 MODELS = [make().SerializeToString() for make in MAKERS]
 
 
-@settings(max_examples=125, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=125)
 @given(st.sampled_from(MODELS), st.integers(0, 10**6), st.binary(min_size=1, max_size=3), st.integers(0, 2))
 def test_a_damaged_model_gives_a_result_or_a_readable_error(data: bytes, at: int, new: bytes, cut: int) -> None:
     place = at % len(data)

@@ -1,12 +1,9 @@
-"""Surgery in the real program on a terminal: look at a change, make it, undo it, branch, save, outlive a kill.
+"""Surgery in the real program on a terminal: look at a change, make it, undo it.
 
 Keys are those of the screen; models that come out are run or compared as files.
 """
 
-import json
-import os
 import re
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -17,26 +14,15 @@ import psutil
 import pytest
 from support.big_graph import chain_model
 from support.edit_models import described, nested_model
+from support.surgery_terminal import SIZES, apply, at_rest, change, nodes, opened
 from support.terminal import Terminal, app
 
 from layerwise._tool.backends.model.file import ModelFile
-from layerwise._tool.surgery.demo import make_demo
 from layerwise._tool.surgery.edits import apply_all
-from layerwise._tool.surgery.edits.attributes import RenameNode
 from layerwise._tool.surgery.edits.nodes import DeleteNodes, InsertNode, ReplaceNode
-from layerwise._tool.surgery.edits.whole import ConvertPrecision
-from layerwise._tool.surgery.history.tree import edits_to_json
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.types.incremental import settled
-
-SIZES = [(80, 24), (120, 40)]
-FIRST = "/embeddings/word/Gather"
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_demo(tmp_path_factory.mktemp("demo")).fp32
 
 
 @pytest.fixture
@@ -44,59 +30,6 @@ def terminal(encoder: Path) -> Iterator[Terminal]:
     """The smaller of the sizes."""
     with opened(encoder, *SIZES[0]) as terminal:
         yield terminal
-
-
-@pytest.fixture(scope="module")
-def shared(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    home = tmp_path_factory.mktemp("home")
-    places = {"LAYERWISE_HOME": str(home), "LAYERWISE_LEASES": str(home / "leases")}
-    with opened(encoder, *SIZES[0], env=places) as terminal:
-        yield terminal
-
-
-@pytest.fixture
-def surgery(shared: Terminal) -> Iterator[Terminal]:
-    """One app for tests that each leave nothing but edits, which are undone, and a change on view."""
-    yield shared
-    shared.press("escape")
-    shared.wait_for(lambda text: "enter applies" not in text)
-    shared.until_silent()
-    while "as the file" not in shared.text:
-        shared.press("u")
-        shared.until_silent()
-    shared.press("g")
-    shared.wait_for(lambda text: re.search(r"▌ +0 Gather", text) is not None)
-
-
-def opened(model: Path, columns: int = 120, rows: int = 40, **more: object) -> Terminal:
-    """The app on `model`, in Surgery, with its structure read."""
-    terminal = app(model, columns=columns, rows=rows, **more)
-    terminal.wait_for(FIRST if "encoder" in model.name else "/Relu")
-    terminal.press("x")
-    terminal.wait_for("as the file", 60)
-    terminal.until_silent()
-    return terminal
-
-
-def change(terminal: Terminal, *keys: str, seen: str = "enter applies") -> None:
-    """Press keys that lead to a change on view, and wait until the worker has looked at it."""
-    terminal.press(*keys)
-    terminal.wait_for(lambda text: seen in text and "enter applies" in text, 80)
-    terminal.wait_for(lambda text: "are looking at it" not in text and "inferred" not in text, 80)
-
-
-def apply(terminal: Terminal, edits: int) -> None:
-    terminal.press("enter")
-    terminal.wait_for(lambda text: f" {edits} edit" in text and "enter applies" not in text)
-
-
-def at_rest(terminal: Terminal, text: str) -> None:
-    """Wait until no change is on view and the screen says `text`."""
-    terminal.wait_for(lambda screen: text in screen and "enter applies" not in screen)
-
-
-def nodes(path: Path) -> list[tuple[str, str]]:
-    return [(node.op_type, node.name) for node in onnx.load(path, load_external_data=False).graph.node]
 
 
 def test_a_change_is_seen_before_it_is_made_and_undone(surgery: Terminal) -> None:
@@ -273,107 +206,6 @@ def test_folding_constants_and_precision_by_the_worker(encoder: Path) -> None:
         assert "computes FP16 in FP32" in terminal.text
 
 
-def test_history_is_walked_and_branched_and_states_stand_side_by_side(terminal: Terminal) -> None:
-    terminal.press("j")
-    change(terminal, "ed", seen="delete /embeddings/Add")
-    apply(terminal, 1)
-    terminal.press("H")
-    terminal.wait_for("the file as it is")
-    terminal.press("g", "enter")
-    terminal.wait_for(lambda text: re.search(r"▌ ●.* the file as it is.*here", text) is not None)
-    terminal.press("escape")
-    at_rest(terminal, "as the file")
-    terminal.press(":goto /pooler/activation/Tanh", "enter")
-    change(terminal, "ed", seen="delete /pooler/activation/Tanh")
-    apply(terminal, 1)
-    terminal.press("H")
-    terminal.wait_for(lambda text: "├─○   1  delete /embeddings/Add" in text and "2  delete /pooler" in text)
-    terminal.press("k")
-    terminal.wait_for("/embeddings/LayerNorm/ReduceMean: reads")
-    terminal.press("D")
-    terminal.wait_for("1 only left")
-    assert "1 only right" in terminal.text and "after edit 1" in terminal.text and "after edit 2" in terminal.text
-    terminal.press("n")
-    terminal.press("escape")
-    terminal.wait_for(" e edit …")
-    terminal.press("H")
-    terminal.wait_for("an edit made there starts a branch")
-    terminal.press("k", "enter")
-    terminal.wait_for("the model after edit 1")
-    terminal.press("escape")
-    terminal.wait_for(lambda text: "1 edit, not written" in text and " e edit …" in text)
-    terminal.press("D")
-    terminal.wait_for(lambda text: "as it is on disk" in text and "after edit 1" in text and "1 only left" in text)
-
-
-def test_two_models_stand_side_by_side(encoder: Path, tmp_path: Path) -> None:
-    model = onnx.load(encoder)
-    model.graph.node[7].name = "root"
-    extra = onnx.helper.make_node("Identity", [model.graph.output[0].name], ["copy"], "copy")
-    model.graph.node.append(extra)
-    other = tmp_path / "other.onnx"
-    onnx.save(model, other)
-    with opened(encoder) as terminal:
-        terminal.press(f":diff {other}", "enter")
-        terminal.wait_for("1 only right", 40)
-        assert "411 equal" in terminal.text and "other.onnx" in terminal.text
-
-
-def test_writing_refuses_to_replace_a_file_unless_told(surgery: Terminal, encoder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "taken.onnx"
-    out.write_text("mine")
-    surgery.press("j")
-    change(surgery, "ed", seen="delete /embeddings/Add")
-    apply(surgery, 1)
-    surgery.press("W", str(out), "enter")
-    surgery.wait_for(":write! to replace it")
-    assert out.read_text() == "mine" and "not written" in surgery.text
-    surgery.press(f":write! {out}", "enter")
-    surgery.wait_for("written to taken.onnx")
-    assert ("Add", "/embeddings/Add") not in nodes(out) and len(nodes(out)) == 410
-    surgery.press(f":write! {encoder}", "enter")
-    surgery.wait_for("that is the open model")
-    surgery.press("u")
-    at_rest(surgery, "as the file")
-
-
-def test_log_script_and_replay(encoder: Path, tmp_path: Path) -> None:
-    log, script, out = tmp_path / "log.json", tmp_path / "edits.py", tmp_path / "again.onnx"
-    with opened(encoder) as terminal:
-        terminal.press("j")
-        change(terminal, "ed", seen="delete /embeddings/Add")
-        apply(terminal, 1)
-        terminal.press(f":log {log}", "enter")
-        terminal.wait_for("1 edit;")
-        terminal.press(f":script {script}", "enter")
-        terminal.wait_for("for onnx-graphsurgeon")
-        terminal.press("u")
-        at_rest(terminal, "as the file")
-        change(terminal, f":replay {log}", "enter", seen="delete /embeddings/Add")
-        apply(terminal, 1)
-        terminal.press(f":write {out}", "enter")
-        terminal.wait_for("written to again.onnx")
-    assert "onnx_graphsurgeon" in script.read_text() and "delete-node" in log.read_text()
-    assert ("Add", "/embeddings/Add") not in nodes(out)
-
-
-def test_replay_makes_what_fits_of_a_log_that_needs_an_engine(surgery: Terminal, tmp_path: Path) -> None:
-    log = tmp_path / "log.json"
-    log.write_bytes(
-        edits_to_json([
-            DeleteNodes(nodes=("/embeddings/Add",)), DeleteNodes(nodes=("/no/such",)),
-            ConvertPrecision(nodes=("/embeddings/LayerNorm/Sub",)),
-            RenameNode(node="/embeddings/LayerNorm/Sqrt", to="root"),
-        ])
-    )  # fmt: skip
-    change(surgery, f":replay {log}", "enter", seen="3 edits: delete /embeddings/Add")
-    assert "1 of 4 edits do not fit" in surgery.text and "delete /no/such" in surgery.text
-    apply(surgery, 3)
-    surgery.wait_for(lambda text: re.search(r"~ +3 Sub .* f16", text) is not None)
-    surgery.press("u")
-    at_rest(surgery, "as the file")
-
-
 def test_bodies_and_functions_are_edited_by_keys(tmp_path: Path) -> None:
     out, model = tmp_path / "out.onnx", nested_model(tmp_path / "nested.onnx")
     with app(model, columns=80, rows=24) as terminal:
@@ -413,35 +245,6 @@ def test_bodies_and_functions_are_edited_by_keys(tmp_path: Path) -> None:
         base = Structure.open(file)
         save(settled(base, apply_all(base, made)), tmp_path / "wanted.onnx")
     assert described(onnx.load(out)) == described(onnx.load(tmp_path / "wanted.onnx"))
-
-
-def kept_in_surgery(session: Path) -> bool:
-    """Whether a session was written since its `:` line was closed: of one that was open the app opens it again."""
-    forms = json.loads(session.read_text()).get("forms", {})
-    return "surgery" in forms and not forms.get("line")
-
-
-@pytest.mark.parametrize(("columns", "rows"), SIZES)
-def test_unsaved_edits_survive_a_kill(encoder: Path, columns: int, rows: int) -> None:
-    with opened(encoder, columns, rows) as terminal:
-        terminal.press("j")
-        change(terminal, "ed", seen="delete /embeddings/Add")
-        apply(terminal, 1)
-        change(terminal, "ei", "Relu", "enter", seen="insert Relu")
-        apply(terminal, 2)
-        terminal.press("u")
-        terminal.wait_for(" 1 edit,")
-        home = Path(os.environ["LAYERWISE_HOME"])
-        terminal.meanwhile(lambda: any(map(kept_in_surgery, home.glob("sessions/*.json"))))
-        os.kill(terminal.process.pid, signal.SIGKILL)
-        terminal.process.wait(60)
-    with app(encoder, columns=columns, rows=rows) as terminal:
-        terminal.wait_for("[5 Surgery]")
-        terminal.wait_for(lambda text: "1 edit, not written" in text and not re.search(r" 1 Add", text))
-        terminal.press("\x12")
-        terminal.wait_for("2 edits, not written")
-        terminal.press("u", "u")
-        terminal.wait_for(lambda text: "as the file" in text and re.search(r" 1 Add", text) is not None)
 
 
 def test_extracting_a_part_that_runs(surgery: Terminal, tmp_path: Path) -> None:

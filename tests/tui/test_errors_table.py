@@ -1,4 +1,4 @@
-"""The rows of a comparison as the Errors screen keeps, filters, sorts and draws them."""
+"""The rows of a comparison as the Errors page keeps and draws them."""
 
 import math
 import time
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.layer_rows import FIVE, layer, shown, state_of
 
-from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.debugtools.compare.result import CanaryReport, TruthResult
 from layerwise._tool.debugtools.compare.rows import LayerRow, RowSummary
 from layerwise._tool.debugtools.locate.rows import SuspectRow
@@ -28,135 +28,9 @@ from layerwise._tool.tui.presenters.jobs import detail_lines as job_lines
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import ASCII, UNICODE, Glyphs, Line, plain, width
 from layerwise._tool.tui.presenters.verdicts import BAR_TITLE, DECADES, error_bar, word_of
-from layerwise._tool.tui.state.error_filter import parse_filter
 from layerwise._tool.tui.state.error_table import BLOCK, PASSED, UNKNOWN, ErrorTable, PackedRows
 from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, WRONG, ErrorsState
 from layerwise._tool.tui.state.job_rows import RunResult
-
-
-def layer(i: int, **fields: Any) -> LayerRow:
-    row = {
-        "iteration": 0,
-        "pair": [0, 1],
-        "i": i,
-        "node": f"/layer.{i}/node",
-        "op": "Add",
-        "tensor": f"/layer.{i}/out",
-        "mode": "executed",
-        "dtype": ["float32", "float16"],
-        "shape": [2, 3],
-        "size": 6,
-        "max_abs": 1e-6 * (i + 1),
-        "max_rel": 1e-3,
-        "rel_l2": 1e-4,
-        "ampl": 1.0,
-        "finding": "",
-        "passed": True,
-        "nan": [0, 0],
-        "inf": [0, 0],
-    }
-    return msgspec.convert({**row, **fields}, LayerRow)
-
-
-def state_of(*rows: LayerRow) -> ErrorsState:
-    state = ErrorsState()
-    state.open("7")
-    for row in rows:
-        state.table.add(row)
-    state.refresh()
-    return state
-
-
-def shown(state: ErrorsState, text: str) -> list[int]:
-    state.set_filter(text)
-    return [int(state.table.numbers("i")[place]) for place in state.order]
-
-
-FIVE = (
-    layer(0),
-    layer(1, op="MatMul", max_abs=0.5, passed=False, finding="propagated"),
-    layer(2, op="Softmax", max_abs=2.0, passed=False, finding="leap", nan=[0, 3]),
-    layer(3, op="MatMul", max_abs=float("nan"), passed=None),
-    layer(4, op="Cast", tensor="a (b)!", dtype=["int64", "int64"], ampl=None),
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", [0, 1, 2, 3, 4]),
-        ("err>1e-3 and op==MatMul and failed", [1]),
-        ("err > 1e-3 or op:cast", [1, 2, 4]),
-        ("op:matmul !failed", [3]),
-        ("not (failed or unknown)", [0, 4]),
-        ("nan>0", [2]),
-        ("finding==leap", [2]),
-        ("found", [1, 2]),
-        ("layer.3", [3]),
-        ('"a (b)!"', [4]),
-        ("dtype~float16 err<=1e-6", [0]),
-        ("i>=3", [3, 4]),
-        ("tensor:layer.1 or node:layer.4", [1, 4]),
-        ("matmul unknown", [3]),
-    ],
-)
-def test_a_filter_shows_the_rows_it_says(text: str, expected: list[int]) -> None:
-    assert shown(state_of(*FIVE), text) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "err>",
-        "(a",
-        "a or",
-        "depth==1",
-        "err>x",
-        '"abc',
-        "and",
-        "op<3",
-        "!",
-        "a)",
-        "()",
-        "err~3",
-        "x" * 501,
-        "(" * 99,
-    ],
-)
-def test_a_wrong_filter_is_named_and_leaves_the_last_good_one(text: str) -> None:
-    state = state_of(*FIVE)
-    state.set_filter("failed")
-    state.set_filter(text)
-    assert state.filter_problem.startswith("filter: ")
-    assert [int(place) for place in state.order] == [1, 2]
-
-
-@given(st.text(alphabet="er>=<!~() 1-andotpMl:\"'\\x00é", max_size=60))
-@settings(max_examples=300, deadline=None)
-def test_no_text_breaks_the_filter(text: str) -> None:
-    table = state_of(*FIVE).table
-    try:
-        mask = parse_filter(text)(table) if text.strip() else None
-    except UsageError:
-        return
-    assert mask is None or mask.shape == (5,)
-
-
-def test_each_sort_puts_the_worst_first_and_reverses() -> None:
-    state = state_of(*FIVE)
-    first = {}
-    hidden = ("local", "times", "effect", "gain")  # no columns to sort by
-    for _ in range(len(ErrorsState.SORTS) - len(hidden)):
-        first[state.sort] = state.place(0)
-        state.cycle_sort()
-    assert state.sort == "graph" and first.keys().isdisjoint(hidden)
-    assert first["graph"] == 0
-    assert first["max_abs"] in (2, 3)
-    assert first["verdict"] in (1, 2)
-    assert first["op"] == 0
-    state.sort_by("tensor")
-    state.reverse_sort()
-    assert state.place(0) == 4
 
 
 def located(i: int, local: float, word: str) -> LayerRow:
@@ -269,7 +143,7 @@ def test_many_rows_stay_quick_and_small() -> None:
 
 
 @given(st.lists(st.builds(layer, st.integers(0, 9), tensor=st.text(max_size=9)), max_size=3 * BLOCK))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_packed_rows_give_back_what_they_took(rows: list[LayerRow]) -> None:
     packed = PackedRows()
     for row in rows:

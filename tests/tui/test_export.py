@@ -58,4 +58,5 @@ def test_svg_has_a_dot_for_each_row_with_an_error(errors: ErrorsState, tmp_path:
 
 @pytest.mark.parametrize("rows", [[], [LayerRow(rel_l2=0.0)], [LayerRow(rel_l2=float("nan"))]])
 def test_a_picture_of_little_is_one(rows: list[LayerRow]) -> None:
-    ElementTree.fromstring("\n".join(svg_lines("t", rows)))
+    picture = ElementTree.fromstring("\n".join(svg_lines("t", rows)))
+    assert len(picture.findall("{*}circle")) == len(rows)

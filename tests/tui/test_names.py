@@ -21,7 +21,7 @@ NAMES = st.lists(TENSORS | COUNTED | ANYTHING, max_size=60)
 
 
 @given(NAMES, st.integers(8, 60), st.sampled_from([UNICODE.ellipsis, ASCII.ellipsis]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_different_names_are_never_shown_equal(names: list[str], cells: int, ellipsis: str) -> None:
     texts = shorten({name: name for name in names}, cells, ellipsis)
     assert texts.keys() == set(names)
@@ -30,7 +30,7 @@ def test_different_names_are_never_shown_equal(names: list[str], cells: int, ell
 
 
 @given(NAMES, NAMES, st.integers(8, 40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_nor_are_those_that_come_later(first: list[str], later: list[str], cells: int) -> None:
     names = Names(UNICODE)
     names.look(lambda: [names.text(name, cells, "tensor") for name in first])

@@ -193,7 +193,7 @@ FORMS = st.builds(
 
 @given(FORMS)
 @example(RunForm(memory="0" * 80))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_any_form_is_checked_drawn_and_kept(form: RunForm) -> None:
     kept = load_form(msgspec.json.decode(msgspec.json.encode(save_form(form))))
     assert kept == (form if form.sides else RunForm())

@@ -65,7 +65,7 @@ def test_what_is_wrong_is_said_in_words(text: str, info: TensorInfo, words: str)
 
 
 @given(st.text(max_size=20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         parse_pin(text, IDS)

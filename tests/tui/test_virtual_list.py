@@ -156,7 +156,7 @@ def test_sync_paints_only_rows_that_changed() -> None:
 KEYS = ("j", "k", "g", "G", "ctrl+d", "ctrl+u", "pagedown", "pageup")
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(count=st.integers(1, 70), keys=st.lists(st.sampled_from(KEYS), max_size=25))
 def test_the_cursor_is_always_on_screen(count: int, keys: list[str]) -> None:
     async def act(app: ListApp, pilot: Pilot[None]) -> None:

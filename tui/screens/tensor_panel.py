@@ -2,7 +2,8 @@
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.tui.controllers.error_rows import TensorController
-from layerwise._tool.tui.presenters.error_detail import detail_lines, tensor_lines
+from layerwise._tool.tui.presenters.error_detail import detail_lines
+from layerwise._tool.tui.presenters.tensor_values import tensor_lines
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.presenters.verdicts import word_of
 from layerwise._tool.tui.state.shared import AppState

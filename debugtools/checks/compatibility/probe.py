@@ -6,16 +6,15 @@ the same: operator, version, types, attributes set.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import onnx
-from numpy.typing import NDArray
 from onnx import TensorProto, defs
 
+from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency
 from layerwise._tool.backends.model.reads import subgraphs
 from layerwise._tool.backends.older_python import StrEnum
@@ -129,7 +128,6 @@ class Operators:
                     self.types[name] = bound[formal.type_str]
 
 
-Feed = Mapping[str, NDArray[Any]]
 Progress = Callable[[int, int, str], None]
 
 

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.specs import FeedSpec
@@ -18,7 +18,6 @@ from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.feeds.follow import traced
 from layerwise._tool.surgery.feeds.graph import FeedGraph
 
-Feed = Mapping[str, Array]
 ROWS, FEWER = 5, 3
 LENGTH, OTHER_LENGTH = 7, 11
 _MASK = re.compile(r"(?i)mask")

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.runner import Loadable, Runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, is_floating, to_onnx
-from layerwise._tool.debugtools.checks.invariants.feeds import Feed, copied
+from layerwise._tool.debugtools.checks.invariants.feeds import copied
 from layerwise._tool.debugtools.checks.invariants.notes import note, shape_tensors
 from layerwise._tool.debugtools.checks.invariants.sameness import Sameness
 from layerwise._tool.debugtools.checks.invariants.spec import Located

@@ -14,12 +14,12 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import TensorInfo, is_floating, is_integral
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.axes import dim_key
-from layerwise._tool.debugtools.checks.invariants.feeds import Feed, is_mask, origin
+from layerwise._tool.debugtools.checks.invariants.feeds import is_mask, origin
 from layerwise._tool.debugtools.checks.invariants.locate import RunPair
 from layerwise._tool.debugtools.checks.invariants.notes import constant
 from layerwise._tool.debugtools.checks.invariants.outputs import RelationJudge, Worst, refusal

@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import Struct
 
+from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
@@ -10,7 +11,6 @@ from layerwise._tool.debugtools.checks.invariants.axes import dim_key
 from layerwise._tool.debugtools.checks.invariants.feeds import (
     FEWER,
     OTHER,
-    Feed,
     Tried,
     copied,
     distinct,

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.tensors import dtype_name
-from layerwise._tool.debugtools.checks.invariants.feeds import Feed, copied
+from layerwise._tool.debugtools.checks.invariants.feeds import copied
 from layerwise._tool.debugtools.checks.invariants.spec import Located
 from layerwise._tool.debugtools.checks.invariants.subject import Subject
 from layerwise._tool.debugtools.checks.invariants.views import whole_difference

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency, UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.reference.evaluate import tensor_infos
@@ -18,7 +18,6 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.checks.invariants.axes import BATCH, Batch, dim_key, find_batch
 from layerwise._tool.debugtools.checks.invariants.feeds import (
     ATTEMPTS,
-    Feed,
     Tried,
     copied,
     first_feed,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
@@ -43,7 +43,6 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-Feed = Mapping[str, Array]
 Shapes = dict[str, tuple[int, ...]]
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
 from layerwise._tool.debugtools.align.by_value import align_values, dump_graph
@@ -24,7 +24,6 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-Feed = Mapping[str, Array]
 Look = Callable[[ModelSide, Feed], SideData]
 Meet = Callable[[ModelSide, Feed, list[AlignedPair], Iterator[Feed]], dict[str, Met]]
 

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Layout
 from layerwise._tool.debugtools.align.distance import distance
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _ALIKE, _UNLIKE = 0.005, 0.25  # estimates of a distance, held against 0.1 and 0.01
 Shape = tuple[int, ...]
-Feed = Mapping[str, Array]
 
 
 class Met(Struct, frozen=True):

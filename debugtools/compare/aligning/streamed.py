@@ -1,16 +1,14 @@
 """Going through one side's graph, unfused, every tensor once."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import closing
 
 import msgspec
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool
-
-Feed = Mapping[str, Array]
 
 
 def streamed(side: ModelSide, feed: Feed, limit: int, names: Collection[str] | None = None) -> Iterator[Feed]:

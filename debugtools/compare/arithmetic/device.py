@@ -8,12 +8,14 @@ import numpy as np
 
 from layerwise._tool.backends.cuda.metrics import NEVER, TYPES, DeviceMetrics, DevicePair
 from layerwise._tool.backends.cuda.tensors import DeviceTensor, fetch
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.distances import root_mean_square
 from layerwise._tool.debugtools.compare.arithmetic.kernel import round_down
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, conclude, judge
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays, conclude
 from layerwise._tool.debugtools.compare.arithmetic.sentinels import may_hold
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, SideStatistics, Totals
+from layerwise._tool.debugtools.compare.arithmetic.verdict import judge
 from layerwise._tool.debugtools.compare.spec import MetricName
 
 _WORK = np.dtype(np.float32)

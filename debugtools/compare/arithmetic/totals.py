@@ -115,3 +115,8 @@ class Totals(Struct):
     def counted(self) -> tuple[Moments, Moments]:
         """Moments of both sides without sentinels."""
         return self.others or (self.a.moments, self.b.moments)
+
+
+def worst(moments: Moments) -> Number:
+    """The maximum; 0 for an empty tensor."""
+    return moments.high if moments.count else 0.0

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.filesystem.temporary import note
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.debugtools.compare.memory import WAITING
@@ -91,7 +91,6 @@ class ArrayStore:
             self.drop(key)
 
 
-Feed = Mapping[str, Array]
 Plain = Callable[[Side, int, Feed], IterationResult]
 
 

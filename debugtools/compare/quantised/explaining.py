@@ -17,7 +17,8 @@ import numpy as np
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound, rounds_like
 from layerwise._tool.debugtools.compare.memory import WAITING, usual_segment
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore

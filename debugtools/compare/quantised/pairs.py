@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.quantised.explaining import Explaining
 from layerwise._tool.debugtools.compare.quantised.ledger import Ledger, ledger_of
 from layerwise._tool.debugtools.compare.quantised.left import Left

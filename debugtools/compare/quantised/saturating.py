@@ -14,7 +14,8 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.onnxrt.saturation import SETTING, may_saturate, precise
 from layerwise._tool.backends.runner import Loadable, open_runner
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.quantised.operators import (
     DEQUANTIZE,

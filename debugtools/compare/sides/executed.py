@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.kinds import arithmetic
@@ -25,7 +25,6 @@ from layerwise._tool.debugtools.compare.sides.stream import Blocked, GraphStream
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-Feed = Mapping[str, Array]
 SAMPLES = 64
 Match = tuple[str, int]
 CLOSE = 1e-3  # relative: far above what optimisation moves, far below what distinguishes tensors

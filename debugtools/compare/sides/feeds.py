@@ -1,13 +1,13 @@
 """Whether a script gives another attempt of a job the inputs that it gave before: nothing else can tell."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
 from layerwise._tool.backends.specs import FeedSpec
@@ -19,7 +19,6 @@ from layerwise._tool.debugtools.compare.sides.side import Side
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
-Feed = Mapping[str, NDArray[Any]]
 Tell = Callable[[int, str], None]
 
 

@@ -4,14 +4,14 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import get_args
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.dumps.ranks import Pieces, Unclear
 from layerwise._tool.backends.results.inference import IterationResult, StoredOutputs
 from layerwise._tool.backends.saved import SavedRunner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import is_floating
 from layerwise._tool.debugtools.compare.pairing.counterparts import RenamedOutputs, outputs_of
-from layerwise._tool.debugtools.compare.sides.side import Feed, Side
+from layerwise._tool.debugtools.compare.sides.side import Side
 from layerwise._tool.debugtools.compare.spec import Observing
 
 

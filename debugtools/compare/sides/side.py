@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct, field
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.feeds.fit import fit_feed, fit_input
 from layerwise._tool.backends.feeds.pairing import channels_moved, paired_inputs
 from layerwise._tool.backends.feeds.plan_text import explained
@@ -23,8 +23,6 @@ from layerwise._tool.debugtools.compare.sides.stream import GraphStream, Held, O
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut, Segment
-
-Feed = Mapping[str, Array]
 
 
 class ObservedGraph(Struct):

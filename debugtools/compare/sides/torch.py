@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.feeds.fit import fit_feed
 from layerwise._tool.backends.feeds.pairing import paired_inputs
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.torch.traced import Traced
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-Feed = Mapping[str, Array]
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 

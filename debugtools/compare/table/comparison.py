@@ -1,6 +1,6 @@
 """What all parts of one comparison share."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,6 @@ from layerwise._tool.debugtools.compare.table.saving import Savers
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
-
-Feed = Mapping[str, Array]
 
 
 _TOLD = 32  # valid outputs that are told of

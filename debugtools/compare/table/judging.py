@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec import UNSET, Struct
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.table.condition import Conditions

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 from functools import partial
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.text import shown
@@ -21,7 +21,7 @@ from layerwise._tool.debugtools.compare.rows import NotCompared, Pair, Reason
 from layerwise._tool.debugtools.compare.sides.marks import marked_tensors, shown_outputs
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.spec import MarkSpec
-from layerwise._tool.debugtools.compare.table.comparison import Feed, RowContext
+from layerwise._tool.debugtools.compare.table.comparison import RowContext
 from layerwise._tool.debugtools.compare.table.missing import not_given
 from layerwise._tool.debugtools.compare.table.output_rows import note_unwanted, output_rows, paired
 from layerwise._tool.debugtools.compare.table.pairs import Comparer

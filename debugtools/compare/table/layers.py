@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, all_equal, worst
-from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, SideStatistics
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison, all_equal
+from layerwise._tool.debugtools.compare.arithmetic.totals import Moments, SideStatistics, worst
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required, SideStats
 from layerwise._tool.debugtools.compare.table.places import Place
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.sums import is_convolution
 from layerwise._tool.debugtools.compare.table.between import Between, Step
 from layerwise._tool.debugtools.compare.table.places import Place, Places

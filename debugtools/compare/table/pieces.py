@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.dumps.ranks import Unclear
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.tensors import dtype_name
@@ -11,7 +11,7 @@ from layerwise._tool.debugtools.compare.pairing.counterparts import Counterparts
 from layerwise._tool.debugtools.compare.rows import NotCompared, Pair
 from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.side import Side
-from layerwise._tool.debugtools.compare.table.comparison import Feed, RowContext
+from layerwise._tool.debugtools.compare.table.comparison import RowContext
 
 _NAMED = 3
 

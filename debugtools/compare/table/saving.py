@@ -23,7 +23,8 @@ from layerwise._tool.backends.results.accuracy import (
 )
 from layerwise._tool.backends.results.accuracy import passed as accuracy_passed
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, worst
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.totals import worst
 from layerwise._tool.debugtools.compare.pairing.left_out import compared
 from layerwise._tool.debugtools.compare.plots import file_name, merged_folder
 from layerwise._tool.debugtools.compare.result import Average, CompareResult, MetricSummary

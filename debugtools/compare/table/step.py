@@ -13,7 +13,8 @@ import numpy as np
 from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, rms_of
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.metrics import rms_of
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import SMALLEST, unit_roundoff
 from layerwise._tool.debugtools.compare.rows import LayerRow, SideStats
 
@@ -76,12 +77,12 @@ def scale_of_row(row: LayerRow) -> Scale:
     return _scale(math.hypot(stats.mean, stats.std), float(stats.min), float(stats.max), stats.mean)
 
 
-def one_sided(array: Array) -> bool:
-    """`Scale.one_sided` of an array."""
+def scale_of_array(array: Array) -> Scale:
+    """The same of an array; its peak, which takes another pass, is NaN."""
     rms = rms_of(array)
     if not rms or not math.isfinite(rms):
-        return False
-    return _scale(rms, 0.0, 0.0, float(np.mean(array, dtype=np.float64))).one_sided
+        return Scale(math.nan, math.nan)
+    return _scale(rms, math.nan, math.nan, float(np.mean(array, dtype=np.float64)))
 
 
 def _scale(rms: float, low: float, high: float, mean: float) -> Scale:

@@ -8,14 +8,14 @@ computed itself. Weights are the reference's, as they are.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import UNSET, structs
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.dumps.ranks import Unclear
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import dtype_name, is_floating
@@ -36,7 +36,6 @@ from layerwise._tool.surgery.cut.randomness import Randomness
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-Feed = Mapping[str, Array]
 IN_QUESTION = 2.0
 """Times what rounding explains from which on it is tried how far rounding the inputs moves the result."""
 

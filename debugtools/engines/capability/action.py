@@ -22,6 +22,7 @@ from layerwise._tool.backends.trt.inspect.support import Refusal, Support
 from layerwise._tool.backends.trt.library import tensorrt
 from layerwise._tool.backends.trt.logger import Messages
 from layerwise._tool.debugtools.convert.engine import message_log
+from layerwise._tool.debugtools.engines.capability.rows import PartRow
 from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
 from layerwise._tool.surgery.cut.pieces import Pieces
 from layerwise._tool.surgery.model.structure import Structure
@@ -129,7 +130,7 @@ def capability(context: "JobContext") -> dict[str, Any]:
     """Query TensorRT about the model that `context.params` (a CapabilitySpec) names.
 
     Result: supported; if not, folder, and results (the file with the summary); summary; refusals (node, name,
-    op, reason, stack); parts (file, first, last, nodes, supported, operators, reason); largest (the file of the largest
+    op, reason, stack); parts (a PartRow each); largest (the file of the largest
     supported part, or None). Raises MissingDependency without TensorRT, BadFile for a file that is not a model.
     """
     spec = read_spec(context.params, CapabilitySpec, "what to ask")
@@ -165,11 +166,11 @@ class _Partitioned:
                 atomic_write(new / RESULTS, summary)
         return {
             "supported": False, "folder": str(self.folder), "results": str(results), "summary": summary,
-            "refusals": msgspec.to_builtins(self.refusals), "parts": rows,
+            "refusals": msgspec.to_builtins(self.refusals), "parts": msgspec.to_builtins(rows),
             "largest": str(self.folder / best.file) if best else None,
         }  # fmt: skip
 
-    def _row(self, number: int, part: NodeGroup, parts: Sequence[NodeGroup], folder: Path) -> dict[str, Any]:
+    def _row(self, number: int, part: NodeGroup, parts: Sequence[NodeGroup], folder: Path) -> PartRow:
         self.context.progress(number, len(parts), "parts", part.file)
         path, place = folder / part.file, self.folder / part.file
         external = Path(f"{path.name}.data") if self.spec.external else None
@@ -177,12 +178,12 @@ class _Partitioned:
         each = self.spec.model_options.external_each
         save(self.whole.piece(part), path, external=external, each=each, threshold=THRESHOLD if size is None else size,
              overwrite=True)  # fmt: skip
-        return {
-            "file": str(place), "first": min(part.nodes), "last": max(part.nodes), "nodes": len(part.nodes),
-            "supported": part.supported, "operators": self.whole.operators(part),
-            "op": self.whole.pieces.nodes[min(part.nodes)].op_type,
-            "reason": "" if part.supported else self._reason(part),
-        }  # fmt: skip
+        return PartRow(
+            file=str(place), first=min(part.nodes), last=max(part.nodes), nodes=len(part.nodes),
+            supported=part.supported, operators=self.whole.operators(part),
+            op=self.whole.pieces.nodes[min(part.nodes)].op_type,
+            reason="" if part.supported else self._reason(part),
+        )  # fmt: skip
 
     def _reason(self, part: NodeGroup) -> str:
         """Return why a part is unsupported: the reasons for its nodes in the whole model, else for the part alone."""
@@ -191,13 +192,13 @@ class _Partitioned:
         told = told or [refusal.reason for refusal in self.support.refusals(self.whole.part_model(part))]
         return " | ".join(dict.fromkeys(told)) or "it is taken alone, but not in this model"
 
-    def _summary(self, rows: Sequence[dict[str, Any]]) -> str:
+    def _summary(self, rows: Sequence[PartRow]) -> str:
         if not self.spec.deep:
             return refusal_table(self.refusals)
         reasons: dict[tuple[str, str], list[tuple[int, int]]] = {}
         for row in rows:
-            if not row["supported"]:
-                reasons.setdefault((row["op"], row["reason"]), []).append((row["first"], row["last"] + 1))
+            if not row.supported:
+                reasons.setdefault((row.op, row.reason), []).append((row.first, row.last + 1))
         return part_table(reasons)
 
 

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
 from layerwise._tool.debugtools.compare.sides.marks import any_marks
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.search.driver.history import VerdictRows
 from layerwise._tool.debugtools.search.judges.comparison import ComparisonJudge
-from layerwise._tool.debugtools.search.judges.original import Feed, Original, stronger
+from layerwise._tool.debugtools.search.judges.original import Original, stronger
 from layerwise._tool.debugtools.search.judges.protocol import Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.debugtools.search.rows import NoteRow

@@ -29,9 +29,11 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.runner import Loadable, Runner, open_runner
 from layerwise._tool.backends.tensors import dtype_name, is_floating
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays, worst
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.sums import terms
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import UNIT_ROUNDOFF, Rule, Tolerances, unit_roundoff
+from layerwise._tool.debugtools.compare.arithmetic.totals import worst
 from layerwise._tool.debugtools.compare.quantised.coarsest import rounded_to
 from layerwise._tool.debugtools.compare.sides.stream import of_cut
 from layerwise._tool.debugtools.compare.spec import MetricName

@@ -4,13 +4,13 @@ As a judge its sessions are opened anew each time: what changes from build to bu
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.results.inference import IterationResult
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
-Feed = Mapping[str, Array]
 _MEASURED = ("tensor", "max_abs", "max_rel", "rel_l2", "over", "atol", "rtol", "note")
 
 

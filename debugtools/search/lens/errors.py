@@ -1,7 +1,7 @@
 """How far outputs are off: sums of squares over all inputs, and the bound that a set must keep."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from msgspec import Struct
@@ -13,7 +13,6 @@ from layerwise._tool.debugtools.search.lens.rows import OutputEffect
 from layerwise._tool.debugtools.search.lens.spec import Bound
 
 Tensors = Mapping[str, Array]
-Score = Callable[[Sequence[Tensors], Sequence[Tensors]], float]
 
 
 class Off(Struct):

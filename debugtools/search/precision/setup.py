@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.onnxrt.quantization import quantised_types
 from layerwise._tool.backends.results.inference import IterationResult
@@ -21,7 +21,7 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances, 
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import Side
 from layerwise._tool.debugtools.compare.spec import NO_FILES, CompareSpec, MarkSpec, ToleranceSpec
-from layerwise._tool.debugtools.search.judges.original import Feed, Original, ends, stronger
+from layerwise._tool.debugtools.search.judges.original import Original, ends, stronger
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judge, Judgement
 from layerwise._tool.debugtools.search.judges.reference_tensors import unheard
 from layerwise._tool.debugtools.search.precision.choices import Choices, QuantisedChoices

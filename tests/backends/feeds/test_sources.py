@@ -67,7 +67,7 @@ def test_synthetic_data_equals_polygraphys(dtype: str, val_range: dict[str, tupl
 
 
 @given(st.sampled_from(FLOATS), st.floats(allow_nan=False), st.floats(allow_nan=False), st.integers(0, 2**32 - 2))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_any_float_range_gives_polygraphys_values(dtype: str, low: float, high: float, seed: int) -> None:
     inputs = [TensorInfo("a", dtype, (2, 3))]
     spec = FeedSpec(seed=seed, iterations=1, val_range={"": (low, high)})

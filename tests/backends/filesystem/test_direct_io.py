@@ -19,7 +19,7 @@ SIZES = st.one_of(st.integers(0, 9), st.integers(BLOCK - 2, BLOCK + 2), st.integ
 
 
 @pytest.mark.parametrize("shared", FOLDERS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(start=st.sampled_from([0, 1, 4096]), sizes=st.lists(SIZES, max_size=5), late=st.lists(SIZES, max_size=2))
 def test_the_file_has_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, shared: Path | None, start: int, sizes: list[int], late: list[int]

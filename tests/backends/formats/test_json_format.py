@@ -58,7 +58,7 @@ def test_polygraphy_reads_types_unknown_to_it(tmp_path: Path, name: str) -> None
 
 
 @given(hnp.arrays(hnp.scalar_dtypes().filter(lambda d: dtype_name(d) in NUMPY_NAMES), hnp.array_shapes(min_dims=0)))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_any_array_is_exchanged_with_polygraphy(
     tmp_path_factory: pytest.TempPathFactory, array: np.ndarray[Any, Any]
 ) -> None:

@@ -34,7 +34,7 @@ _GARBAGE = st.one_of(
 ).map(lambda raw: raw if raw.endswith(b"\n") else raw + b"\n")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.booleans(), _LINE, _GARBAGE), max_size=12), st.integers(0, 100), st.data())
 def test_complete_lines_survive_and_broken_ones_are_skipped(
     tmp_path_factory: object, parts: list[tuple[bool, bytes, bytes]], cut: int, data: st.DataObject
@@ -88,7 +88,7 @@ _VALUE = st.recursive(
 _FIELDS = ("state", "attempt", "reason", "gpus", "table", "row", "data", "id", "question", "done", "text", "spill")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.sampled_from(["state", "row", "progress", "question", "card", "result", "x"]),
     st.dictionaries(st.sampled_from(_FIELDS), _VALUE),

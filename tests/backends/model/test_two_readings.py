@@ -286,7 +286,7 @@ def _attribute_record(attribute: Attribute) -> tuple[Any, ...]:
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_objects_and_records_agree_on_any_encoding(tmp_path_factory: Any, seed: int) -> None:
     rng = random.Random(seed)
     data = encoded(filled(ModelProto, rng), rng)
@@ -294,7 +294,7 @@ def test_objects_and_records_agree_on_any_encoding(tmp_path_factory: Any, seed: 
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_externalising_weights_changes_nothing_else(tmp_path_factory: Any, seed: int) -> None:
     rng = random.Random(seed)
     data = encoded(filled(ModelProto, rng), rng)

@@ -15,7 +15,7 @@ from layerwise._tool.debugtools.align.layouts import find_layout, layout_of_prin
 X = np.random.default_rng(0).standard_normal((3, 8, 5, 16)).astype(np.float32)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.permutations(range(4)), st.integers(0, 1000), st.floats(-20, 20))
 def test_the_layout_does_not_matter_to_the_distribution(order: list[int], seed: int, power: float) -> None:
     x = (np.random.default_rng(seed).standard_normal((3, 4, 5, 6)) * math.exp(power)).astype(np.float32)

@@ -47,7 +47,7 @@ class Counting:
 
 
 @given(iterations=st.integers(1, 50), warm_ups=st.integers(0, 20), streams=st.integers(1, 4))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_every_run_is_counted_once_as_warm_up_or_as_measured(iterations: int, warm_ups: int, streams: int) -> None:
     timed = [Counting() for _ in range(streams)]
     found = measure(timed, BenchPlan(warm_up=0, warm_up_runs=warm_ups, duration=0, iterations=iterations))
@@ -161,7 +161,7 @@ def noisy(seed: int, count: int = 400, scale: float = 1.0) -> Sequence[float]:
 
 
 @given(seed=st.integers(0, 10_000), scale=st.sampled_from([0.5, 0.8, 1.2, 2.0]))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_a_clear_difference_is_told_whichever_side_it_is_on(seed: int, scale: float) -> None:
     there, back = compare(noisy(seed, scale=scale), noisy(seed + 1)), compare(noisy(seed + 1), noisy(seed, scale=scale))
     assert there.verdict == ("faster" if scale < 1 else "slower")

@@ -92,7 +92,7 @@ def test_time_is_linear_in_the_nodes(tmp_path: Path) -> None:
     assert seconds[1] < 20 * seconds[0]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), faults=st.sets(st.integers(0, 24), max_size=4))
 def test_what_fails_and_what_was_not_reached_follow_from_the_faults(seed: int, faults: set[int]) -> None:
     model = random_model(seed)

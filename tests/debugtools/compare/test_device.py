@@ -24,8 +24,9 @@ from layerwise._tool.backends.cuda.tensors import DeviceTensor
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency, UsageError
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.trt.inference.memory import Buffer, Stream
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.device import comparable, compare_tensors
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
 Array = np.ndarray[Any, Any]

@@ -6,8 +6,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support import products
 from support.comparing import Compared, run_compare
 from support.faults.quantised import Planter
+from support.products import ROWS, WIDTH, embedded_products
 from support.quantised import FORMS
 
 from layerwise._tool.backends.feeds.writer import save_feeds
@@ -19,36 +21,13 @@ from layerwise._tool.debugtools.compare.quantised.weights import Weights
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 
-WIDTH = 32
-FEED = {
-    "x": np.random.default_rng(1).standard_normal((16, WIDTH)).astype(np.float32),
-    "rows": np.arange(16, dtype=np.int64) % WIDTH,
-}
+FEED = {**products.FEED, "rows": np.arange(ROWS, dtype=np.int64) % WIDTH}
 ALL, PLAIN = MarkSpec(everything=True), MarkSpec()
 
 
 @pytest.fixture(scope="module")
 def model() -> onnx.ModelProto:
-    """Three square products, a rectifier, a residual sum; the last weight is a table of embeddings too."""
-    random = np.random.default_rng(0)
-    weights = [
-        numpy_helper.from_array((random.standard_normal((WIDTH, WIDTH)) / 6).astype(np.float32), f"w{i}")
-        for i in range(3)
-    ]
-    nodes = [
-        helper.make_node("MatMul", ["x", "w0"], ["a"], "first"),
-        helper.make_node("Relu", ["a"], ["b"], "relu"),
-        helper.make_node("MatMul", ["b", "w1"], ["c"], "second"),
-        helper.make_node("Add", ["c", "b"], ["d"], "sum"),
-        helper.make_node("Gather", ["w2", "rows"], ["e"], "table"),
-        helper.make_node("Add", ["d", "e"], ["f"], "embedded"),
-        helper.make_node("MatMul", ["f", "w2"], ["y"], "third"),
-    ]
-    shapes = {"x": [16, WIDTH], "y": [16, WIDTH], "rows": [16]}
-    kinds = {"rows": TensorProto.INT64}
-    values = {name: helper.make_tensor_value_info(name, kinds.get(name, 1), dims) for name, dims in shapes.items()}
-    graph = helper.make_graph(nodes, "g", [values["x"], values["rows"]], [values["y"]], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return embedded_products()
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +176,7 @@ def test_weights_in_nf4_are_read_by_their_codebook(damaged: bool, model: onnx.Mo
 
 def test_codes_that_are_not_read_are_told(model: onnx.ModelProto, tmp_path: Path) -> None:
     nodes = [helper.make_node("QMoE", ["x"], ["z"], "experts", domain="com.microsoft")]
-    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [16, WIDTH])
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [ROWS, WIDTH])
     graph = helper.make_graph(nodes, "g", [value], [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)])
     sets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     onnx.save(helper.make_model(graph, opset_imports=sets, ir_version=8), tmp_path / "experts.onnx")

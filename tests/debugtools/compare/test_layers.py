@@ -52,7 +52,7 @@ def test_an_overflow_is_found_where_it_happens(tmp_path: Path) -> None:
     assert done.row("sq")["inf"] == [16, 0]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 999), segment=st.sampled_from([100, 500, 4000]))
 def test_streamed_tensors_are_those_of_the_unsegmented_run(
     tmp_path_factory: pytest.TempPathFactory, seed: int, segment: int

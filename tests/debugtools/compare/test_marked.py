@@ -101,7 +101,7 @@ def marked_outputs(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> tuple
     return found[0], found[1]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 999), convolutions=st.booleans())
 def test_rows_saved_values_and_canary_are_those_of_the_session(
     tmp_path_factory: pytest.TempPathFactory, seed: int, convolutions: bool

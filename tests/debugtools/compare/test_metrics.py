@@ -20,10 +20,12 @@ from polygraphy.comparator import (
 from support.polycompare import polygraphy_says
 from support.versions import since
 
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK
-from layerwise._tool.debugtools.compare.arithmetic.metrics import Comparison, array_stats, compare_arrays, worst
+from layerwise._tool.debugtools.compare.arithmetic.metrics import array_stats, compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.order_statistics import QUANTILES, summary
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.arithmetic.totals import worst
 
 FLOATS = [np.float16, np.float32, np.float64]
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64]
@@ -102,7 +104,7 @@ SPECIAL = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-5, 1.00001e-5, math.inf, -ma
 
 
 @since("numpy", "2.0", "Polygraphy's arithmetic is another there")
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=75)
 @given(
     a=hnp.arrays(np.float32, 6, elements=SPECIAL | st.floats(width=32)),
     b=hnp.arrays(np.float32, 6, elements=SPECIAL | st.floats(width=32)),
@@ -234,7 +236,7 @@ def test_shapes_must_match_unless_switched_off() -> None:
     assert compare_arrays(a, np.arange(7.0), Rule(), shape_check=False).passed is False
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(shape=hnp.array_shapes(min_dims=1, max_dims=4, max_side=4), data=st.data())
 def test_reshaping_agrees_with_polygraphy(shape: tuple[int, ...], data: st.DataObject) -> None:
     a = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
@@ -256,7 +258,7 @@ def test_strings_are_equal_or_not() -> None:
     assert compare_arrays(a, np.zeros(2, np.float32), Rule()).passed is False
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     a=hnp.arrays(np.int64, (2, 5), elements=st.integers(0, 6)),
     b=hnp.arrays(np.int64, (2, 5), elements=st.integers(0, 6)),
@@ -298,7 +300,7 @@ def test_complex_numbers_are_compared_by_magnitude() -> None:
         lambda kind: hnp.arrays(kind, st.integers(1, 300), elements=st.floats(width=16))
     )
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_quantiles_are_numpys_to_the_last_bit_and_infinite_between_infinities(values: np.ndarray) -> None:
     places = list(QUANTILES.values())
     with np.errstate(all="ignore"):

@@ -39,7 +39,7 @@ def check(a: np.ndarray, b: np.ndarray) -> None:
     assert found.order_abs["median"] == np.median(off)  # in the type of the values, as Polygraphy's
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.sampled_from([np.float16, np.float32, np.float64]), st.integers(0, 1 << 30), st.integers(1, 300))
 def test_bounds_counts_and_places(dtype: type, seed: int, size: int) -> None:
     check(*pair(dtype, seed, size))

@@ -72,7 +72,7 @@ def test_an_absent_lpips_does_not_pass() -> None:
 WIDE = [np.int64, np.uint64, np.int32, np.uint32, np.int8]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(data=st.data(), first=st.sampled_from(WIDE), second=st.sampled_from(WIDE), tolerance=st.integers(0, 2**40))
 def test_integers_of_all_widths_are_exact(data: st.DataObject, first: type, second: type, tolerance: int) -> None:
     def values(dtype: type) -> list[int]:

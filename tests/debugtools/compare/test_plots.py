@@ -57,7 +57,7 @@ def test_one_picture_a_tensor_and_the_rest_is_counted(tmp_path: Path) -> None:
     assert len(list((tmp_path / "plots").iterdir())) == 14
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(1, 3 * PANELS), st.integers(1, 3), st.integers(0, 1000), st.sampled_from([0.0, np.nan, np.inf])
 )  # fmt: skip

@@ -10,8 +10,10 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 from support.comparing import run_compare
+from support.models import from_text, with_weights
+from support.products import FEED, drawn, network
 from support.quantised import static
 
 from layerwise._tool.backends.errors import BadFile
@@ -43,20 +45,14 @@ def test_fp8_codes_are_those_of_the_cast() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """float.onnx, its Q/DQ form q.onnx, bad.onnx with a scale four times too large, and the feed in.json."""
     made = tmp_path_factory.mktemp("quantised")
-    random = np.random.default_rng(0)
-    weight = numpy_helper.from_array((random.standard_normal((32, 32)) / 6).astype(np.float32), "w")
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"], "product"), helper.make_node("Sigmoid", ["a"], ["y"], "end")]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, 32]) for name in "xy"]
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:], [weight])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    feed = {"x": random.standard_normal((16, 32)).astype(np.float32)}
-    quantised = static(model, feed, qdq=True)
+    model = network("[product] a = MatMul(x, w0) [end] y = Sigmoid(a)", drawn(1))
+    quantised = static(model, FEED, qdq=True)
     onnx.save(model, made / "float.onnx")
     onnx.save(quantised, made / "q.onnx")
     scale = next(t for t in quantised.graph.initializer if t.name == "a_scale")
     scale.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(scale) * np.float32(8), "a_scale"))
     onnx.save(quantised, made / "bad.onnx")
-    save_feeds(made / "in.json", [feed])
+    save_feeds(made / "in.json", [FEED])
     return made
 
 
@@ -115,7 +111,7 @@ def test_files_and_a_calibration_cache_are_held_against_saved_tensors(folder: Pa
     with ModelFile(folder / "q.onnx") as model, ModelFile(folder / "float.onnx") as other:
         review = FileReview(model, other).review([values], cache)
     weight = next(row for row in review.rows if row.role == "weight")
-    assert weight.other == "w"
+    assert weight.other == "w0"
     assert weight.sqnr is not None
     held = {row.tensor: row for row in review.cache}
     assert held["a"].word == "clipped"
@@ -140,12 +136,9 @@ def test_rows_are_json(folder: Path) -> None:
 
 def test_a_run_says_that_kernels_saturate_on_this_cpu(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
-    weight = numpy_helper.from_array(random.uniform(0.9, 1, (64, 32)).astype(np.float32), "w")
-    sizes = {"x": 64, "y": 32}
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, size]) for name, size in sizes.items()]
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], "product")], "g", values[:1], values[1:],
-                              [weight])  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    weight = random.uniform(0.9, 1, (64, 32)).astype(np.float32)
+    body = "g (float[16,64] x) => (float[16,32] y) { [product] y = MatMul(x, w) }"
+    model = with_weights(from_text(body, opset=17, ir=8), w=weight)
     feed = {"x": random.uniform(0.9, 1, (16, 64)).astype(np.float32)}
     onnx.save(model, tmp_path / "float.onnx")
     onnx.save(static(model, feed, qdq=True), tmp_path / "q.onnx")

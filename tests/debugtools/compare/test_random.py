@@ -141,7 +141,7 @@ def test_every_operator_that_draws_is_known(tmp_path: Path, nodes: str, draws: b
     assert findings(done)["n"] == ((None, "skip") if draws else (True, ""))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_only_what_follows_from_a_random_operator_comes_from_it(seed: int, data: st.DataObject) -> None:
     model = random_model(seed)

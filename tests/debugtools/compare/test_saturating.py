@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 from support.comparing import run_compare
 from support.locating import between
+from support.products import FEED, ROWS, WIDTH, drawn, network, two_products
 from support.quantised import FORMS, static
 from support.saturating import let_saturate
 
@@ -21,28 +22,12 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.search.lens.rows import LensResult
 from layerwise._tool.debugtools.search.lens.sentences import concluded
 
-WIDTH = 32
-FEED = {"x": np.random.default_rng(1).standard_normal((16, WIDTH)).astype(np.float32)}
 ORT = RunnerSpec(kind="onnxrt", threads=1)
 
 
 @pytest.fixture(scope="module")
 def model() -> onnx.ModelProto:
-    """Two square products, a rectifier and a residual sum."""
-    random = np.random.default_rng(0)
-    weights = [
-        numpy_helper.from_array((random.standard_normal((WIDTH, WIDTH)) / 6).astype(np.float32), f"w{i}")
-        for i in range(2)
-    ]
-    nodes = [
-        helper.make_node("MatMul", ["x", "w0"], ["a"], "first"),
-        helper.make_node("Relu", ["a"], ["b"], "relu"),
-        helper.make_node("MatMul", ["b", "w1"], ["c"], "second"),
-        helper.make_node("Add", ["c", "b"], ["y"], "sum"),
-    ]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, WIDTH]) for name in "xy"]
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return two_products()
 
 
 @pytest.fixture(scope="module")
@@ -133,16 +118,10 @@ def test_a_kernel_that_saturates_beside_the_reference_evaluator_is_named(
 def test_what_the_optimiser_makes_of_q_and_dq_is_looked_at_where_their_nodes_are_right(tmp_path: Path) -> None:
     """All codes of all tensors are taken up: fused, its products saturate where this CPU's do."""
     random = np.random.default_rng(0)
-    weights = [numpy_helper.from_array(random.uniform(-1, 1, (WIDTH, WIDTH)).astype(np.float32), f"w{i}") for i in "01"]
-    nodes = [
-        helper.make_node("MatMul", ["x", "w0"], ["a"], "first"),
-        helper.make_node("Sigmoid", ["a"], ["b"], "squash"),
-        helper.make_node("MatMul", ["b", "w1"], ["y"], "second"),
-    ]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, WIDTH]) for name in "xy"]
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
-    floats = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
-    feed = {"x": random.uniform(0, 1, (16, WIDTH)).astype(np.float32)}
+    weights = [random.uniform(-1, 1, (WIDTH, WIDTH)).astype(np.float32) for _ in range(2)]
+    body = "[first] a = MatMul(x, w0) [squash] b = Sigmoid(a) [second] y = MatMul(b, w1)"
+    floats = network(body, weights, opset=19, ir=9)
+    feed = {"x": random.uniform(0, 1, (ROWS, WIDTH)).astype(np.float32)}
     codes = static(floats, feed, qdq=True)
     onnx.save(codes, tmp_path / "codes.onnx")
     save_feeds(tmp_path / "in.json", [feed])
@@ -170,15 +149,7 @@ def test_a_lens_says_what_the_mixed_model_does_without_the_setting() -> None:
 def test_layers_are_observed_with_the_setting_though_onnxruntime_refuses_a_weight_that_is_dequantised_twice(
     tmp_path: Path,
 ) -> None:
-    random = np.random.default_rng(0)
-    weight = numpy_helper.from_array((random.standard_normal((WIDTH, WIDTH)) / 6).astype(np.float32), "w")
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
-        helper.make_node("MatMul", ["a", "w"], ["y"], "last"),
-    ]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, WIDTH]) for name in "xy"]
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:], [weight])
-    floats = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    floats = network("[first] a = MatMul(x, w0) [last] y = MatMul(a, w0)", drawn(1))
     codes = static(floats, FEED, qdq=True, per_channel=True)
     onnx.save(codes, tmp_path / "codes.onnx")
     model = Model(str(tmp_path / "codes.onnx"), ModelOptions())

@@ -89,7 +89,7 @@ def test_tolerances_of_the_user_judge_all_elements_as_polygraphy_does() -> None:
     assert compare_arrays(reference.copy(), reference, Rule(infinities_equal=True)).passed is True
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     a=hnp.arrays(np.float32, 24, elements=st.floats(-100, 100, width=32)),
     b=hnp.arrays(np.float32, 24, elements=st.floats(-100, 100, width=32)),

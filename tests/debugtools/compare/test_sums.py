@@ -14,7 +14,7 @@ FLOATS = ("float32", "float32")
 SHAPES = {"a": (4, 300), "b": (300, 8), "x": (2, 16, 30, 30), "w": (32, 16, 3, 3)}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), count=st.integers(1, 100_000), signed=st.booleans())
 def test_sums_one_after_the_other_stay_within_the_bound(seed: int, count: int, signed: bool) -> None:
     rows = np.random.default_rng(seed).standard_normal((16, count)).astype(np.float32)

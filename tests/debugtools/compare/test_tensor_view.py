@@ -26,7 +26,7 @@ def look(params: dict[str, Any]) -> Any:
 
 
 @given(hnp.arrays(np.float32, st.integers(1, 60)), st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_worst_elements_are_the_worst(a: np.ndarray[Any, Any], data: st.DataObject) -> None:
     b = data.draw(hnp.arrays(np.float32, a.shape))
     found = tensor_values(a, b, 1e-3, 1e-3)

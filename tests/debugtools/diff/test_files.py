@@ -134,7 +134,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(a=st.lists(values, min_size=1), b=st.lists(values, min_size=1))
 def test_json_documents_are_equal_exactly_if_python_says_so(
     tmp_path_factory: pytest.TempPathFactory, a: list[Any], b: list[Any]
@@ -148,7 +148,7 @@ def test_json_documents_are_equal_exactly_if_python_says_so(
     assert compared(folder / "a.json", folder / "a.json").equal
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.binary(min_size=1, max_size=200), flips=st.sets(st.integers(0, 199)), more=st.binary(max_size=5))
 def test_bytes_say_where_they_first_differ_and_how_many_do(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, flips: set[int], more: bytes

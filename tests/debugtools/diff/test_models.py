@@ -21,7 +21,7 @@ from layerwise._tool.debugtools.diff.outcome import DiffOutcome
 from layerwise._tool.debugtools.diff.spec import DiffSpec
 
 Model = onnx.ModelProto
-many = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=20, suppress_health_check=list(HealthCheck))
 
 
 def compared(a: Model, b: Model, folder: Path, **fields: Any) -> DiffOutcome:

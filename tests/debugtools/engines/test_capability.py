@@ -43,7 +43,7 @@ def ladder(reads: list[tuple[int, int]]) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     reads=st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=12),
     bad=st.sets(st.integers(0, 11)),

@@ -1,7 +1,7 @@
 """Tensors found by their values, and layers by what names and values say."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.models import from_text
 
@@ -19,7 +19,6 @@ def known(tensors: dict[str, np.ndarray]) -> NamedPrints:
     return NamedPrints({name: found for name, found in prints.items() if found is not None})
 
 
-@settings(deadline=None)
 @given(st.lists(SHAPES, min_size=1, max_size=12), st.integers(0, 1000), st.sampled_from([0.0, 1e-6, 5e-4, 0.03]))
 def test_each_tensor_is_found_among_others_however_it_is_rounded(
     shapes: list[tuple[int, ...]], seed: int, noise: float

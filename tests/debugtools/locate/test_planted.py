@@ -44,7 +44,7 @@ def model_of(
     return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_a_scaled_node_of_any_graph_comes_first_and_no_other_is_wrong(
     tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject

@@ -11,9 +11,9 @@ from onnx import TensorProto, helper, numpy_helper
 from support.aligning import renamed
 from support.faults.quantised import Planter
 from support.locating import Located, between
+from support.products import FEED, three_products
 from support.quantised import FORMS
 
-WIDTH = 32
 CASES = [
     ("qdq", "scale"), ("qoperator", "zero point"), ("dynamic_7", "clipped channel"), ("nbits", "wrong axis"),
     ("modelopt", "scale"),
@@ -21,37 +21,17 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def feed() -> dict[str, np.ndarray]:
-    return {"x": np.random.default_rng(1).standard_normal((16, WIDTH)).astype(np.float32)}
-
-
-@pytest.fixture(scope="module")
 def model() -> onnx.ModelProto:
-    """Three square products, a rectifier and a residual sum."""
-    random = np.random.default_rng(0)
-    weights = [
-        numpy_helper.from_array((random.standard_normal((WIDTH, WIDTH)) / 6).astype(np.float32), f"w{i}")
-        for i in range(3)
-    ]
-    nodes = [
-        helper.make_node("MatMul", ["x", "w0"], ["a"], "first"),
-        helper.make_node("Relu", ["a"], ["b"], "relu"),
-        helper.make_node("MatMul", ["b", "w1"], ["c"], "second"),
-        helper.make_node("Add", ["c", "b"], ["d"], "sum"),
-        helper.make_node("MatMul", ["d", "w2"], ["y"], "third"),
-    ]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, WIDTH]) for name in "xy"]
-    graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return three_products()
 
 
 @pytest.fixture(scope="module")
-def quantised(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> Callable[[str], onnx.ModelProto]:
+def quantised(model: onnx.ModelProto) -> Callable[[str], onnx.ModelProto]:
     made: dict[str, onnx.ModelProto] = {}
 
     def get(form: str) -> onnx.ModelProto:
         if form not in made:
-            made[form] = FORMS[form](model, feed)
+            made[form] = FORMS[form](model, FEED)
         return made[form]
 
     return get
@@ -63,21 +43,20 @@ def rows(found: Located) -> dict[str, dict[str, object]]:
 
 @pytest.mark.parametrize(("form", "kind"), CASES)
 def test_a_clean_form_accuses_nobody_and_damage_is_named_first(
-    form: str, kind: str, quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto,
-    feed: dict[str, np.ndarray], tmp_path: Path,
-) -> None:  # fmt: skip
-    clean = between(quantised(form), model, tmp_path, feed)
+    form: str, kind: str, quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, tmp_path: Path
+) -> None:
+    clean = between(quantised(form), model, tmp_path, FEED)
     assert clean.nodes == []
     assert clean.result["quantised"]["wrong"] == 0
     assert all(row["sqnr"] is None or row["sqnr"] > 15 for row in rows(clean).values())
     damage = next(Planter(quantised(form), 3).plants(kind))
-    found = between(damage.model, model, tmp_path, feed)
+    found = between(damage.model, model, tmp_path, FEED)
     assert found.suspects[0]["node"] in damage.names, damage.detail
     assert found.suspects[0]["diagnosis"] == "quantisation"
 
 
 def test_codes_read_by_another_scale_than_they_are_made_by_accuse_the_reader(
-    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, feed: dict[str, np.ndarray], tmp_path: Path
+    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, tmp_path: Path
 ) -> None:
     copy = onnx.ModelProto()
     copy.CopyFrom(quantised("qdq"))
@@ -85,31 +64,31 @@ def test_codes_read_by_another_scale_than_they_are_made_by_accuse_the_reader(
     scale = next(t for t in copy.graph.initializer if t.name == reader.input[1])
     copy.graph.initializer.append(numpy_helper.from_array(numpy_helper.to_array(scale) * np.float32(2), "other"))
     reader.input[1] = "other"
-    found = between(copy, model, tmp_path, feed)
+    found = between(copy, model, tmp_path, FEED)
     assert found.suspects[0]["node"] == reader.name
     assert "but read with" in found.suspects[0]["evidence"]
 
 
 def test_a_wrong_operator_between_codes_is_no_fault_of_their_format(
-    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, feed: dict[str, np.ndarray], tmp_path: Path
+    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, tmp_path: Path
 ) -> None:
     """No tensor in few bits is accused, the region of the operator is."""
     copy = onnx.ModelProto()
     copy.CopyFrom(quantised("qdq"))
     add = next(node for node in copy.graph.node if node.op_type == "Add")
     add.op_type = "Sub"
-    found = between(copy, model, tmp_path, feed)
+    found = between(copy, model, tmp_path, FEED)
     assert found.result["quantised"]["wrong"] == 0
     assert found.suspects[0]["diagnosis"] == "kernel"
     assert "sum" in [node["node"] for node in found.suspects[0]["region"]]
 
 
 def test_the_stages_of_a_tensor_are_held_against_it_and_rows_survive_msgspec(
-    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, feed: dict[str, np.ndarray], tmp_path: Path
+    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, tmp_path: Path
 ) -> None:
     from layerwise._tool.debugtools.compare.quantised_row import QuantisedRow
 
-    found = between(quantised("qoperator"), model, tmp_path, feed)
+    found = between(quantised("qoperator"), model, tmp_path, FEED)
     paired = {row["tensor"]: row.get("tensor2") for row in found.table()}
     assert paired["d_quantized"] == "d"
     row = msgspec.convert(rows(found)["d_quantized"], QuantisedRow)
@@ -119,13 +98,13 @@ def test_the_stages_of_a_tensor_are_held_against_it_and_rows_survive_msgspec(
 
 
 def test_a_clean_float_model_is_not_accused_of_what_a_quantised_reference_rounds(
-    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, feed: dict[str, np.ndarray], tmp_path: Path
+    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, tmp_path: Path
 ) -> None:
-    assert between(model, quantised("dynamic_7"), tmp_path, feed).nodes == []
+    assert between(model, quantised("dynamic_7"), tmp_path, FEED).nodes == []
     wrong = onnx.ModelProto()
     wrong.CopyFrom(model)
     next(node for node in wrong.graph.node if node.op_type == "Add").op_type = "Sub"
-    found = between(wrong, quantised("dynamic_7"), tmp_path, feed)
+    found = between(wrong, quantised("dynamic_7"), tmp_path, FEED)
     assert "sum" in [node["node"] for node in found.suspects[0]["region"]]
     assert "is not the reference's" not in found.suspects[0]["evidence"]
 

@@ -116,7 +116,7 @@ def test_effects_follow_the_paths() -> None:
     assert found[1] == math.inf and found[2] == 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.floats(0, 10) | st.just(math.inf), max_size=30), st.floats(1e-6, 10))
 def test_enough_leaves_no_more_than_is_allowed(values: list[float], allowed: float) -> None:
     effect = dict(enumerate(values))
@@ -126,7 +126,7 @@ def test_enough_leaves_no_more_than_is_allowed(values: list[float], allowed: flo
     assert all(math.isfinite(value) for value in rest)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 20), st.floats(0, 1) | st.just(math.nan)), max_size=20))
 def test_the_frontier_is_of_points_that_nothing_beats(points: list[tuple[int, float]]) -> None:
     measured = [(kept, Numbers(tensor="y", rel_l2=error)) for kept, error in points]

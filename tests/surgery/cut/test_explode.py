@@ -77,7 +77,7 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), shuffled=st.booleans(), data=st.data())
 def test_every_region_of_any_graph_is_bit_equal(
     tmp_path_factory: pytest.TempPathFactory, seed: int, shuffled: bool, data: st.DataObject
@@ -90,7 +90,7 @@ def test_every_region_of_any_graph_is_bit_equal(
     assert {name: same(found[name], exploding.values[name]) for name in names} == dict.fromkeys(names, True)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_regions_read_only_tensors_at_the_cuts(seed: int, data: st.DataObject) -> None:
     cut = GraphCut(random_model(seed))

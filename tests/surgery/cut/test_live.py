@@ -62,7 +62,7 @@ def check_invariants(
     assert set(part.gives) == live
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_any_set_of_nodes_is_bit_equal_to_the_reference(
     tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject
@@ -89,7 +89,7 @@ def test_any_set_of_nodes_is_bit_equal_to_the_reference(
         assert same(made, tensors) and set(made) == set(part.gives)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_a_tensor_that_cannot_be_fed_adds_its_maker(
     tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject
@@ -108,7 +108,7 @@ def test_a_tensor_that_cannot_be_fed_adds_its_maker(
         assert same(run_cut(graph, part, known, file.folder), tensors)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_a_contiguous_cut_has_no_gaps(tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject) -> None:
     _, graph = opened(random_model(seed), tmp_path_factory.mktemp("whole"))

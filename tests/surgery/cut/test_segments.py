@@ -31,7 +31,7 @@ def streamed(cut: GraphCut, plan: list[Segment], folder: Path, feed: dict[str, n
     return made
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), shuffled=st.booleans(), data=st.data())
 def test_any_cut_of_any_graph_is_bit_equal(
     tmp_path_factory: pytest.TempPathFactory, seed: int, shuffled: bool, data: st.DataObject

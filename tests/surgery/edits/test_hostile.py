@@ -11,23 +11,16 @@ import pytest
 from onnx import TensorProto, helper
 from support.bad_models import KINDS
 from support.big_graph import hostile_model
-from support.edit_models import varied_model
+from support.edit_models import opened, varied_model
 from support.random_edits import draw_edit
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.edits import edit_from
 from layerwise._tool.surgery.history.soundness import edit_problems, problems
-from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.script.export import export_script
 from layerwise._tool.surgery.types.incremental import settled
-
-
-def opened(path: Path) -> Structure:
-    with ModelFile(path) as file:
-        return Structure.open(file)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "hostile names"])

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.cli import run_script
-from support.edit_models import described, varied_model
+from support.edit_models import described, opened, varied_model
 from support.random_edits import draw_edit
 
-from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.edits import Edit, EditError, edits_from_json
 from layerwise._tool.surgery.edits.nodes import ReplaceNode
 from layerwise._tool.surgery.history.soundness import edit_problems, problems
@@ -35,11 +34,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return varied_model(tmp_path_factory.mktemp("model") / "varied.onnx")
 
 
-def opened(path: Path) -> Structure:
-    with ModelFile(path) as file:
-        return Structure.open(file)
-
-
 def random_steps(structure: Structure, seed: int, count: int) -> list[tuple[Edit, Structure]]:
     rng, steps = random.Random(seed), []
     for _ in range(count):
@@ -53,7 +47,7 @@ def random_steps(structure: Structure, seed: int, count: int) -> list[tuple[Edit
     return steps
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=SEEDS)
 def test_undoing_all_edits_gives_the_identical_model(model: Path, tmp_path: Path, seed: int) -> None:
     before = opened(model)
@@ -77,7 +71,7 @@ def test_undoing_all_edits_gives_the_identical_model(model: Path, tmp_path: Path
     assert again.next is None
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(seed=SEEDS)
 def test_lookups_are_updated_correctly(model: Path, seed: int) -> None:
     structure = opened(model)
@@ -92,14 +86,14 @@ def test_lookups_are_updated_correctly(model: Path, seed: int) -> None:
         assert known.bodied.keys() == fresh.bodied.keys()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(seed=SEEDS)
 def test_edits_survive_json(model: Path, seed: int) -> None:
     edits = [edit for edit, _ in random_steps(opened(model), seed, 12)]
     assert edits_from_json(edits_to_json(edits)) == edits
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=SEEDS)
 def test_the_script_makes_the_identical_model(model: Path, tmp_path: Path, seed: int) -> None:
     before = opened(model)
@@ -171,7 +165,7 @@ def test_an_incomplete_line_is_ignored_but_not_its_successors(model: Path, tmp_p
     assert History(history.path, opened(model)).edits == [steps[0][0], steps[1][0]]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=SEEDS)
 def test_checks_per_edit_agree_with_a_check_of_the_whole_model(model: Path, seed: int) -> None:
     """A model that stayed sound edit by edit is sound as a whole, and its types are those inferred from scratch."""

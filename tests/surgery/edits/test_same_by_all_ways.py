@@ -6,11 +6,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 from support.cli import run_script
-from support.edit_models import described
+from support.edit_models import described, opened
 
-from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.edits import edit_from
-from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.model import save
 from layerwise._tool.surgery.script.export import export_script
 from layerwise._tool.surgery.types.incremental import settled, types_of
@@ -33,11 +31,6 @@ def small(path: Path) -> Path:
         [numpy_helper.from_array(array, name) for name, array in weights.items()])  # fmt: skip
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     return path
-
-
-def opened(path: Path) -> Structure:
-    with ModelFile(path) as file:
-        return Structure.open(file)
 
 
 def test_declared_shapes_do_not_depend_on_what_was_inferred_before(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Single edits: their effects, and their errors."""
 
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -9,36 +8,22 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.big_graph import chain_model
 from support.cli import run_script
-from support.edit_models import described, varied_model
+from support.edit_models import described, edit, opened, varied_model
 from support.views import graph_at
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.model.file import ModelFile, load_model
-from layerwise._tool.debugtools.edits.effect import effect_of
 from layerwise._tool.surgery.edits import Edit, EditError, edit_from, edits_from_json
-from layerwise._tool.surgery.history.soundness import edit_problems, problems
-from layerwise._tool.surgery.history.tree import History, read_edits, replay
+from layerwise._tool.surgery.history.soundness import edit_problems
+from layerwise._tool.surgery.history.tree import History
 from layerwise._tool.surgery.model.structure import Structure
-from layerwise._tool.surgery.saving import model as saving
 from layerwise._tool.surgery.saving.model import save
-from layerwise._tool.surgery.script import export as gs_script
 from layerwise._tool.surgery.types.incremental import settled
-
-
-def opened(path: Path) -> Structure:
-    with ModelFile(path) as file:
-        return Structure.open(file)
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> Structure:
     return opened(varied_model(tmp_path / "varied.onnx"))
-
-
-def edit(kind: str, **fields: Any) -> Edit:
-    return edit_from({"edit": kind, **fields})
 
 
 def outputs(structure: Structure, folder: Path) -> dict[str, np.ndarray[Any, Any]]:
@@ -47,13 +32,6 @@ def outputs(structure: Structure, folder: Path) -> dict[str, np.ndarray[Any, Any
     feed = {"x": np.linspace(-1, 1, 48, dtype=np.float32).reshape(3, 16), "flag": np.array(True)}
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, {i.name: feed[i.name] for i in session.get_inputs()}), strict=True))
-
-
-def test_opening_and_saving_gives_the_same_model(tmp_path: Path) -> None:
-    path = varied_model(tmp_path / "varied.onnx")
-    with ModelFile(path) as file:
-        assert Structure.open(file).proto() == file.structure()
-    assert not problems(opened(path))
 
 
 def test_graph_outputs_keep_their_names_when_their_node_is_deleted(model: Structure, tmp_path: Path) -> None:
@@ -233,160 +211,6 @@ def _base64(data: bytes) -> str:
     import base64
 
     return base64.b64encode(data).decode()
-
-
-def test_weights_are_references_until_saving(model: Structure, tmp_path: Path) -> None:
-    weight = model.initializers["w"]
-    assert weight.data_location == TensorProto.EXTERNAL
-    made = edit("rename-tensor", tensor="w", to="weight").apply(model)
-    assert made.initializers["weight"].data_location == TensorProto.EXTERNAL
-    save(made, tmp_path / "new.onnx")
-    values = {t.name: numpy_helper.to_array(t) for t in onnx.load(tmp_path / "new.onnx").graph.initializer}
-    with ModelFile(tmp_path / "varied.onnx") as file:
-        np.testing.assert_array_equal(values["weight"], file.array("w"))
-
-
-def test_saving_keeps_external_data_next_to_the_model(model: Structure, tmp_path: Path) -> None:
-    (tmp_path / "apart").mkdir()
-    save(model, tmp_path / "apart" / "m.onnx", external=Path("weights.bin"))
-    assert (tmp_path / "apart" / "weights.bin").stat().st_size == 16 * 32 * 4
-    again = opened(tmp_path / "apart" / "m.onnx")
-    save(again, tmp_path / "apart" / "n.onnx")
-    assert (tmp_path / "apart" / "n.onnx.data").exists()
-    onnx.checker.check_model(str(tmp_path / "apart" / "n.onnx"))
-    assert described(load_model(tmp_path / "apart" / "n.onnx")) == described(load_model(tmp_path / "varied.onnx"))
-
-
-def test_large_weights_in_bodies_and_constants_are_saved(tmp_path: Path) -> None:
-    large = numpy_helper.from_array(np.arange(400, dtype=np.float32), "large")
-    then = helper.make_graph([helper.make_node("Add", ["x", "large"], ["t"], "then_add")], "then", [],
-                             [helper.make_tensor_value_info("t", TensorProto.FLOAT, [400])], [large])  # fmt: skip
-    other = helper.make_graph([helper.make_node("Constant", [], ["e"], "constant", value=large)], "else", [],
-                              [helper.make_tensor_value_info("e", TensorProto.FLOAT, [400])])  # fmt: skip
-    nodes = [helper.make_node("If", ["flag"], ["chosen"], "if", then_branch=then, else_branch=other),
-             helper.make_node("Constant", [], ["c"], "outer", value=large),
-             helper.make_node("Add", ["chosen", "c"], ["y"], "last")]  # fmt: skip
-    ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [400]),
-            helper.make_tensor_value_info("flag", TensorProto.BOOL, [])]  # fmt: skip
-    graph = helper.make_graph(nodes, "g", ends, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [400])])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "m.onnx")
-    before = opened(tmp_path / "m.onnx")
-    assert graph_at(before, ("if", "then_branch")).initializers["large"].data_location == TensorProto.EXTERNAL
-    history = History.open(before, tmp_path)
-    history.do(edit("set-op", nodes=["then_add"], op="Mul", scope=["if", "then_branch"]))
-    history.do(edit("insert-node", tensor="e", op="Neg", scope=["if", "else_branch"]))
-    history.do(edit("rename-tensor", tensor="c", to="offset"))
-    history.do(edit("clean-up"))
-    assert not edit_problems(before, history.structure)
-    save(history.structure, tmp_path / "new.onnx")
-    session = onnxruntime.InferenceSession(tmp_path / "new.onnx", providers=["CPUExecutionProvider"])
-    x, values = np.ones(400, np.float32), np.arange(400, dtype=np.float32)
-    np.testing.assert_array_equal(session.run(None, {"x": x, "flag": np.array(True)})[0], values * 2)
-    np.testing.assert_array_equal(session.run(None, {"x": x, "flag": np.array(False)})[0], values * 0)
-    history.export_script(tmp_path / "edits.py")
-    done = run_script(tmp_path / "edits.py", tmp_path / "m.onnx", tmp_path / "scripted.onnx")
-    assert done.returncode == 0, done.stderr
-    assert described(onnx.load(tmp_path / "scripted.onnx")) == described(onnx.load(tmp_path / "new.onnx"))
-
-
-def test_models_over_two_gigabytes_are_saved_with_external_data(
-    model: Structure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(saving, "ONE_FILE_LIMIT", 1000)
-    monkeypatch.chdir(tmp_path)
-    save(model, Path("below") / "new.onnx")
-    assert (tmp_path / "below" / "new.onnx.data").exists()
-    assert described(load_model(tmp_path / "below" / "new.onnx")) == described(load_model(tmp_path / "varied.onnx"))
-
-
-def test_a_script_saves_large_models_with_external_data(
-    model: Structure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gs_script, "ONE_FILE_LIMIT", 1000)
-    history = History.open(model, tmp_path)
-    history.do(edit("set-op", nodes=["relu"], op="Abs"))
-    history.export_script(tmp_path / "edits.py")
-    done = run_script(tmp_path / "edits.py", tmp_path / "varied.onnx", tmp_path / "new.onnx")
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "new.onnx.data").exists()
-    assert onnx.load(tmp_path / "new.onnx").graph.node[2].op_type == "Abs"
-
-
-def test_existing_files_are_not_overwritten_silently(model: Structure, tmp_path: Path) -> None:
-    data = (tmp_path / "varied.onnx").read_bytes()
-    with pytest.raises(UsageError, match="is there already"):
-        save(edit("clean-up").apply(model), tmp_path / "varied.onnx")
-    assert (tmp_path / "varied.onnx").read_bytes() == data
-    save(edit("delete-node", nodes=["relu"]).apply(model), tmp_path / "varied.onnx", overwrite=True)
-    assert "relu" not in opened(tmp_path / "varied.onnx").lookups.by_name
-
-
-def test_replay_lists_edits_that_do_not_fit(model: Structure) -> None:
-    edits = [edit("delete-node", nodes=["gone"]), edit("set-op", nodes=["relu"], op="Tanh")]
-    made, misfits = replay(edits, model)
-    assert [(misfit.edit, misfit.reason) for misfit in misfits] == [(edits[0], "there is no node 'gone'")]
-    assert made.node("relu").op_type == "Tanh"
-
-
-def test_a_history_branches_and_redo_follows_the_last_branch(model: Structure, tmp_path: Path) -> None:
-    history = History.open(model, tmp_path)
-    for op in ("Tanh", "Abs"):
-        history.do(edit("set-op", nodes=["relu"], op=op))
-        history.undo()
-    history.jump(1)
-    history.undo()
-    assert history.redo().node("relu").op_type == "Tanh"
-    assert [entry.id for entry in history.children(0)] == [1, 2]
-    other = History.open(model, tmp_path)
-    assert (other.at, other.structure) == (1, history.structure)
-    assert read_edits(other.path) == other.edits
-    with pytest.raises(UsageError, match="nothing to redo"):
-        other.redo()
-
-
-def test_a_long_history_of_a_large_graph_stays_small(tmp_path: Path) -> None:
-    history = History.open(opened(chain_model(tmp_path / "chain.onnx", 2000)), tmp_path)
-    nodes = [node.name for node in history.structure.nodes if node.op_type == "Relu"][:60]
-    history.do(edit("set-op", nodes=nodes[:1], op="Abs"))
-    tracemalloc.start()
-    for name in nodes[1:]:
-        history.do(edit("set-op", nodes=[name], op="Abs"))
-        assert history.structure.lookups.makers
-    used, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert used < 60 * 2000 * 8 * 3
-    for name in reversed(nodes):
-        assert history.structure.node(name).op_type == "Abs"
-        assert history.undo().node(name).op_type == "Relu"
-
-
-def test_the_history_is_found_after_renaming_the_model(model: Structure, tmp_path: Path) -> None:
-    History.open(model, tmp_path).do(edit("clean-up"))
-    (tmp_path / "varied.onnx").rename(tmp_path / "other.onnx")
-    assert History.open(opened(tmp_path / "other.onnx"), tmp_path).at == 1
-
-
-def test_results_of_slow_edits_are_read_from_disk(model: Structure, tmp_path: Path) -> None:
-    history = History.open(model, tmp_path)
-    made = history.do(edit("set-opset", version=18))
-    assert made.opsets[""] == 18
-    (file,) = (tmp_path / "edits").rglob("1.*.structure")
-    again = History.open(model, tmp_path)
-    assert again.structure.proto() == made.proto()
-    file.unlink()
-    assert History.open(model, tmp_path).structure.proto() == made.proto()
-
-
-def test_the_effect_on_outputs_is_measured(model: Structure) -> None:
-    same = effect_of(model, edit("deduplicate").apply(model), warn=lambda text: None)
-    assert same.unmoved
-    moved = effect_of(model, edit("insert-node", tensor="z", op="Add", operands=[{"values": 0.5}]).apply(model),
-                      warn=lambda text: None)  # fmt: skip
-    found = {output.name: output for output in moved.outputs}
-    assert found["y"].equal
-    assert found["z"].largest == pytest.approx(0.5, rel=1e-5)
-    cut = effect_of(model, edit("set-outputs", outputs=[{"name": "sum"}]).apply(model), warn=lambda text: None)
-    assert (cut.gone, cut.new) == (("y", "z"), ("sum",))
 
 
 @pytest.mark.parametrize(

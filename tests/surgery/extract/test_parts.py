@@ -33,7 +33,7 @@ def shape_of(value: onnx.ValueInfoProto) -> list[int | str]:
     return [dim.dim_value or dim.dim_param for dim in value.type.tensor_type.shape.dim]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), shuffled=st.booleans(), data=st.data())
 def test_any_part_of_any_graph_is_bit_equal(
     tmp_path_factory: pytest.TempPathFactory, seed: int, shuffled: bool, data: st.DataObject
@@ -175,7 +175,7 @@ def _folder(path: Path) -> Path:
     return path
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_extraction_in_wire_format_gives_the_same_part(
     tmp_path_factory: pytest.TempPathFactory, seed: int, data: st.DataObject

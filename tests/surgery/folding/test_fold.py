@@ -39,7 +39,7 @@ def ops(model: onnx.ModelProto) -> list[str]:
     return [node.op_type for node in model.graph.node]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), shuffled=st.booleans(), limit=st.sampled_from([None, 0, 200, 1 << 30]))
 def test_any_folded_graph_computes_the_same(
     tmp_path_factory: pytest.TempPathFactory, seed: int, shuffled: bool, limit: int | None

@@ -110,7 +110,7 @@ def plain_models(draw: st.DrawFn) -> onnx.ModelProto:
     return helper.make_model(graph, ir_version=3 if old else 10, opset_imports=[helper.make_opsetid("", 9)])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(model=plain_models(), limit=st.sampled_from([None, 0, 200, 1 << 30]), passes=st.sampled_from([None, 1]))
 def test_any_plain_graph_folds_like_with_the_engine(
     tmp_path_factory: pytest.TempPathFactory, model: onnx.ModelProto, limit: int | None, passes: int | None
@@ -139,7 +139,7 @@ def filling(value: TensorProto | None, dims: list[int], kind: int) -> onnx.Model
 KINDS = ("FLOAT", "FLOAT16", "DOUBLE", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "BOOL")
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     kind=st.sampled_from(KINDS),
     value=st.integers(-3, 120),
@@ -196,7 +196,7 @@ def test_unsupported_graphs_are_left_to_the_engine(text: str, tmp_path: Path) ->
         assert fold_bytes(file.structure_bytes(), file.folder, FoldOptions(), True) is None
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(changes=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), min_size=1, max_size=6))
 def test_damaged_bytes_are_reported(tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int]]) -> None:
     data = bytearray(LIGHT.read_bytes())

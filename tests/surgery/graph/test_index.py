@@ -84,7 +84,7 @@ def random_graphs(draw: st.DrawFn) -> onnx.ModelProto:
 
 
 @given(random_graphs())
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_index_agrees_with_onnx_on_random_graphs(tmp_path: Path, proto: onnx.ModelProto) -> None:
     assert_agrees(index_of(proto, tmp_path, shape_inference=False), proto)
 

@@ -68,7 +68,7 @@ def facts(graph: GraphIndex) -> set[Facts]:
     }  # fmt: skip
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 50), edits=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40)), max_size=8))
 def test_an_overlay_agrees_with_an_index_of_the_edited_model(
     seed: int, edits: list[tuple[int, int]], tmp_path: Path

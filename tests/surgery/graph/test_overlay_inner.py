@@ -92,7 +92,7 @@ def edit(state: Structure, scope: Scope, kind: int, place: int, serial: int) -> 
         return state
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edits=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 14)), max_size=6))
 def test_inner_graphs_agree_with_an_index_of_the_edited_model(
     edits: list[tuple[int, int, int]], tmp_path: Path

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
 from support import models
@@ -73,7 +73,7 @@ def assert_kept(before: Structure, after: Structure, keep: set[str]) -> None:
             assert [new.get(name) for name in now.input] == [old.get(name) for name in node.input], node.name
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30)
 @given(st.sampled_from(sorted(MAKERS)), st.sampled_from(["float16", "bfloat16"]), st.data())
 def test_kept_nodes_keep_their_precision(name: str, low: str, data: st.DataObject) -> None:
     before = structure(name)
@@ -104,7 +104,7 @@ def test_a_converted_real_network_loads_and_runs(tmp_path: Path) -> None:
     np.testing.assert_allclose(outputs[1], outputs[0], atol=2e-2)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20)
 @given(st.sampled_from(["if", "loop"]), st.data())
 def test_bodies_are_converted_except_kept_nodes(name: str, data: st.DataObject) -> None:
     before = structure(name)

@@ -37,7 +37,7 @@ def one_by_one(model: onnx.ModelProto, low: LowType, keep: Collection[str], emul
     return (emulate_precision if emulate else convert_precision)(model, low, keep=keep)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(sorted(MODELS)), st.sampled_from(["float16", "bfloat16"]), st.booleans(), st.data())
 def test_a_choice_equals_a_separate_conversion(
     tmp_path: Path, name: str, low: LowType, emulate: bool, data: st.DataObject

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from support import models
@@ -280,7 +280,7 @@ def _square(op: str, inputs: list[str], output: str) -> list[onnx.NodeProto]:
     return [helper.make_node(op, inputs, [output], f"n{output}")]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(graphs())
 def test_emulation_on_onnxruntime_equals_true_fp16_on_the_reference_evaluator(
     case: tuple[onnx.ModelProto, dict[str, np.ndarray], list[str]],

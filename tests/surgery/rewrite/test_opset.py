@@ -36,7 +36,7 @@ def softmax(opset: int, attributes: str = "") -> Structure:
 NEWEST = 23 if installed("onnxruntime") >= (1, 22) else 22  # that onnxruntime reads
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.sampled_from(["mlp", "conv_net"]), st.integers(8, NEWEST))
 def test_any_opset_computes_the_same(name: str, version: int) -> None:
     model = getattr(models, name)()

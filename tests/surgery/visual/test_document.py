@@ -121,7 +121,7 @@ def random_model(seed: int, size: int) -> onnx.ModelProto:
     return helper.make_model(helper.make_graph(nodes, "random", values[:1], values[1:], [weight]))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 150))
 def test_any_graph_is_laid_out_correctly(seed: int, size: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     index = indexed(random_model(seed, size), tmp_path_factory.mktemp("random"))
@@ -193,7 +193,7 @@ def test_unusual_and_broken_graphs_are_drawn(body: str, tmp_path: Path) -> None:
     joined(level)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data(), count=st.integers(1, 40))
 def test_rows_do_not_overlap_and_edges_go_down(data: st.DataObject, count: int) -> None:
     pair = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(lambda p: p[0] < p[1])

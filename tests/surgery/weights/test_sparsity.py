@@ -48,7 +48,7 @@ def test_pruning_gives_2_4_sparsity_and_keeps_the_two_largest(array: np.ndarray)
     np.testing.assert_array_equal(pruned(result, 1), result)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000))
 def test_pruning_equals_polygraphys(seed: int) -> None:
     from polygraphy.tools.sparse import SparsityPruner

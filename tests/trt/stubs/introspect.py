@@ -18,7 +18,6 @@ import load
 
 _SPECIAL = ("__enter__", "__exit__", "__eq__", "__getitem__", "__init__", "__iter__", "__len__", "__setitem__")
 _NUMBERED = re.compile(r"^\d+\. ")
-_SETTER_TYPE = re.compile(r"arg1: (.*)\) -> None")
 
 
 def api(module: ModuleType) -> dict[str, Any]:

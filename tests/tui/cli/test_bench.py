@@ -129,7 +129,7 @@ SPECS = st.builds(
 
 
 @given(SPECS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_line_of_a_bench_asks_for_the_same_bench(spec: BenchSpec) -> None:
     line = command_line(spec)
     assert line[:2] == ["layerwise", "bench"]

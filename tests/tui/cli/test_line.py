@@ -130,7 +130,7 @@ def parsed(line: list[str]) -> CompareSpec:
     return to_request(PARSER.parse_args(line[2:])).spec
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(specs)
 def test_line_and_spec_say_the_same(spec: CompareSpec) -> None:
     assert parsed(command_line(spec)) == spec

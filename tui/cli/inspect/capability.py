@@ -10,6 +10,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.workspace.gpus import trt_gpus
 from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.debugtools.engines.capability.rows import PartRow
 from layerwise._tool.debugtools.engines.capability.spec import CapabilitySpec
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.options import model as options
@@ -63,15 +64,15 @@ def _tell(result: dict[str, Any], log: Log) -> None:
         log.info("Graph is fully supported by TensorRT; Will not generate subgraphs.")
         return
     log.info(shown_lines(result["summary"]))
-    parts = result["parts"]
+    parts = msgspec.convert(result["parts"], list[PartRow])
     for part in parts:
-        what = "supported" if part["supported"] else "not supported"
-        log.info(f"{shown(part['file'], 300)}: {part['nodes']} nodes, {what}")
+        what = "supported" if part.supported else "not supported"
+        log.info(f"{shown(part.file, 300)}: {part.nodes} nodes, {what}")
     log.info(f"Summary written to {shown(result['results'], 300)}")
     if result["largest"]:
-        best = next(part for part in parts if part["file"] == result["largest"])
-        log.info(f"The largest part that TensorRT takes: {shown(best['file'], 300)} ({best['nodes']} of "
-                 f"{sum(part['nodes'] for part in parts)} nodes)")  # fmt: skip
+        best = next(part for part in parts if part.file == result["largest"])
+        log.info(f"The largest part that TensorRT takes: {shown(best.file, 300)} ({best.nodes} of "
+                 f"{sum(part.nodes for part in parts)} nodes)")  # fmt: skip
 
 
 def to_capability(args: Namespace) -> CapabilitySpec:

@@ -1,12 +1,16 @@
 """`layerwise surgeon edit` and `surgeon replay`: a model changed edit by edit, checked, tried, saved."""
 
+import math
 from argparse import Namespace
 from typing import Any
+
+import msgspec
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import INFO, LEVELS, Log
 from layerwise._tool.backends.text import shown, shown_lines
+from layerwise._tool.debugtools.edits.rows import MisfitRow, OutputRow, ProblemRow
 from layerwise._tool.tui.cli.options import model as options
 from layerwise._tool.tui.cli.options.common import MODEL, NEEDED_MODEL
 from layerwise._tool.tui.cli.options.model import READING
@@ -111,27 +115,28 @@ def _tell(event: Event, log: Log) -> None:
     elif kind == "warning":
         log.warning(shown_lines(event.get("text")))
     elif kind == "row" and event.get("table") == "misfits":
-        log.error(f"Does not fit: {row['edit']}: {row['reason']}")
+        misfit = msgspec.convert(row, MisfitRow)
+        log.error(f"Does not fit: {misfit.edit}: {misfit.reason}")
     elif kind == "row" and event.get("table") == "problems":
-        log.error(f"Not sound: {row['node']}: {row['message']}" if row["node"] else f"Not sound: {row['message']}")
+        problem = msgspec.convert(row, ProblemRow)
+        log.error(f"Not sound: {problem.node}: {problem.message}" if problem.node else f"Not sound: {problem.message}")
     elif kind == "row" and event.get("table") == "outputs":
-        log.info(_effect(row))
+        log.info(_effect(msgspec.convert(row, OutputRow)))
 
 
-def _effect(row: dict[str, Any]) -> str:
-    name = f"Output {shown(row['name'], 120)}"
-    if row.get("equal"):
+def _effect(row: OutputRow) -> str:
+    name = f"Output {shown(row.name, 120)}"
+    if row.equal is True:
         return f"{name}: equal, bit for bit"
-    if row.get("largest") is None:
-        return f"{name}: {row.get('note') or 'moved: not finite'}"
-    verdict = "within" if row.get("passed") else "beyond"
-    return f"{name}: moved by {row['largest']:.3g} (relative {row['relative']:.3g}), {verdict} tolerance"
+    if not isinstance(row.largest, float):
+        return f"{name}: {row.note or 'moved: not finite'}"
+    relative = row.relative if isinstance(row.relative, float) else math.inf  # which JSON has no number for
+    verdict = "within" if row.passed is True else "beyond"
+    return f"{name}: moved by {row.largest:.3g} (relative {relative:.3g}), {verdict} tolerance"
 
 
 def _params(args: Namespace) -> dict[str, Any]:
     """An EditJob, as JSON, but for its edits."""
-    import msgspec
-
     from layerwise._tool.tui.cli.request.to_spec import given
 
     named = {**vars(args), "fp_to_fp16": False, "model_file": args.model_file or "new.onnx"}

@@ -33,7 +33,7 @@ def from_on(first: int) -> Callable[[int], Verdict]:
     return lambda position: Verdict.BAD if position >= first else Verdict.GOOD
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 3000), st.data(), st.integers(1, 8))
 def test_finds_the_first_bad_in_the_fewest_rounds(n: int, data: st.DataObject, ways: int) -> None:
     first = data.draw(st.integers(0, n))
@@ -56,7 +56,7 @@ def test_the_band_says_how_a_cut_comes_out() -> None:
     assert search.done and search.band() == [("good", 6), ("bad", 4)]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 50), verdicts, st.integers(1, 4), st.none() | st.lists(st.floats(0, 9), min_size=50, max_size=50))
 def test_any_verdicts_give_an_answer_that_agrees_with_them(
     n: int, table: list[Verdict], ways: int, weights: list[float] | None
@@ -83,7 +83,7 @@ def test_any_verdicts_give_an_answer_that_agrees_with_them(
     assert (again.result(), again.band(), again.done) == (result, search.band(), True)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(100, 1000), st.data())
 def test_a_stretch_that_cannot_be_judged_is_left_quickly(n: int, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, n - 50))

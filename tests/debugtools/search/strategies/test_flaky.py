@@ -45,7 +45,6 @@ def test_unknown_rates_are_estimated() -> None:
     assert 0.12 < good < 0.28 and bad < 0.15
 
 
-@settings(deadline=None)
 @given(st.integers(1, 400), st.data())
 def test_without_errors_it_is_a_bisection(n: int, data: st.DataObject) -> None:
     first = data.draw(st.integers(0, n))
@@ -54,7 +53,7 @@ def test_without_errors_it_is_a_bisection(n: int, data: st.DataObject) -> None:
     assert search.result().first_bad == (first if first < n else None) and search.result().probability > 0.99
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.integers(1, 60),
     st.sampled_from([(0.1, 0.1), (0.3, 0.0), (None, None), (0.0, 0.0)]),

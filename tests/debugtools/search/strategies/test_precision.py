@@ -48,7 +48,7 @@ def noisy_scores(n: int, truth: set[int], seed: int) -> list[float]:
     return [rng.random() + (0.9 if item in truth else 0.0) for item in range(n)]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 300), st.data(), st.integers(0, 99), st.integers(1, 400))
 def test_finds_just_what_is_needed(n: int, data: st.DataObject, seed: int, start: int) -> None:
     truth = data.draw(st.sets(st.integers(0, n - 1), max_size=min(n, 12)))
@@ -57,7 +57,7 @@ def test_finds_just_what_is_needed(n: int, data: st.DataObject, seed: int, start
     assert search.result().kept == tuple(sorted(truth)) and search.result().minimal
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.integers(1, 20), st.builds(arbitrary, st.integers(0, 999), st.integers(0, 256), st.integers(0, 60)),
     st.integers(1, 20), st.none() | st.integers(0, 30), st.integers(1, 3),
@@ -112,7 +112,7 @@ def test_nothing_is_found_where_fp32_fails_too() -> None:
     assert frozenset(range(40)) in {frozenset(c.items) for c, _ in run(search_of([0.1] * 40), needs({99}))}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 60), st.data(), st.sampled_from(["forward", "reverse"]), st.sampled_from(["bisect", "linear"]))
 def test_layers_are_asked_as_polygraphy_asks(n: int, data: st.DataObject, direction: Direction, mode: str) -> None:
     least = data.draw(st.integers(0, n + 1))

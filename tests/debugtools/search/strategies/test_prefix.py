@@ -64,7 +64,7 @@ def theirs(
     return asked, base
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(graphs(), MODES, st.sets(st.integers(0, 29), min_size=1, max_size=3), st.booleans())
 def test_asks_and_answers_as_polygraphy_does(
     reads: list[set[int]], mode: Mode, culprits: set[int], together: bool
@@ -76,7 +76,7 @@ def test_asks_and_answers_as_polygraphy_does(
     assert (ours(search, fails), search.result().best) == theirs(mode, reads, fails)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 40), MODES, st.lists(st.sampled_from(list(Verdict)), min_size=80, max_size=80), st.integers(1, 4))
 def test_any_verdicts_end_it_with_an_answer_that_failed(
     n: int, mode: Mode, verdicts: list[Verdict], width: int

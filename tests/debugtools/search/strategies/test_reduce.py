@@ -49,7 +49,7 @@ arbitrary_judges = st.builds(arbitrary, st.integers(0, 1000), st.integers(0, 256
 widths = st.integers(1, 4)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.sets(st.integers(0, 40), min_size=1, max_size=14), arbitrary_judges, widths, st.data())
 def test_whatever_the_predicate_the_sets_are_minimal_and_were_told(
     items: set[int], judge: Judge, width: int, data: st.DataObject
@@ -71,7 +71,7 @@ def test_whatever_the_predicate_the_sets_are_minimal_and_were_told(
     assert result.certified == (tuple(result.best) in result.sets)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 60), arbitrary_judges, widths, st.data())
 def test_replay_and_undo_are_functions_of_the_verdicts(n: int, judge: Judge, width: int, data: st.DataObject) -> None:
     search = ReduceSearch(range(n), width=width)
@@ -94,7 +94,7 @@ def test_replay_and_undo_are_functions_of_the_verdicts(n: int, judge: Judge, wid
         assert states[-2] == (undone.ask(), undone.result(), undone.band())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.sets(st.integers(0, 299), min_size=1, max_size=3), min_size=1, max_size=5), widths)
 def test_all_independent_faults_are_found(faults: list[set[int]], width: int) -> None:
     disjoint: list[set[int]] = []
@@ -108,13 +108,13 @@ def test_all_independent_faults_are_found(faults: list[set[int]], width: int) ->
     assert search.result().exhausted and search.result().certified
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 909))
 def test_one_fault_without_a_hint_takes_log_n_checks(fault: int) -> None:
     assert len(run(ReduceSearch(range(910)), any_of([(fault,)]))) <= log2(910) + 4
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 909))
 def test_a_right_hint_takes_two_checks(fault: int) -> None:
     search = ReduceSearch(range(910), hints=[fault])
@@ -137,7 +137,7 @@ def test_wrong_hints_cost_no_more_than_a_search() -> None:
     assert search.result().sets == ((500,),)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.sets(st.integers(0, 909), min_size=5, max_size=5))
 def test_five_faults_take_five_searches_at_most(faults: set[int]) -> None:
     assert len(run(ReduceSearch(range(910)), any_of([(fault,) for fault in faults]))) <= 5 * (log2(910) + 3)

@@ -37,7 +37,7 @@ def test_stops_where_it_was_told_to(until: Until, table: list[Verdict], trials: 
     assert (result.good, result.bad, result.skipped) == (told.count(G), told.count(B), told.count(S))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 60), st.integers(1, 60), st.floats(0.001, 0.999))
 def test_beta_is_the_binomial_sum(a: int, b: int, x: float) -> None:
     n = a + b - 1
@@ -65,7 +65,7 @@ def test_the_stated_side_is_wrong_no_more_often_than_stated() -> None:
     assert wrong <= 0.1 * 1000
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 30), st.lists(st.sampled_from(list(Verdict)), min_size=30, max_size=30), st.integers(1, 5))
 def test_replay_and_late_answers(n: int, table: list[Verdict], width: int) -> None:
     search, told = RepeatSearch(n, width), []
