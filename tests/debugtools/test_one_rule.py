@@ -1,6 +1,7 @@
 """The layer table, `debug locate` and `debug reduce` judge the same tensor by the same rule."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -8,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.comparing import OFF, ORT, run_compare
+from support.debugging import search
 from support.locating import run_locate
 
 from layerwise._tool.backends.arrays import Array
@@ -16,6 +18,7 @@ from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.compare.table.between import Step
 from layerwise._tool.debugtools.locate.spec import LocateSpec
+from layerwise._tool.debugtools.search.spec import DebugSpec
 
 SIZE = 2048
 
@@ -76,6 +79,15 @@ def test_one_column_that_is_off_is_found_among_sums_of_equal_terms(tmp_path: Pat
     values = np.random.default_rng(0).random((1, SIZE), dtype=np.float32)
     in_run, in_locate, suspects = verdicts(spec_of(tmp_path, bad, good, values))
     assert in_run[0] == in_locate[0] == suspects[0] == "r2"
+
+
+@pytest.mark.parametrize("mode", ["ddmin", "bisect", "linear"])
+def test_reducing_finds_the_one_layer_that_is_off_among_sums_of_equal_terms(mode: Any, tmp_path: Path) -> None:
+    good, bad = made_weights(0.02, layers=3), made_weights(0.02, layers=3, off=3)
+    values = np.random.default_rng(0).random((1, SIZE), dtype=np.float32)
+    spec = msgspec.structs.replace(spec_of(tmp_path, bad, good, values), observe="auto")
+    done = search(DebugSpec(compare=spec, mode=mode, output=str(tmp_path / "reduced.onnx")))
+    assert done.found == [["gemm3"]]
 
 
 def test_the_layer_table_of_locate_is_that_of_run(tmp_path: Path) -> None:
