@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
-from layerwise._tool.debugtools.compare.arithmetic.sums import is_convolution, terms
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import QUANTISED
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import QUANTISED, unit_roundoff
 from layerwise._tool.debugtools.compare.quantised.coarsest import rounded_to
 from layerwise._tool.debugtools.compare.sides.engine import asked_types
-from layerwise._tool.debugtools.compare.table.between import Between
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Place
-from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, nudges, scale_of_array, step_bound
+from layerwise._tool.debugtools.compare.table.rounding import InferredShapes, Made, StepRule, made_by, steps_of
+from layerwise._tool.debugtools.compare.table.step import (
+    LUCK,
+    MOVED,
+    Scale,
+    lost_below,
+    nudges,
+    scale_of,
+    scale_of_array,
+)
 from layerwise._tool.debugtools.locate.lowered import Lowered, next_steps
 from layerwise._tool.debugtools.locate.plan import LocatePlan
 from layerwise._tool.debugtools.locate.tensor_error import Error, error_from, error_of
@@ -32,8 +39,8 @@ _DEAR_TESTS = 10  # the same where each builds an engine
 class RegionErrors:
     """Local errors of one iteration's tensors, in the order in which `walk` meets them.
 
-    lowered: the sides' low types; the other parameters are those of `Reader`. `one_backend`: whether both sides run on
-    the same. `errors`: by the name that both sides know a tensor by, its relative error in the whole run; to be filled.
+    lowered: the sides' low types; the other parameters are those of `Reader`. `errors`: by the name that both sides
+    know a tensor by, its relative error in the whole run; to be filled.
     """
 
     def __init__(
@@ -53,15 +60,18 @@ class RegionErrors:
         self._asked, self._tests = asked_types(runner), _DEAR_TESTS if runner.kind == "trt" else _MOST_TESTS
         if ledger is not None or formats is not None:
             self._tests *= 4  # what a format explains takes a test at most nodes of small tensors
-        self.one_backend = len({side.backend for side in comparer.sides[:2]}) == 1
-        self._shapes = {name: array.shape for name, array in walk.feed.items()}
+        self._rule = StepRule(len({side.backend for side in comparer.sides[:2]}) == 1)
+        self._inputs_shapes = {name: array.shape for name, array in walk.feed.items()}
+        self._shapes = dict(self._inputs_shapes)  # by the comparison's names
+        self._inferred = InferredShapes(cut, self._inputs_shapes)
         self.errors: dict[str, float] = {}
+        self._scales: dict[str, Scale] = {}  # of the reference's tensors
         self._types: dict[str, str] = {}  # of the suspect's tensors, in which it gets the reference's too
         self._mixed: set[str] = set()  # of the suspect's tensors those that the reference has in another type
 
     def saw(self, met: Met, own: str) -> None:
         """Take in a tensor's shape and types, before its error is asked for. own: its name in the suspect."""
-        self._shapes[own] = met.reference.shape
+        self._shapes[met.name] = met.reference.shape
         if self._ledger is not None:
             self._ledger.saw(own, met.reference, self._comparer.sides[1].own(met.name))
         if self._formats is not None and met.accumulated is not None:
@@ -71,16 +81,12 @@ class RegionErrors:
             if self._types[own] != dtype_name(met.reference):
                 self._mixed.add(own)
 
-    @property
-    def any_mixed(self) -> bool:
-        """Whether the sides have any tensor so far in other types."""
-        return bool(self._mixed)
-
     def of(self, met: Met, result: Comparison, region: Sequence[int]) -> Error | None:
         """The local error of a tensor that `region` makes; None where that could not run.
 
         result: of the comparison of the whole run's tensors.
         """
+        self._scales[met.name] = scale_of(result) if result.totals is not None else scale_of_array(met.reference)
         if met.local is None:
             return None
         low = [kind for i in region for kind in rounded_to(self._cut.nodes[i])]
@@ -91,9 +97,10 @@ class RegionErrors:
             error = error_of(met.local, met.reference, low, len(region), types)
         if error.beyond and next_steps(met.local, met.reference) and self._lowered.rounds_to_steps(region):
             return replace(error, bound=error.rel, coarse=error.rel)
-        error = self._stepwise(met, error, region, low)
+        made = self._made(met, region)
+        error = self._stepwise(met, error, region, made, low)
         kinds = (*self._asked, *self._lowered.types(met.name, region))
-        error = self._tested(met, error.allowing(kinds, len(region)), region)
+        error = self._tested(met, error.allowing(kinds, len(region)), region, made)
         return self._quantised(met, error, region)
 
     def noise(self, met: Met, region: Sequence[int]) -> float:
@@ -125,7 +132,7 @@ class RegionErrors:
             few = LUCK / math.sqrt(max(1, met.reference.size))  # of single elements one try says little
             explained = max(explained, (QUANTISED + few) * self._walk.response(met, noise))
         explained += self._left_out(met, region)
-        return replace(error, bound=max(error.bound, explained), coarse=max(error.coarse, explained))
+        return error.within(explained)
 
     def _left_out(self, met: Met, region: Sequence[int]) -> float:
         """What the codes of a quantised reference do not reach, as far as its inputs have moved beyond what these were
@@ -135,37 +142,44 @@ class RegionErrors:
         beyond = self._formats.beyond(met.name, met.local)
         return beyond if beyond <= QUANTISED * self.inputs(region) else 0.0
 
-    def _stepwise(self, met: Met, error: Error, region: Sequence[int], low: Sequence[str]) -> Error:
-        """The error with what rounding in the region's nodes explains, by the rule of the layer table."""
+    def _stepwise(self, met: Met, error: Error, region: Sequence[int], made: Made, low: Sequence[str]) -> Error:
+        """The error with what rounding in the region's nodes explains, by the rule of the layer table.
+
+        low: what the suspect's region rounds to.
+        """
         if not error.bound or met.local is None:
             return error
-        between = self._comparer.places.between(met.name, self.errors)
-        steps, longest = self._sums(met, region, between)
-        alike = self.one_backend and between is None
-        blocked = self._mode == "executed" and any(is_convolution(self._cut.nodes[i].op_type) for i in region)
         kinds = [dtype_name(met.reference), dtype_name(met.local)]
         kinds += [self._types[name] for i in region for name in self._cut.reads[i] if name in self._types]
         if self._mode == "executed":  # rounding that the graph states may be gone, or be done elsewhere
             kinds += self._comparer.places.place(met.name).types
-        sided = scale_of_array(met.reference).one_sided
+        longest = made.terms(self._shapes.get, met.reference.size)
+        scale, read = self._scales[met.name], self._read_scales(region)
         bound, coarse = (
-            step_bound((*kinds, *more), longest, steps, one_backend=alike, blocked=blocked, one_sided=sided)
+            self._rule.bound(made, (*kinds, *more), longest, scale, read, optimised=self._mode == "executed")
             + lost_below(met.reference, (*kinds, *more))
             for more in ((), low)
         )
         return replace(error, bound=bound, coarse=coarse)
 
-    def _sums(self, met: Met, region: Sequence[int], between: Between | None) -> tuple[int, int]:
-        """How many nodes make a tensor, and how long their longest sum is; of the side of which that is more."""
-        size = met.reference.size
-        longest = max((terms(self._cut.nodes[i], self._shape, size) for i in region), default=1)
-        if between is None:
-            return len(region), longest
-        own = self._comparer.sides[0].own
-        more = between.terms(lambda name: self._shapes.get(own(name)), size)
-        return max(len(region), between.longest), max(longest, more)
+    def _read_scales(self, region: Sequence[int]) -> list[Scale]:
+        """The scales of the floating tensors that a region reads; of graph inputs nothing is known."""
+        made = {name for i in region for name in self._cut.nodes[i].output}
+        read = {name for i in region for name in self._cut.reads[i]} - made - self._cut.initializers.keys()
+        common = self._comparer.sides[0].common
+        return [
+            self._scales.get(common(name), Scale(math.nan, math.nan))
+            for name in sorted(read)
+            if name not in self._types or unit_roundoff([self._types[name]])
+        ]
 
-    def _tested(self, met: Met, error: Error, region: Sequence[int]) -> Error:
+    def _made(self, met: Met, region: Sequence[int]) -> Made:
+        """The nodes that make a tensor, of the side of which these are more."""
+        between = self._comparer.places.between(met.name, self.errors, self._inputs_shapes)
+        common = self._comparer.sides[0].common
+        return made_by(steps_of(self._cut, region, common, self._inferred), between)
+
+    def _tested(self, met: Met, error: Error, region: Sequence[int], made: Made) -> Error:
         """The error with what its condition explains, where sides that compute differently disagree: how far the
         result moves when the inputs are rounded once."""
         in_question = error.bound < error.rel < math.inf and error.bound == error.coarse > 0 and not error.onset
@@ -176,11 +190,7 @@ class RegionErrors:
             return error
         self._tests -= 1
         few = LUCK / math.sqrt(max(1, met.reference.size))  # of single elements one try says little
-        longest = self._sums(met, region, None)[1]
+        longest = made.terms(self._shapes.get, met.reference.size)
         ops = [self._cut.nodes[i].op_type for i in region]
-        times = nudges(ops, longest, one_backend=self.one_backend)
+        times = nudges(ops, longest, one_backend=self._rule.one_backend)
         return replace(error, condition=(MOVED + few) * self._walk.response(met, times=times))
-
-    def _shape(self, name: str) -> tuple[int, ...] | None:
-        weight = self._cut.initializers.get(name)
-        return tuple(weight.dims) if weight is not None else self._shapes.get(name)

@@ -60,10 +60,14 @@ class Error:
         """Whether rounding the inputs explains it, though rounding the result does not."""
         return not self.onset and self.bound < self.rel <= self.condition
 
+    def within(self, bound: float) -> "Error":
+        """The error, with at least `bound` of it (relative L2) explained."""
+        return replace(self, bound=max(self.bound, bound), coarse=max(self.coarse, bound))
+
     def allowing(self, kinds: Sequence[str], depth: int) -> "Error":
         """The error, with `depth` roundings to types that the whole suspect was asked to compute in explained."""
         more = rounding_bound(kinds, depth) if self.bound else 0.0
-        return replace(self, bound=max(self.bound, more), coarse=max(self.coarse, more)) if more else self
+        return self.within(more) if more else self
 
 
 def error_of(x: Array, reference: Array, low: Iterable[str], depth: int, types: Sequence[str] = ()) -> Error:

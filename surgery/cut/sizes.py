@@ -12,11 +12,16 @@ from layerwise._tool.backends.tensors import dtype_name, packed_nbytes
 
 
 class Estimate(Struct, frozen=True):
-    """One tensor: bytes (None: unknown). opaque: a sequence, optional or map. length: elements, if it is a vector."""
+    """One tensor: bytes (None: unknown) and dimensions (None: unknown). opaque: a sequence, optional or map."""
 
     nbytes: int | None = None
     opaque: bool = False
-    length: int = 0
+    shape: tuple[int, ...] | None = None
+
+    @property
+    def length(self) -> int:
+        """Elements, if it is a vector; else 0."""
+        return self.shape[0] if self.shape is not None and len(self.shape) == 1 else 0
 
 
 _LONGEST_SHAPE = 10_000  # inference with values makes an object of each element of a vector: gigabytes for long ones
@@ -65,4 +70,4 @@ def _estimate(value: onnx.ValueInfoProto) -> Estimate:
     if any(length < 0 for length in dims) or dtype_name(tensor.elem_type) == "unknown":
         return Estimate()
     name = dtype_name(tensor.elem_type)
-    return Estimate(max(math.prod(dims), packed_nbytes(name, dims)), length=dims[0] if len(dims) == 1 else 0)
+    return Estimate(max(math.prod(dims), packed_nbytes(name, dims)), shape=tuple(dims))

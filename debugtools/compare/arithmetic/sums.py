@@ -22,11 +22,24 @@ def is_convolution(op: str) -> bool:
     return op in _CONVOLUTIONS
 
 
+def divides(node: "onnx.NodeProto") -> bool:
+    """Whether the length of a node's sums is told by how many elements its result has."""
+    return node.op_type in _POOLS | _LOSSES or node.op_type.startswith("Reduce")
+
+
+def adds_up(node: "onnx.NodeProto") -> bool:
+    """Whether `terms` looks at the shapes of what a node reads."""
+    along = node.op_type in _PRODUCTS | _CONVOLUTIONS | _ALONG_AXES | _TRANSFORMS | _SAMPLING
+    return along or "Normalization" in node.op_type or divides(node)
+
+
 def terms(node: "onnx.NodeProto", shape: Callable[[str], Shape | None], size: int) -> int:
     """Return how many terms the sums of a node have, 1 if it adds nothing up; where that is not known.
 
     shape: of a tensor, None if not known; size: elements of what the node makes.
     """
+    if not adds_up(node):
+        return 1
     known = [shape(name) or () for name in node.input[:2]]
     first = known[0] if known else ()
     if node.op_type in _PRODUCTS and first:
@@ -37,7 +50,7 @@ def terms(node: "onnx.NodeProto", shape: Callable[[str], Shape | None], size: in
         return known[1][-1 if turned else -2]
     if node.op_type in _CONVOLUTIONS and len(known) > 1:
         return math.prod(known[1][1:]) if known[1] else _window(node, first)
-    if node.op_type in _POOLS | _LOSSES or node.op_type.startswith("Reduce"):
+    if divides(node):
         return math.prod(first) // max(1, size)
     if node.op_type in _ALONG_AXES or "Normalization" in node.op_type:
         return max(math.prod(first[2:]), *first[-1:], 1)

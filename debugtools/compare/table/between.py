@@ -1,11 +1,12 @@
 """What two graphs of different structure compute between the tensors that they have in common."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from layerwise._tool.debugtools.compare.arithmetic.sums import Shape, terms
+from layerwise._tool.debugtools.compare.arithmetic.sums import Shape, divides, terms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,20 +25,28 @@ class Span(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """One node that takes part in making a tensor. weights: the graph's; common: the comparison's names."""
+    """One node that takes part in making a tensor. weights: the graph's; common: the comparison's names. inferred: the
+    shape of a tensor of the graph that was not seen. last: it makes the tensor itself.
+    """
 
     node: "onnx.NodeProto"
     weights: "Mapping[str, onnx.TensorProto]"
     common: Callable[[str], str]
+    inferred: Callable[[str], Shape | None] = lambda _: None
+    last: bool = True
 
     def terms(self, shape: Callable[[str], Shape | None], size: int) -> int:
-        """How many terms its sums have. shape: of a tensor by the comparison's name; size: elements of the result."""
+        """How many terms its sums have. shape: of a tensor by the comparison's name; size: elements of the tensor."""
 
         def known(read: str) -> Shape | None:
             weight = self.weights.get(read)
-            return tuple(weight.dims) if weight is not None else shape(self.common(read))
+            if weight is not None:
+                return tuple(weight.dims)
+            seen = shape(self.common(read))
+            return self.inferred(read) if seen is None else seen
 
-        return terms(self.node, known, size)
+        own = None if self.last or not divides(self.node) else known(self.node.output[0])
+        return terms(self.node, known, size if own is None else math.prod(own))
 
 
 class Between(Struct, frozen=True):
@@ -54,10 +63,6 @@ class Between(Struct, frozen=True):
     def ops(self) -> frozenset[str]:
         """All operators that take part."""
         return frozenset(step.node.op_type for step in self.steps)
-
-    def terms(self, shape: Callable[[str], Shape | None], size: int) -> int:
-        """The length of the longest sum, as `Step.terms`."""
-        return max((step.terms(shape, size) for step in self.steps), default=1)
 
 
 def span(cut: "GraphCut", name: str, stops: Callable[[str], bool]) -> Span:

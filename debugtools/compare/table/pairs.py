@@ -156,14 +156,18 @@ class Comparer:
 
     def _pair_errors(self, pair: Pair) -> PairErrors:
         if pair not in self._errors:
-            backends = {self.sides[i].backend for i in pair}
-            conditions = Conditions(self.places, self._feed, self._kept)
-            alike, every = len(backends) == 1, compares_every_layer(self.spec)
-            shapes = {name: tuple(array.shape) for name, array in (self._feed or {}).items()}
-            self._errors[pair] = PairErrors(
-                self.places, one_backend=alike, conditions=conditions, everything=every, inputs=shapes
-            )
+            self._errors[pair] = self.pair_errors(pair, self._feed, everything=compares_every_layer(self.spec))
         return self._errors[pair]
+
+    def pair_errors(self, pair: Pair, feed: Mapping[str, Array] | None, *, everything: bool = False) -> PairErrors:
+        """What judges the tensors of a pair in one iteration; feed: the graph's inputs, None where nobody knows them.
+
+        everything: as `PairErrors` takes it.
+        """
+        alike = len({self.sides[i].backend for i in pair}) == 1
+        conditions = Conditions(self.places, feed, self._kept)
+        shapes = {name: tuple(array.shape) for name, array in (feed or {}).items()}
+        return PairErrors(self.places, one_backend=alike, conditions=conditions, everything=everything, inputs=shapes)
 
     def begin_pair(self, pair: Pair, first: Mapping[str, Array], second: Mapping[str, Array]) -> None:
         """Let the user's function see all outputs of a pair of runs."""

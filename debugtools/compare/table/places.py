@@ -3,16 +3,18 @@
 from collections.abc import Callable, Container, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
+from layerwise._tool.debugtools.compare.arithmetic.sums import Shape
 from layerwise._tool.debugtools.compare.quantised.coarsest import coarsest_types, rounded_to
 from layerwise._tool.debugtools.compare.sides.models import Model
-from layerwise._tool.debugtools.compare.table.between import Between, Step, span
+from layerwise._tool.debugtools.compare.table.between import Between, span
+from layerwise._tool.debugtools.compare.table.rounding import InferredShapes, Made, made_by, steps_of
 from layerwise._tool.surgery.cut.randomness import RANDOM_OPS, Randomness
 from layerwise._tool.surgery.origin.origin import Origin
 
@@ -75,6 +77,7 @@ class Places:
     def __init__(self, model: Model | None, whole_graph: bool, other: "ModelSide | None" = None) -> None:
         self._model, self.whole_graph, self._other = model, whole_graph, other
         self._order: dict[str, int] = {}
+        self._inferred: dict[tuple[Any, ...], InferredShapes] = {}
         self.place = lru_cache(maxsize=None)(self._place)
 
     @cached_property
@@ -154,9 +157,27 @@ class Places:
             found |= _rounded_behind(other.model.cut, other.own(name), lambda own: other.common(own) in known)
         return found
 
-    def between(self, name: str, known: Container[str]) -> Between | None:
+    def made(self, name: str, known: Container[str], inputs: Mapping[str, Shape]) -> Made:
+        """How tensor `name` is made from those in `known`; by nothing where nobody looked at the graph.
+
+        inputs: the shapes of the graph's inputs, by the comparison's names.
+        """
+        cut = self._cut
+        if cut is None or name not in cut.maker:
+            return Made()
+        nodes = span(cut, name, lambda read: read in known or read in self._inputs).nodes
+        return made_by(steps_of(cut, nodes, str, self._shapes(cut, inputs)))
+
+    def _shapes(self, cut: "GraphCut", inputs: Mapping[str, Shape]) -> InferredShapes:
+        key = id(cut), *inputs.items()
+        if key not in self._inferred:
+            self._inferred = {one: found for one, found in self._inferred.items() if one[0] != id(cut)}
+            self._inferred[key] = InferredShapes(cut, inputs)
+        return self._inferred[key]
+
+    def between(self, name: str, known: Container[str], inputs: Mapping[str, Shape]) -> Between | None:
         """How tensor `name` is made from those in `known` where the graphs of two sides that are aligned differ there;
-        None where they do not.
+        None where they do not. inputs: as `made` takes them.
         """
         cut, other = self._cut, self._aligned
         if cut is None or other is None or name not in cut.maker or other.own(name) not in other.model.cut.maker:
@@ -168,8 +189,9 @@ class Places:
         ops = [[graph.nodes[i].op_type for i in part.nodes] for graph, part in ((cut, mine), (theirs, found))]
         if ops[0] == ops[1] and len(ops[0]) == 1 and sorted(mine.reads) == sorted(reads):
             return None
-        steps = [Step(cut.nodes[i], cut.initializers, str) for i in mine.nodes]
-        steps += [Step(theirs.nodes[i], theirs.initializers, other.common) for i in found.nodes]
+        own = {other.own(read): shape for read, shape in inputs.items()}
+        steps = steps_of(cut, mine.nodes, str, self._shapes(cut, inputs))
+        steps += steps_of(theirs, found.nodes, other.common, self._shapes(theirs, own))
         return Between(tuple(steps), tuple(dict.fromkeys([*mine.reads, *reads])), max(mine.steps, found.steps))
 
     @property

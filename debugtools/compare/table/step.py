@@ -22,10 +22,12 @@ _OWN = 5.0
 _SUMS = 1 / 16  # of the square root of a sum's length
 _BLOCKED_SUMS = 1 / 4  # the same of convolutions, where one side computes them in another layout
 _OTHER_SUMS = 2.0  # the same where the sides run on different backends
+_EQUAL_SUMS = 1 / 8  # of a sum's length, where its terms are equal
 _STEADY, _WILD = 3.0, 16.0
 _PEAK = 50.0  # largest value over the root mean square from which on single values dominate
 _CANCELS = 0.5
 _ONE_SIDED = 0.9  # of the root mean square is the mean
+_CONSTANT = 1e-4  # of the root mean square lies between the smallest and the largest value
 MOVED, LUCK = 2.0, 14.0
 """A result may be off by as many times as rounding its inputs once moves it, and by more where it has few elements:
 `LUCK` over the square root of their number."""
@@ -44,12 +46,13 @@ _SUMMING, _PRODUCTS = frozenset({"Add", "Sum"}), frozenset({"FusedMatMul", "Gemm
 
 class Scale(Struct, frozen=True):
     """Of the reference's values, sentinels left out. rms: root mean square; peak: the largest magnitude over it;
-    level: that of the mean over it.
+    level: that of the mean over it; spread: the largest less the smallest value over it.
     """
 
     rms: float
     peak: float
     level: float = 0.0
+    spread: float = math.inf
 
     @property
     def one_sided(self) -> bool:
@@ -57,6 +60,11 @@ class Scale(Struct, frozen=True):
         not average out, and differ by the order of the terms.
         """
         return self.level >= _ONE_SIDED
+
+    @property
+    def constant(self) -> bool:
+        """Whether all values are the same, rounding aside."""
+        return self.spread <= _CONSTANT
 
 
 def scale_of(result: Comparison) -> Scale:
@@ -78,28 +86,35 @@ def scale_of_row(row: LayerRow) -> Scale:
 
 
 def scale_of_array(array: Array) -> Scale:
-    """The same of an array; its peak, which takes another pass, is NaN."""
-    rms = rms_of(array)
-    if not rms or not math.isfinite(rms):
+    """The same of an array; NaN where a value is not finite."""
+    rms = rms_of(array) if array.size else math.nan
+    if not math.isfinite(rms):
         return Scale(math.nan, math.nan)
-    return _scale(rms, math.nan, math.nan, float(np.mean(array, dtype=np.float64)))
+    return _scale(rms, float(array.min()), float(array.max()), float(np.mean(array, dtype=np.float64)))
 
 
 def _scale(rms: float, low: float, high: float, mean: float) -> Scale:
-    return Scale(rms, max(abs(low), abs(high)) / rms, abs(mean) / rms) if rms else Scale(rms, 0.0)
+    return Scale(rms, max(abs(low), abs(high)) / rms, abs(mean) / rms, (high - low) / rms) if rms else Scale(rms, 0.0)
 
 
 def step_bound(
-    types: Iterable[str], terms: int, steps: int, *, one_backend: bool, blocked: bool = False, one_sided: bool = False
-) -> float:
-    """Return the relative L2 error that rounding in `steps` nodes in a row explains, their inputs being the same.
+    types: Iterable[str], terms: int, steps: int, *, one_backend: bool, blocked: bool = False, one_sided: bool = False,
+    equal: bool = False,
+) -> float:  # fmt: skip
+    """Return the relative L2 error that rounding in `steps` nodes explains, their inputs being the same.
 
     types: what they round to; terms: of the longest sum; one_backend: both sides run on the same one; blocked: one of
     them computes a convolution in another layout; one_sided: what they make is (`Scale.one_sided`).
+
+    equal: the terms of a sum are equal. Then between two powers of two each addition is rounded by the same amount, and
+    the error grows with the number of additions, not with its root. A kernel that adds four products at a time makes
+    terms / 4 additions. Their partial sums are half of the result on average, and each is off by up to one unit
+    roundoff of itself: terms / 8 units roundoff of the result.
     """
     apart = not one_backend or (one_sided and terms > 1)
     sums = _OTHER_SUMS if apart else _BLOCKED_SUMS if blocked else _SUMS
-    return unit_roundoff(types) * (_OWN + math.sqrt(max(0, steps - 1)) + sums * math.sqrt(terms))
+    alike = _EQUAL_SUMS * terms if equal and terms > 1 else 0.0
+    return unit_roundoff(types) * (_OWN + math.sqrt(max(0, steps - 1)) + sums * math.sqrt(terms) + alike)
 
 
 def nudges(ops: Iterable[str], terms: int, *, one_backend: bool) -> float:

@@ -9,8 +9,8 @@ or rtol, by name or for all tensors. The bound is eight times the one of the lay
 7.6e-6 for one float32 node, which single elements of clean nodes stay below: in DenseNet-121, ResNet-50 and Inception
 v2 on the CPU the worst of 1,595 nodes came to 0.34 of it, and the worst of 450 larger cuts, optimised against not, to
 1.06. The tensor as a whole is judged by what rounding explains of the candidate's steps, as in the layer table and in
-`debug locate` (debugtools.compare.table.step). A tolerance of the user's that is tighter blames nobody: what rounding
-explains passes in any case. Where a candidate is beyond it because it magnifies rounding, not because it computes
+`debug locate` (debugtools.compare.table.rounding). A tolerance of the user's that is tighter blames nobody: what
+rounding explains passes in any case. Where a candidate is beyond it because it magnifies rounding, not as it computes
 wrongly, its inputs tell: moved by a few units in the last place, they move the output as far.
 """
 
@@ -31,13 +31,14 @@ from layerwise._tool.backends.runner import Loadable, Runner, open_runner
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
-from layerwise._tool.debugtools.compare.arithmetic.sums import terms
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import UNIT_ROUNDOFF, Rule, Tolerances, unit_roundoff
 from layerwise._tool.debugtools.compare.arithmetic.totals import worst
 from layerwise._tool.debugtools.compare.quantised.coarsest import rounded_to
 from layerwise._tool.debugtools.compare.sides.stream import of_cut
 from layerwise._tool.debugtools.compare.spec import MetricName
-from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, step_bound
+from layerwise._tool.debugtools.compare.table.between import Step
+from layerwise._tool.debugtools.compare.table.rounding import Made, StepRule
+from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED, lost_below, scale_of, scale_of_array
 from layerwise._tool.debugtools.search.judges.protocol import Artifact, Judge, Judgement
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.debugtools.search.rows import Numbers
@@ -57,7 +58,9 @@ class InnerRules:
     def __init__(self, subject: Subject, level: float = 0.0) -> None:
         self._subject, self._level = subject, level
         spec = subject.setup.spec
-        self._one_backend = len({side.backend for side in subject.setup.sides}) == 1
+        self._rule = StepRule(len({side.backend for side in subject.setup.sides}) == 1)
+        suspect = subject.suspect.spec
+        self._optimised = suspect.kind == "onnxrt" and suspect.graph_optimization_level != "disable"
         self._tolerances = Tolerances(msgspec.structs.replace(spec.tolerance, auto=True))
         self._metrics = cast(Sequence[MetricName], [m for m in spec.metrics if m in _FREE_OF_SCALE] or ["simple"])
 
@@ -77,13 +80,15 @@ class InnerRules:
         if not unit_roundoff(types):
             return
         level = _TWICE * self._level * math.sqrt(depth)
-        bound = partial(step_bound, types, steps=depth, one_backend=self._one_backend)
+        made = Made(tuple(Step(node, self._subject.cut.initializers, str, last=False) for node in nodes), depth)
+        bound = partial(self._rule.bound, made, types, scale=scale_of(result))
         longer = math.sqrt(depth)  # what each step adds is handed on by those behind it
         least = level + lost_below(reference, types) * longer
-        if (result.rel_l2 or 0.0) <= least + longer * bound(1):
+        if (result.rel_l2 or 0.0) <= least + longer * bound(terms=1):
             return
-        longest = max((terms(node, self._subject.shape, reference.size) for node in nodes), default=1)
-        result.rule = replace(result.rule, bound=least + longer * bound(longest))
+        read = [scale_of_array(array) for array in artifact.feeds.values() if is_floating(dtype_name(array))]
+        explained = bound(terms=made.terms(self._subject.shape, reference.size), read=read, optimised=self._optimised)
+        result.rule = replace(result.rule, bound=least + longer * explained)
         if not (result.rel_l2 or 0.0) <= (result.rule.bound or 0.0):
             result.verdicts = dict.fromkeys(result.verdicts, False)
 

@@ -45,3 +45,16 @@ def test_sums_one_after_the_other_stay_within_the_bound(seed: int, count: int, s
 )
 def test_the_length_of_a_sum_is_read_from_shapes(node: onnx.NodeProto, size: int, count: int) -> None:
     assert terms(node, SHAPES.get, size) == count
+
+
+@settings(max_examples=60, deadline=None)
+@given(term=st.floats(0.5, 2.0, width=32), count=st.integers(8, 20_000))
+def test_equal_terms_that_are_added_by_fours_stay_within_the_bound(term: float, count: int) -> None:
+    """As onnxruntime multiplies one row with a matrix: each addition to a sum between two powers of two is rounded by
+    the same amount.
+    """
+    groups = np.full(count, 4 * term, np.float32)
+    error = float(np.cumsum(groups, dtype=np.float32)[-1]) / (4.0 * term * count) - 1
+    bound = step_bound(FLOATS, 4 * count, 1, one_backend=True, one_sided=True, equal=True)
+    assert abs(error) <= bound
+    assert bound < 4 * count * 2.0**-24
