@@ -9,6 +9,11 @@ from onnx.reference.ops import op_dequantize_linear, op_grid_sample
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.reference.recurrent_ops import RECURRENT_OPS
 
+_DEQUANTIZE: Any = next(
+    found for opset in (25, 23, 21, 19)
+    if (found := getattr(op_dequantize_linear, f"DequantizeLinear_{opset}", None)) is not None
+)  # fmt: skip
+
 
 class GatherElements(OpRun):
     """ONNX's own fails where it takes one element of each row."""
@@ -84,10 +89,15 @@ class GridSample(OpRun):
         return found
 
 
-class DequantizeLinear(op_dequantize_linear.DequantizeLinear_25):
-    """ONNX's own has none for opsets before 19."""
+class DequantizeLinear(OpRun):
+    """ONNX's own has none for opsets before 19; the newest that it has is taken for all."""
 
     op_domain = ""
+
+    def _run(self, *inputs: Array, **attributes: Any) -> tuple[Array]:
+        own: Any = _DEQUANTIZE(self.onnx_node, self.run_params)
+        found: tuple[Array] = own._run(*inputs, **attributes)
+        return found
 
 
 MENDED_OPS: tuple[type, ...] = (
