@@ -13,7 +13,10 @@ from layerwise._tool.backends.specs import RunnerSpec
 
 SETTING = "session.x64quantprecision"
 """onnxruntime's setting of a session: with 1 its optimiser turns constant weights of int8 into uint8 on such CPUs."""
-AVOIDED = f"On such CPUs (x86-64 without VNNI) set {SETTING}=1, or quantise weights in 7 bits (reduce_range)."
+AVOIDED = (
+    f"On such CPUs (x86-64 without VNNI) set {SETTING}=1 (onnxruntime 1.30 and later), or quantise weights in 7 bits "
+    "(reduce_range)."
+)
 _ON = "1"
 _TOO_LOW = ("disable", "basic")  # levels at which the optimiser does not do that
 _ROW, _COLUMN = 255, 127
@@ -56,7 +59,18 @@ def avoids_saturation(spec: RunnerSpec) -> bool:
 
 
 def precise(spec: RunnerSpec) -> RunnerSpec:
-    """The runner with the setting, and optimising as far as that takes."""
+    """The runner with the setting, and optimising as far as that takes; ONNX's reference evaluator for an onnxruntime
+    before 1.30, which ends the process with the setting where a product has no zero point of its weights.
+    """
+    if not _setting_works():
+        return RunnerSpec(kind="reference", name=spec.name, model=spec.model, rename=spec.rename)
     config = {**spec.options.get("session_config", {}), SETTING: _ON}
     level = "extended" if spec.graph_optimization_level in _TOO_LOW else spec.graph_optimization_level
     return replace(spec, options={**spec.options, "session_config": config}, graph_optimization_level=level)
+
+
+def _setting_works() -> bool:
+    from layerwise._tool.backends.onnxrt.engine import onnxruntime
+
+    major, minor = onnxruntime.__version__.split(".")[:2]
+    return (int(major), int(minor)) >= (1, 30)
