@@ -228,7 +228,7 @@ def _external(path: Path, data_folder: str | None) -> Iterable[Path]:
         return []
     try:
         with ModelFile(path, data_folder) as file:
-            return sorted({ref.file for ref in file.weights().values()} - {file.real_path})
+            return sorted(file.external_files() - {file.real_path})
     except (LayerwiseError, OSError):
         return []
 

@@ -136,6 +136,14 @@ class ModelFile:
         """
         return self._weights
 
+    def external_files(self) -> set[Path]:
+        """Return the files of external data of all tensors, those without a name in Constant nodes too.
+
+        BadFile if one is not there.
+        """
+        _, main, others = self._cut
+        return {self._external_file(tensor)[0] for tensor in [*main, *others] if tensor.external is not None}
+
     def array(self, name: str) -> "NDArray[Any]":
         """Return the values of one initializer, read-only; memory-mapped if the file stores them unchanged.
 

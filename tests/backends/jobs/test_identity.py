@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from layerwise._tool.backends.jobs.identity import READ_WHOLE, content, differences, identity, touched
 from layerwise._tool.backends.versions import versions
@@ -138,3 +140,43 @@ def test_versions_are_those_of_what_is_imported_first(here: Path, monkeypatch: p
         assert versions()["onnx"].startswith("99 of ") and before["numpy"] == versions()["numpy"]
     finally:
         versions.cache_clear()
+
+
+def _outside(name: str, file: str) -> onnx.TensorProto:
+    tensor = numpy_helper.from_array(np.zeros(4, np.float32), name)
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=file)
+    return tensor
+
+
+def _constant(output: str, file: str) -> onnx.NodeProto:
+    return helper.make_node("Constant", [], [output], value=_outside("", file))
+
+
+def _inside(output: str, file: str) -> onnx.GraphProto:
+    value = helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, [4])
+    return helper.make_graph([_constant(output, file)], output, [], [value])
+
+
+@pytest.mark.parametrize("place", ["initializer", "node", "body", "function"])
+def test_external_data_counts_wherever_a_model_has_it(place: str, here: Path) -> None:
+    (here / "w.bin").write_bytes(bytes(16))
+    large = numpy_helper.from_array(np.ones(5000, np.float32), "large")
+    nodes, weights, functions = [helper.make_node("Identity", ["large"], ["y"])], [large], []
+    if place == "initializer":
+        weights.append(_outside("w", "w.bin"))
+    elif place == "node":
+        nodes.append(_constant("w", "w.bin"))
+    elif place == "body":
+        bodies = {f"{branch}_branch": _inside(branch, "w.bin") for branch in ("then", "else")}
+        nodes.append(helper.make_node("If", ["c"], ["w"], **bodies))
+    else:
+        opsets = [helper.make_opsetid("", 17)]
+        functions.append(helper.make_function("own", "f", [], ["w"], [_constant("w", "w.bin")], opsets))
+    output = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [5000])
+    graph = helper.make_graph(nodes, "g", [], [output], weights)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, functions=functions), here / "m.onnx")
+    named = identity({"model": "m.onnx"}).files
+    assert {Path(name).name for name in named} == {"m.onnx", "w.bin"}
