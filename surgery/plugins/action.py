@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
+from msgspec import Struct
 
 from layerwise._tool.backends.errors import BadFile, UsageError, writing
 from layerwise._tool.backends.filesystem.files import read_file, write_named
@@ -94,6 +95,14 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
+class PluginRow(Struct, frozen=True):
+    """A plugin's name, its operator, and how many subgraphs matched or were replaced."""
+
+    name: str
+    op: str
+    instances: int
+
+
 class PluginSpec(Spec, frozen=True):
     """What to do with the plugins of a folder.
 
@@ -118,7 +127,7 @@ class PluginSpec(Spec, frozen=True):
 
 
 def plugins(context: "JobContext") -> dict[str, Any]:
-    """Do what `context.params` (a PluginSpec) says. Rows of the table plugins: name, op, instances (how many).
+    """Do what `context.params` (a PluginSpec) says. Rows of the table plugins: `PluginRow`.
 
     Result: path of the written file, or None.
     """
@@ -152,7 +161,7 @@ def matches_in(
     context.log("the following plugins matched:")
     context.log(shown(str({match.folder: len(match.instances) for match in found}), 2000))
     for match in found:
-        context.row("plugins", _row(match, len(match.instances)))
+        context.row("plugins", PluginRow(match.name, match.op, len(match.instances)))
     return found
 
 
@@ -170,7 +179,7 @@ def _replaced(structure: Structure, spec: PluginSpec, context: "JobContext") -> 
     matches = read_config(Path(spec.config) if spec.config else beside.with_name("config.yaml"))
 
     def done(match: Match, count: int) -> None:
-        context.row("plugins", _row(match, count))
+        context.row("plugins", PluginRow(match.name, match.op, count))
         context.log(f"replaced {count} instances of {shown(match.name, 80)} plugin")
         if count != len(match.instances):
             context.warn(f"not all instances of {shown(match.name, 80)} were replaced")
@@ -179,10 +188,6 @@ def _replaced(structure: Structure, spec: PluginSpec, context: "JobContext") -> 
     save(result, output, overwrite=spec.overwrite)
     context.log(f"Saving ONNX model to: {shown(str(output))}")
     return output
-
-
-def _row(match: Match, count: int) -> dict[str, Any]:
-    return {"name": match.name, "op": match.op, "instances": count}
 
 
 def refuse_existing(path: Path, overwrite: bool) -> None:

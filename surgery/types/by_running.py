@@ -49,7 +49,7 @@ def shapes_of_a_run(
 def run_shapes(context: "JobContext") -> dict[str, Any]:
     """The job action `run_shapes`. params: path, names, feeds (a FeedSpec); external_data_dir.
 
-    Each tensor is a row of the table tensors: name, dtype, shape.
+    Each tensor is a row of the table tensors: a `TensorInfo`.
     """
     params = context.params
     feeds = msgspec.convert(params["feeds"], FeedSpec)
@@ -57,6 +57,6 @@ def run_shapes(context: "JobContext") -> dict[str, Any]:
         model = Structure.open(file)
         feeds = planned(feeds, model.proto, context.warn, context.log, context.row)
         found = shapes_of_a_run(model, feeds, params["names"], context.warn)
-    for name, info in found.items():
-        context.row("tensors", {"name": name, "dtype": info.dtype, "shape": list(info.shape or ())})
+    for info in found.values():
+        context.row("tensors", info)
     return {"tensors": len(found)}

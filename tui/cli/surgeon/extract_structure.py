@@ -76,9 +76,9 @@ def _run_shapes(args: Namespace, log: Log, names: list[str]) -> dict[str, Tensor
     found: dict[str, TensorInfo] = {}
 
     def listen(event: Event) -> None:
-        if event.get("type") == "row":
-            row = event["row"]
-            found[row["name"]] = TensorInfo(row["name"], row["dtype"], tuple(row["shape"]))
+        if event.get("type") == "row" and event["table"] == "tensors":
+            info = msgspec.convert(event["row"], TensorInfo)
+            found[info.name] = info
         elif event.get("type") == "warning":
             log.warning(shown(event.get("text") or ""))
 
