@@ -65,7 +65,12 @@ def write_own(path: Path, data: bytes, flags: int = os.O_TRUNC) -> None:
 
 
 def is_started(folder: Path) -> bool:
-    """Whether a folder is more than a job that is still being made, whatever it lacks."""
+    """Whether what is at a job's place is more than a job that is still being made, whatever it lacks.
+
+    What is no folder is: a job in place of which somebody put it.
+    """
+    if not is_own(folder):
+        return os.path.lexists(folder)
     return os.path.lexists(folder / SPEC) or os.path.lexists(folder / LOG)
 
 

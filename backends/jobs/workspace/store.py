@@ -163,8 +163,7 @@ class Workspace:
 
     @staticmethod
     def _is_job(folder: Path) -> bool:
-        there = is_started(folder) or (os.path.lexists(folder) and not is_own(folder))
-        return there and not is_anothers(folder)
+        return is_started(folder) and not is_anothers(folder)
 
     def folder(self, job: int | str) -> Path:
         """The folder of a job. Raises UsageError when there is no such job."""

@@ -6,8 +6,9 @@ import os
 import random
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import count, product
 from pathlib import Path
 
@@ -49,7 +50,10 @@ def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def damaged_jobs(home: Workspace) -> dict[int, tuple[str, str]]:
-    """Two good jobs, and a copy of one for each case, every third one of them as if its processes had been killed."""
+    """Two good jobs, and a copy of one for each case, every third one of them as if its processes had been killed.
+
+    All copies are an hour old, as none that is still being made is.
+    """
     good = run(home, "rows").folder
     run(home, "raise_error")
     made = {}
@@ -60,6 +64,9 @@ def damaged_jobs(home: Workspace) -> dict[int, tuple[str, str]]:
             lines = (copy / "events.jsonl").read_bytes().splitlines(keepends=True)
             (copy / "events.jsonl").write_bytes(b"".join(lines[:3]))
         damage.replace(copy / case[0] if case[0] else copy, case[1])
+        hour_ago = time.time() - 3600
+        with suppress(FileNotFoundError):  # a link that leads nowhere is there
+            os.utime(copy, (hour_ago, hour_ago), follow_symlinks=False)
         made[number] = case
     return made
 
@@ -114,6 +121,18 @@ def _pruned(home: Workspace, cases: dict[int, tuple[str, str]], capsys: pytest.C
     assert code == 0 and f"{len(damaged)} jobs removed" in text
     assert home.ids() == [] and [path.name for path in home.jobs.iterdir() if path.name.startswith(".trash")] == []
     assert Path("/etc/passwd").exists() and Path("/usr/lib").exists()
+
+
+def test_pruning_neither_follows_nor_removes_a_link_in_place_of_a_job(jobs_home: Workspace, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    link = jobs_home.jobs / "7"
+    link.symlink_to(target)
+    os.utime(link, (0, 0), follow_symlinks=False)
+    assert prune(jobs_home) == ([], 0)
+    assert link.is_symlink() and list(target.iterdir()) == []
+    assert prune(jobs_home, [7])[0] == [7]
+    assert not link.is_symlink() and list(target.iterdir()) == []
 
 
 def test_folders_with_other_names_are_not_jobs(jobs_home: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
