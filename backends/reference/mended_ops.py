@@ -4,15 +4,21 @@ from typing import Any
 
 import numpy as np
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops import op_dequantize_linear, op_grid_sample
+from onnx.reference.ops import op_conv, op_conv_integer, op_dequantize_linear, op_grid_sample, op_qlinear_conv
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.reference.double_ops import window_pads
 from layerwise._tool.backends.reference.recurrent_ops import RECURRENT_OPS
 
 _DEQUANTIZE: Any = next(
     found for opset in (25, 23, 21, 19)
     if (found := getattr(op_dequantize_linear, f"DequantizeLinear_{opset}", None)) is not None
 )  # fmt: skip
+
+try:  # onnx before 1.23
+    from onnx.reference.ops_optimized import Conv as _CONV
+except ImportError:
+    _CONV = op_conv.Conv
 
 
 class GatherElements(OpRun):
@@ -100,7 +106,41 @@ class DequantizeLinear(OpRun):
         return found
 
 
+class _Convolution(OpRun):
+    """ONNX's own before 1.23 take N and C for the lengths that `auto_pad` is about, and pad for VALID."""
+
+    op_domain = ""
+    own: Any
+    weight = 1
+
+    def _run(self, *inputs: Array, auto_pad: Any = None, pads: Any = None, **attributes: Any) -> tuple[Array]:
+        if auto_pad in ("VALID", "SAME_UPPER", "SAME_LOWER"):
+            sizes, kernel = inputs[0].shape[2:], inputs[self.weight].shape[2:]
+            ones = [1] * len(kernel)
+            steps, apart = attributes.get("strides") or ones, attributes.get("dilations") or ones
+            wide = [(length - 1) * step + 1 for length, step in zip(kernel, apart, strict=True)]
+            found = window_pads(sizes, wide, steps, auto_pad, None)
+            auto_pad, pads = "NOTSET", [*(before for before, _ in found), *(behind for _, behind in found)]
+        own: Any = self.own(self.onnx_node, self.run_params)
+        made: tuple[Array] = own._run(*inputs, auto_pad=auto_pad, pads=pads, **attributes)
+        return made
+
+
+class Conv(_Convolution):
+    own = _CONV
+
+
+class ConvInteger(_Convolution):
+    own = op_conv_integer.ConvInteger
+
+
+class QLinearConv(_Convolution):
+    own, weight = op_qlinear_conv.QLinearConv, 3
+
+
+_CONVOLUTIONS = () if _CONV is op_conv.Conv else (Conv, ConvInteger, QLinearConv)
 MENDED_OPS: tuple[type, ...] = (
     *(GatherElements, BatchNormalization, LayerNormalization, LRN, GridSample, DequantizeLinear),
+    *_CONVOLUTIONS,
     *RECURRENT_OPS,
 )
