@@ -107,11 +107,14 @@ class DequantizeLinear(OpRun):
 
 
 class _Convolution(OpRun):
-    """ONNX's own before 1.23 take N and C for the lengths that `auto_pad` is about, and pad for VALID."""
+    """ONNX's own before 1.23 take N and C for the lengths that `auto_pad` is about, and pad for VALID.
+
+    own: the operator; weight: where it takes its weight.
+    """
 
     op_domain = ""
     own: Any
-    weight = 1
+    weight: int
 
     def _run(self, *inputs: Array, auto_pad: Any = None, pads: Any = None, **attributes: Any) -> tuple[Array]:
         if auto_pad in ("VALID", "SAME_UPPER", "SAME_LOWER"):
@@ -126,21 +129,9 @@ class _Convolution(OpRun):
         return made
 
 
-class Conv(_Convolution):
-    own = _CONV
-
-
-class ConvInteger(_Convolution):
-    own = op_conv_integer.ConvInteger
-
-
-class QLinearConv(_Convolution):
-    own, weight = op_qlinear_conv.QLinearConv, 3
-
-
-_CONVOLUTIONS = () if _CONV is op_conv.Conv else (Conv, ConvInteger, QLinearConv)
+_OWN = {} if _CONV is op_conv.Conv else {_CONV: 1, op_conv_integer.ConvInteger: 1, op_qlinear_conv.QLinearConv: 3}
 MENDED_OPS: tuple[type, ...] = (
     *(GatherElements, BatchNormalization, LayerNormalization, LRN, GridSample, DequantizeLinear),
-    *_CONVOLUTIONS,
+    *(type(own.__name__, (_Convolution,), {"own": own, "weight": weight}) for own, weight in _OWN.items()),
     *RECURRENT_OPS,
 )
