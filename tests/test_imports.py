@@ -20,8 +20,9 @@ ENGINES = {"onnxruntime", "tensorrt", "cuda", "onnx", "torch", "polygraphy"}
 
 def imported(code: str) -> set[str]:
     """Top-level modules that `code` leaves in sys.modules, in a process of its own."""
-    probe = f"{code}\nimport sys, json; print(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
-    done = subprocess.run([sys.executable, "-P", "-c", probe], capture_output=True, text=True, check=True)
+    told = "import json; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+    probe = f"import sys; sys.path.remove('')\n{code}\n{told}"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 

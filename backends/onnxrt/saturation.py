@@ -4,22 +4,31 @@ On x86-64 without VNNI they add pairs of products in 16 bits (vpmaddubsw): 2 * 2
 whose weights take up all codes of int8 computes wrong numbers. Weights in uint8, or in 7 bits, do not.
 """
 
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from layerwise._tool.backends.specs import RunnerSpec
 
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
 SETTING = "session.x64quantprecision"
 """onnxruntime's setting of a session: with 1 its optimiser turns constant weights of int8 into uint8 on such CPUs."""
 AVOIDED = (
-    f"On such CPUs (x86-64 without VNNI) set {SETTING}=1 (onnxruntime 1.30 and later), or quantise weights in 7 bits "
-    "(reduce_range)."
+    f"On such CPUs (x86-64 without VNNI) set {SETTING}=1 (before onnxruntime 1.30 only where all weights have zero "
+    "points), or quantise weights in 7 bits (reduce_range)."
 )
 _ON = "1"
 _TOO_LOW = ("disable", "basic")  # levels at which the optimiser does not do that
 _ROW, _COLUMN = 255, 127
+_ZERO_POINTS = {
+    "MatMulInteger": 3, "ConvInteger": 3, "DequantizeLinear": 2, "DynamicQuantizeMatMul": 3, "MatMulIntegerToFloat": 5,
+    "QAttention": 7,
+}  # fmt: skip
+"""Where operators take the zero point of a weight that may be left out."""
 
 
 @cache
@@ -58,15 +67,38 @@ def avoids_saturation(spec: RunnerSpec) -> bool:
     return on and spec.graph_optimization_level not in _TOO_LOW
 
 
-def precise(spec: RunnerSpec) -> RunnerSpec:
-    """The runner with the setting, and optimising as far as that takes; ONNX's reference evaluator for an onnxruntime
-    before 1.30, which ends the process with the setting where a product has no zero point of its weights.
+def precise(spec: RunnerSpec, model: "ModelProto | None" = None) -> RunnerSpec:
+    """The runner with the setting, and optimising as far as that takes; ONNX's reference evaluator for a model of which
+    a weight has no zero point on an onnxruntime before 1.30, which ends the process with the setting then.
     """
-    if not _setting_works():
+    if model is not None and not _setting_works() and any(map(_lacks_zero_point, _nodes(model))):
         return RunnerSpec(kind="reference", name=spec.name, model=spec.model, rename=spec.rename)
     config = {**spec.options.get("session_config", {}), SETTING: _ON}
     level = "extended" if spec.graph_optimization_level in _TOO_LOW else spec.graph_optimization_level
     return replace(spec, options={**spec.options, "session_config": config}, graph_optimization_level=level)
+
+
+def way_of(spec: RunnerSpec) -> str:
+    """What a runner that `precise` gave computes with, in words."""
+    return f"{SETTING}=1" if spec.kind == "onnxrt" else "the ONNX reference evaluator"
+
+
+def _nodes(model: "ModelProto") -> "Iterator[NodeProto]":
+    for nodes in (model.graph.node, *(function.node for function in model.functions)):
+        yield from _with_bodies(nodes)
+
+
+def _with_bodies(nodes: "Iterable[NodeProto]") -> "Iterator[NodeProto]":
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for body in (attribute.g, *attribute.graphs):
+                yield from _with_bodies(body.node)
+
+
+def _lacks_zero_point(node: "NodeProto") -> bool:
+    place = _ZERO_POINTS.get(node.op_type)
+    return place is not None and (len(node.input) <= place or not node.input[place])
 
 
 def _setting_works() -> bool:

@@ -17,7 +17,7 @@ from layerwise._tool.backends.arrays import Array
 Pads = list[tuple[int, int]]
 
 
-def _pads(
+def window_pads(
     sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], auto: str | None, given: Sequence[int] | None
 ) -> Pads:
     """The padding before and behind each spatial dimension. kernel: with its dilations."""
@@ -51,7 +51,7 @@ class _Window:
         ndim = len(kernel)
         self._kernel, self._strides, self._dilations = kernel, strides or [1] * ndim, dilations or [1] * ndim
         wide = [(k - 1) * d + 1 for k, d in zip(kernel, self._dilations, strict=True)]
-        self.pads = _pads(x.shape[2:], wide, self._strides, *pads)
+        self.pads = window_pads(x.shape[2:], wide, self._strides, *pads)
         sizes = [size + before + behind for size, (before, behind) in zip(x.shape[2:], self.pads, strict=True)]
         self.shape, self.beyond = [], []
         for size, real, (before, _), k, s in zip(sizes, x.shape[2:], self.pads, wide, self._strides, strict=True):

@@ -31,7 +31,8 @@ class Evaluation:
         if model.functions:
             check_functions(model.SerializeToString())
         try:
-            self._evaluator = evaluator(_constants_read(model, folder), new_ops=[*MENDED_OPS, *new_ops])
+            ops = [*new_ops, *MENDED_OPS]  # of two with one name the first is taken
+            self._evaluator = evaluator(_constants_read(model, folder), new_ops=ops)
         except LayerwiseError:
             raise
         except Exception as error:  # operators may raise anything

@@ -4,15 +4,21 @@ from typing import Any
 
 import numpy as np
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops import op_dequantize_linear, op_grid_sample
+from onnx.reference.ops import op_conv, op_conv_integer, op_dequantize_linear, op_grid_sample, op_qlinear_conv
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.reference.double_ops import window_pads
 from layerwise._tool.backends.reference.recurrent_ops import RECURRENT_OPS
 
 _DEQUANTIZE: Any = next(
     found for opset in (25, 23, 21, 19)
     if (found := getattr(op_dequantize_linear, f"DequantizeLinear_{opset}", None)) is not None
 )  # fmt: skip
+
+try:  # onnx before 1.23
+    from onnx.reference.ops_optimized import Conv as _CONV
+except ImportError:
+    _CONV = op_conv.Conv
 
 
 class GatherElements(OpRun):
@@ -100,7 +106,32 @@ class DequantizeLinear(OpRun):
         return found
 
 
+class _Convolution(OpRun):
+    """ONNX's own before 1.23 take N and C for the lengths that `auto_pad` is about, and pad for VALID.
+
+    own: the operator; weight: where it takes its weight.
+    """
+
+    op_domain = ""
+    own: Any
+    weight: int
+
+    def _run(self, *inputs: Array, auto_pad: Any = None, pads: Any = None, **attributes: Any) -> tuple[Array]:
+        if auto_pad in ("VALID", "SAME_UPPER", "SAME_LOWER"):
+            sizes, kernel = inputs[0].shape[2:], inputs[self.weight].shape[2:]
+            ones = [1] * len(kernel)
+            steps, apart = attributes.get("strides") or ones, attributes.get("dilations") or ones
+            wide = [(length - 1) * step + 1 for length, step in zip(kernel, apart, strict=True)]
+            found = window_pads(sizes, wide, steps, auto_pad, None)
+            auto_pad, pads = "NOTSET", [*(before for before, _ in found), *(behind for _, behind in found)]
+        own: Any = self.own(self.onnx_node, self.run_params)
+        made: tuple[Array] = own._run(*inputs, auto_pad=auto_pad, pads=pads, **attributes)
+        return made
+
+
+_OWN = {} if _CONV is op_conv.Conv else {_CONV: 1, op_conv_integer.ConvInteger: 1, op_qlinear_conv.QLinearConv: 3}
 MENDED_OPS: tuple[type, ...] = (
     *(GatherElements, BatchNormalization, LayerNormalization, LRN, GridSample, DequantizeLinear),
+    *(type(own.__name__, (_Convolution,), {"own": own, "weight": weight}) for own, weight in _OWN.items()),
     *RECURRENT_OPS,
 )

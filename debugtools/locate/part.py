@@ -95,7 +95,7 @@ class LocalRuns:
     def __init__(self, part: Part, exploder: Exploder, *, precise: bool = False) -> None:
         self._part, self._exploder, self._spec = part, exploder, observing(part.spec)
         if precise:
-            self._spec = saturation.precise(self._spec)
+            self._spec = saturation.precise(self._spec, part.cut.model)
         self.varies = part.spec.kind == "trt"
         self._tries = _DEAR_FAILURES if part.spec.kind == "trt" else MANY_FAILURES
 

@@ -34,14 +34,15 @@ class Emitter:
         """Add a constant, once; its name."""
         return self.tensor(numpy_helper.from_array(np.asarray(value, dtype)))
 
-    def tensor(self, tensor: onnx.TensorProto) -> str:
-        """Add a constant as it is, under a name of its own."""
+    def tensor(self, tensor: onnx.TensorProto, *, shared: bool = True) -> str:
+        """Add a constant as it is; its name. shared: one of the same value that is there already is taken."""
         tensor.name = ""
         key = tensor.SerializeToString()
-        if key not in self._known:
-            tensor.name = self._known[key] = f"{self.prefix}c{len(self.constants)}"
+        if not shared or key not in self._known:
+            tensor.name = f"{self.prefix}c{len(self.constants)}"
             self.constants.append(tensor)
-        return self._known[key]
+            self._known.setdefault(key, tensor.name)
+        return self._known[key] if shared else tensor.name
 
     def array(self, value: NDArray[Any]) -> str:
         """Add an array as a constant; its name."""

@@ -135,10 +135,9 @@ class _Mixed:
         axes = [axis for axis, length in enumerate(scale.scale.shape) if length > 1]
         if not axes:
             size, zero = (np.asarray(values).reshape(()) for values in (scale.scale, scale.zero))
-            return new.op("DequantizeLinear", stored, new.array(size), self._zero(zero))
-        return new.op(
-            "DequantizeLinear", stored, new.array(scale.scale.ravel()), self._zero(scale.zero.ravel()), axis=axes[0]
-        )
+            return new.op("DequantizeLinear", stored, new.array(size), self._zero(zero, shared=False))
+        zeros = self._zero(scale.zero.ravel(), shared=False)
+        return new.op("DequantizeLinear", stored, new.array(scale.scale.ravel()), zeros, axis=axes[0])
 
     def _blocks(self, operand: Operand, array: NDArray[np.float32], scale: Scale) -> str:
         """Blocks along an axis whose last one may be short: what is stored is not padded, the scales are."""
@@ -162,12 +161,13 @@ class _Mixed:
         return np.asarray(np.clip(found, -most, most), np.float32)
 
     def _stored(self, array: NDArray[np.float32], scale: Scale) -> str:
-        return self._new.tensor(self._proto(self._codes(array, scale)))
+        """onnxruntime turns no weight into uint8 that it shares with another, nor its zero points."""
+        return self._new.tensor(self._proto(self._codes(array, scale)), shared=False)
 
     def _proto(self, codes: NDArray[np.float32]) -> TensorProto:
         form = self._given.form
         kind = helper.tensor_dtype_to_np_dtype(STORED[form.name]) if form.kind == "integer" else dtype_of(form.element)
         return numpy_helper.from_array(np.ascontiguousarray(codes).astype(kind))
 
-    def _zero(self, zero: NDArray[np.float32]) -> str:
-        return self._new.tensor(self._proto(np.asarray(zero, np.float32)))
+    def _zero(self, zero: NDArray[np.float32], *, shared: bool = True) -> str:
+        return self._new.tensor(self._proto(np.asarray(zero, np.float32)), shared=shared)

@@ -31,6 +31,7 @@ import onnx_graphsurgeon as gs
 '''
 _FOOT = """
 exported = gs.export_onnx(graph, do_type_check=False)
+exported.ir_version = {ir_version}
 {metadata}onnx.save(exported, sys.argv[-1]{external})
 """
 _OUTSIDE = ", save_as_external_data=True, location=sys.argv[-1].rsplit('/', 1)[-1] + '.data'"
@@ -51,7 +52,7 @@ def export_script(before: Structure, steps: Sequence[tuple[Edit, Structure]], pa
         structure = after
     lines += _declarations(before, structure)
     text = _head(path, stored, is_new) + _helpers(lines) + _opening(before, path, stored, is_new)
-    text += "\n".join([*lines, ""]) + _FOOT.format(metadata=_metadata(structure), external=_external(structure))
+    text += "\n".join([*lines, ""]) + _foot(structure)
     with written_together(path) as new:
         if stored.arrays:
             np.savez(new / path.with_suffix(".npz").name, allow_pickle=False, **stored.arrays)
@@ -64,8 +65,6 @@ def _step(before: Structure, after: Structure, stored: Stored, serial: Iterator[
         versions = ", ".join(f"onnx.helper.make_opsetid({d!r}, {v})" for d, v in after.opsets.items())
         lines += [f"graph.opset = {after.opsets.get('', after.opsets.get('ai.onnx'))}"]
         lines += [f"graph.import_domains = [{versions}]"]
-    if before.ir_version != after.ir_version:
-        lines.append(f"graph.ir_version = {after.ir_version}")
     return lines + _functions(before, after, stored, serial)
 
 
@@ -124,10 +123,14 @@ def _opening(before: Structure, path: Path, stored: Stored, is_new: bool) -> str
         lines.append(f"values = np.load(Path(__file__).with_name({path.with_suffix('.npz').name!r}))")
     if is_new:
         opset = before.opsets.get("", 1)
-        lines.append(f"graph = gs.Graph(opset={opset}, name={before.frame.name!r}, ir_version={before.ir_version})")
+        lines.append(f"graph = gs.Graph(opset={opset}, name={before.frame.name!r})")
     else:
         lines.append("graph = gs.import_onnx(onnx.load(sys.argv[1]))")
     return "\n".join([*lines, ""])
+
+
+def _foot(structure: Structure) -> str:
+    return _FOOT.format(ir_version=structure.ir_version, metadata=_metadata(structure), external=_external(structure))
 
 
 def _external(structure: Structure) -> str:

@@ -148,7 +148,7 @@ def _pair(
 ) -> Iterator[onnx.NodeProto]:
     name, others = node.input[slot], tuple(i for i in range(array.ndim) if i != axis)
     largest = np.abs(array).max(axis=others) if axis is not None else np.abs(array).max()
-    scale = np.maximum(np.asarray(largest / kind[1], np.float32), 1e-8)
+    scale = np.maximum(np.asarray(largest / kind[1], np.float32), np.float32(1e-8))
     stem = f"{node.name or node.output[0]}.{slot}"
     zero = helper.make_tensor(f"{stem}.zero", kind[0], scale.shape, np.zeros(scale.size).tolist())
     yield helper.make_node("Constant", [], [f"{stem}.scale"], f"{stem}.Constant", value=numpy_helper.from_array(scale))

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.onnxrt.saturation import SETTING, may_saturate, precise
+from layerwise._tool.backends.onnxrt.saturation import may_saturate, precise, way_of
 from layerwise._tool.backends.runner import Loadable, open_runner
+from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
@@ -107,7 +108,8 @@ class Saturating:
         nodes = products(cut)
         runners, label = [each.name for each in wrong], product_label(cut, nodes)
         self.found[pair] = Saturated(name, result.rel_l2, left, len(nodes), label, runners, wrong[0].index)
-        note = f"kernels saturate on this CPU: with {SETTING}=1 rel L2 is {left:.3g}"
+        way = way_of(_exact(wrong[0]))
+        note = f"kernels saturate on this CPU: with {way} rel L2 is {left:.3g}"
         result.note = f"{result.note}; {note}" if result.note else note
         if result.rule.auto and "simple" in result.verdicts:
             result.verdicts["simple"] = False
@@ -118,8 +120,12 @@ class Saturating:
         if not isinstance(side, ModelSide) or side.index not in self._affected or own not in side.model.cut.maker:
             return array
         model = Loadable(data=side.model.cut.with_outputs([own]), folder=side.model.file.folder)
-        with open_runner(replace(precise(short_lived(side.spec)), model=None), model, name=side.name) as runner:
+        with open_runner(_exact(side), model, name=side.name) as runner:
             made = runner.infer(side.fit(feed, lambda text: None)).outputs[own]
         held = (layout for tensor, layout in (side.observed.names or {}).values() if tensor == own)
         layout = next(held, None)
         return side.naming.laid(name, layout(made) if layout is not None and layout.typed else made)
+
+
+def _exact(side: ModelSide) -> RunnerSpec:
+    return replace(precise(short_lived(side.spec), side.model.cut.model), model=None)

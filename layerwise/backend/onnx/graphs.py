@@ -50,7 +50,8 @@ def _changed(model: Any, change: Callable[[Any], None]) -> Any:
         return graph
     graph = gs.import_onnx(model)
     change(graph)
-    return gs.export_onnx(graph, do_type_check=False)
+    # a graph of onnx-graphsurgeon before 0.6 has no IR version: it would be onnx's newest, which engines may not take
+    return gs.export_onnx(graph, do_type_check=False, ir_version=model.ir_version)
 
 
 class ExtractSubgraph(BaseLoader[Any]):

@@ -42,6 +42,19 @@ CASES = {
         <float less = {0.5}> { h = Mul(g, less)  y = GridSample<mode="bilinear">(x, h) }""".replace("  ", " ")),
     "dequantised, opset 13": (13, """(float[3,4] x) => (float[3,4] y) <float s = {0.01}, uint8 z = {7}>
         { h = QuantizeLinear(x, s, z)  y = DequantizeLinear(h, s, z) }""".replace("  ", " ")),
+    **{f"convolution, {how}, steps of {step}": (17, f"""(float[2,6,13,11] x, float[4,3,3,2] w) => (float[n,c,h,v] y)
+        {{ y = Conv<auto_pad="{how}", strides=[{step}, 1], group=2>(x, w) }}""")
+       for how in ("VALID", "SAME_UPPER", "SAME_LOWER") for step in (1, 3)},
+    "convolution, VALID, dilated": (17, """(float[2,6,13,11] x, float[4,6,3,2] w, float[4] b) => (float[n,c,h,v] y)
+        { y = Conv<auto_pad="VALID", dilations=[2, 1]>(x, w, b) }"""),
+    "convolution of integers, SAME_LOWER": (17, """(float[2,6,13,11] x, float[4,6,3,2] w) => (float[n,c,h,v] y)
+        <float s = {0.02}> { a, t, z = DynamicQuantizeLinear(x)  v = Div(w, s)  k = Cast<to=2>(v)
+        h = ConvInteger<auto_pad="SAME_LOWER", strides=[2, 3]>(a, k, z)  y = Cast<to=1>(h) }"""),
+    "quantised convolution, SAME_UPPER": (17, """(float[2,6,13,11] x, float[4,6,3,2] w) => (float[n,c,h,v] y)
+        <float s = {0.03125}, float r = {1}, uint8 z = {0}> {
+        a = QuantizeLinear(x, s, z)  k = QuantizeLinear(w, s, z)
+        h = QLinearConv<auto_pad="SAME_UPPER", strides=[2, 1]>(a, s, z, k, s, z, r, z)
+        y = DequantizeLinear(h, r, z) }"""),
     "response norm": (13, "(float[2,6,4,4] x) => (float[2,6,4,4] y) { y = LRN<size=5, alpha=0.1>(x) }"),
 }  # fmt: skip
 

@@ -173,7 +173,8 @@ def test_an_unknown_operator_is_named() -> None:
 @pytest.mark.parametrize("kind", ["onnxrt", "reference"])
 def test_onnx_node_tests_pass(kind: str) -> None:
     right, wrong, refused = [], [], []
-    for case in list(models.node_cases().values())[::5]:
+    cases = list(models.node_cases().values())[::5]
+    for case in cases:
         try:
             with open_runner(RunnerSpec(kind=kind), Loadable(data=case.model.SerializeToString())) as runner:
                 outputs = runner.infer(case.feed).outputs
@@ -183,7 +184,8 @@ def test_onnx_node_tests_pass(kind: str) -> None:
         (right if _as_expected(case, outputs) else wrong).append(case.name)
     random = {name for name in wrong if "bernoulli" in name or "dropout" in name}
     assert len(wrong) - len(random) <= 4, wrong  # operators on which the backend itself differs from ONNX
-    assert len(right) > (280 if kind == "onnxrt" else 360)
+    newer = [name for name, message in refused if "Unsupported model IR version" in message]  # onnx's is newer
+    assert len(right) > (0.85 if kind == "onnxrt" else 0.955) * (len(cases) - len(newer))
     assert all("\n" not in message for _, message in refused)
 
 

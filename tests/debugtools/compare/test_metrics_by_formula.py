@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.order_statistics import summary
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
 RULE = Rule(atol=1e-3, rtol=1e-2)
@@ -36,13 +37,22 @@ def check(a: np.ndarray, b: np.ndarray) -> None:
     for side, values in ((totals.a, a), (totals.b, b)):
         assert (side.moments.low, side.moments.high) == (values.min(), values.max())
         assert (side.nans, side.infs) == (0, 0)
-    assert found.order_abs["median"] == np.median(off)  # in the type of the values, as Polygraphy's
+    assert found.order_abs["median"] == float(np.median(off))  # in the type of the values, as Polygraphy's
 
 
 @settings(max_examples=20)
 @given(st.sampled_from([np.float16, np.float32, np.float64]), st.integers(0, 1 << 30), st.integers(1, 300))
 def test_bounds_counts_and_places(dtype: type, seed: int, size: int) -> None:
     check(*pair(dtype, seed, size))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_median_between_two_values_is_numpys(dtype: type) -> None:
+    largest = np.finfo(dtype).max
+    for values in ([4.100799560546875e-05, 4.118878496228717e-05], [1, np.inf], [-np.inf, 1], [0, 0, 1, 3], [2]):
+        array = np.array(values, dtype)
+        assert summary(array.copy())["median"] == float(np.median(array))
+    assert summary(np.array([largest, largest], dtype))["median"] == float(largest)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

@@ -67,7 +67,7 @@ def test_a_run_fails_and_says_which_kernel_saturates_and_what_avoids_it(
 def test_a_run_with_the_setting_passes_for_what_few_bits_cost(
     model: onnx.ModelProto, quantised: onnx.ModelProto, tmp_path: Path
 ) -> None:
-    found = run_compare(specified([quantised, model], tmp_path, precise(ORT)))
+    found = run_compare(specified([quantised, model], tmp_path, precise(ORT, quantised)))
     assert found.result["passed"] and found.result["quantised"]["explained"]
 
 
@@ -154,5 +154,5 @@ def test_layers_are_observed_with_the_setting_though_onnxruntime_refuses_a_weigh
     onnx.save(codes, tmp_path / "codes.onnx")
     model = Model(str(tmp_path / "codes.onnx"), ModelOptions())
     plan = model.cut.segments(["a", "y"], 1 << 20, {})
-    stream = GraphStream(model.cut, plan, precise(ORT), "codes", tmp_path, FEED, SessionPool(keep=False))
+    stream = GraphStream(model.cut, plan, precise(ORT, codes), "codes", tmp_path, FEED, SessionPool(keep=False))
     assert [name for made in stream for name in made] == ["a", "y"]

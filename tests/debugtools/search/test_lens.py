@@ -10,12 +10,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.debugging import Searched, as_read, job_folder
+from support.products import FEED, ROWS, WIDTH, three_products
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import read_events
-from layerwise._tool.backends.onnxrt.saturation import SETTING, saturates
+from layerwise._tool.backends.onnxrt.saturation import SETTING, precise, saturates
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from layerwise._tool.debugtools.compare.sides.models import Model
@@ -76,7 +77,7 @@ def lens_of(folder: Path, **rounding: Any) -> Lens:
 
 def job(folder: Path, model: onnx.ModelProto, to: str = "int8", attempt: Path | None = None, **more: Any) -> Searched:
     onnx.save(model, folder / "model.onnx")
-    save_feeds(folder / "inputs.json", [feed()])
+    save_feeds(folder / "inputs.json", [more.pop("fed", feed())])
     compare = CompareSpec(model=str(folder / "model.onnx"), feeds=FeedSpec(files=[str(folder / "inputs.json")]),
                           runners=[more.pop("runner", ORT)])  # fmt: skip
     rounding = Rounding(to=to, **more.pop("rounding", {}))  # type: ignore[arg-type]
@@ -152,6 +153,22 @@ def test_where_kernels_lose_more_than_the_format_mixed_models_are_measured(tmp_p
         keep = [other for other in kept if other != node]
         less = job(tmp_path, model, runner=as_asked, prove=True, keep=keep, bound=Bound(value=0.02))
         assert less.result["proved"] > 0.02
+
+
+@pytest.mark.parametrize("scales", ["tensor", "channel"])
+def test_products_of_equal_sizes_are_proved_where_kernels_saturate(tmp_path: Path, scales: str) -> None:
+    """onnxruntime loads no model with the setting in which several DequantizeLinear read one weight or zero point."""
+    twice = three_products()
+    twice.graph.initializer[2].raw_data = twice.graph.initializer[0].raw_data
+    result = job(tmp_path, twice, fed=FEED, bound=Bound(value=0.05), rounding={"weight_scales": scales},
+                 output=str(tmp_path / "mixed.onnx")).result  # fmt: skip
+    assert result["passed"] and result["kept"] == [] and result["lost"] is None
+    mixed = onnx.load(tmp_path / "mixed.onnx")
+    weights = {t.name for t in mixed.graph.initializer if t.data_type == TensorProto.INT8 and len(t.dims) == 2}
+    read = [node.input for node in mixed.graph.node if node.op_type == "DequantizeLinear" and node.input[0] in weights]
+    assert len(read) == len({codes for codes, _, _ in read}) == len({zero for _, _, zero in read}) == 3
+    with open_runner(precise(ORT, mixed), Loadable(path=tmp_path / "mixed.onnx")) as runner:
+        assert runner.infer(FEED).outputs["y"].shape == (ROWS, WIDTH)
 
 
 def test_a_score_of_the_users_is_a_bound(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ graph = gs.import_onnx(model)
 #
 # graph.cleanup().toposort()
 
-onnx.save(gs.export_onnx(graph), {output!r})
+onnx.save(gs.export_onnx(graph, ir_version=model.ir_version), {output!r})
 """
 
 
