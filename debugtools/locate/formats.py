@@ -13,7 +13,7 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.surgery.cut.explode import Regions
 
 if TYPE_CHECKING:
-    from layerwise._tool.debugtools.locate.walk import Point
+    from layerwise._tool.debugtools.locate.points import Point
 
 
 def formats_of(ledger: Ledger | None, points: Iterable["Point"]) -> "ReferenceFormats | None":

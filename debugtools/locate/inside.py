@@ -18,10 +18,11 @@ from layerwise._tool.debugtools.compare.sides.stream import SessionPool, observi
 from layerwise._tool.debugtools.locate.bodies import same_names, with_inputs_of, with_names_of
 from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part
+from layerwise._tool.debugtools.locate.points import Point
 from layerwise._tool.debugtools.locate.rows import Inside, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import Suspect, Suspects, diagnose, evidence, suspect_row
 from layerwise._tool.debugtools.locate.tensor_error import error_of
-from layerwise._tool.debugtools.locate.walk import Met, Point, Reference, Walk
+from layerwise._tool.debugtools.locate.walk import Met, Reference, Walk
 from layerwise._tool.surgery.cut.explode import Exploder
 from layerwise._tool.surgery.cut.segments import CONTROL_FLOW, bodies, body_graph
 from layerwise._tool.surgery.cut.sizes import estimates

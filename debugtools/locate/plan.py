@@ -18,7 +18,8 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool, observing
 from layerwise._tool.debugtools.locate.inside import NodePair
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part, held
-from layerwise._tool.debugtools.locate.walk import Reference, Walk, find_points
+from layerwise._tool.debugtools.locate.points import find_points
+from layerwise._tool.debugtools.locate.walk import Reference, Walk
 from layerwise._tool.surgery.cut.explode import Exploder, Regions
 from layerwise._tool.surgery.cut.sizes import Estimate, estimates
 

@@ -179,18 +179,24 @@ class RegionErrors:
         common = self._comparer.sides[0].common
         return made_by(steps_of(self._cut, region, common, self._inferred), between)
 
+    def _coarser(self, met: Met, region: Sequence[int]) -> float:
+        """How many times as coarse as the suspect's types those are in which the reference has what a region reads."""
+        types = [self._types[name] for i in region for name in self._cut.reads[i] if name in self._types]
+        own = unit_roundoff(types)
+        return max(1.0, unit_roundoff(self._walk.read_types(met.tensor)) / own) if own else 1.0
+
     def _tested(self, met: Met, error: Error, region: Sequence[int], made: Made) -> Error:
         """The error with what its condition explains, where sides that compute differently disagree: how far the
         result moves when the inputs are rounded once."""
-        in_question = error.bound < error.rel < math.inf and error.bound == error.coarse > 0 and not error.onset
         mixed = self.has_mixed(self._comparer.places.place(met.name), self._comparer.sides[0].own(met.name), region)
-        if not in_question or (self._plan.alike(met.name) and not mixed):
-            return error
-        if not self._tests:
+        in_question = error.bound < error.rel < math.inf and error.bound == error.coarse and not error.onset
+        if not in_question or error.note or (self._plan.alike(met.name) and not mixed) or not self._tests:
             return error
         self._tests -= 1
+        if not error.bound:  # values that do not round
+            return error.within(error.rel) if self._walk.decided(met) else error
         few = LUCK / math.sqrt(max(1, met.reference.size))  # of single elements one try says little
         longest = made.terms(self._shapes.get, met.reference.size)
         ops = [self._cut.nodes[i].op_type for i in region]
-        times = nudges(ops, longest, one_backend=self._rule.one_backend)
+        times = nudges(ops, longest, one_backend=self._rule.one_backend) * self._coarser(met, region)
         return replace(error, condition=(MOVED + few) * self._walk.response(met, times=times))

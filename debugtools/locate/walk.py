@@ -13,13 +13,14 @@ import numpy as np
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.model.reads import MissingTensor
+from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.arithmetic.nudge import nudged, scattered
+from layerwise._tool.debugtools.compare.arithmetic.nudge import decided, nudged, scattered
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
-from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.sides.stream import Held
-from layerwise._tool.debugtools.locate.part import LocalRuns, Result, fit, fits
+from layerwise._tool.debugtools.locate.part import LocalRuns, Result, fits
+from layerwise._tool.debugtools.locate.points import Point
 from layerwise._tool.debugtools.locate.tensor_error import relative_l2
 from layerwise._tool.surgery.cut.explode import Regions
 from layerwise._tool.surgery.cut.randomness import Randomness
@@ -71,55 +72,6 @@ class Reference:
     def drop(self, name: str) -> None:
         """Nobody needs a tensor any more."""
         self._store.drop(name)
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A tensor that both sides have. name: the comparison's; layout: how the suspect's observed graph holds it."""
-
-    name: str
-    layout: Held | None = None
-
-    def plain(self, array: Array) -> Array:
-        """The suspect's tensor as the model has it."""
-        return self.layout(array) if self.layout else array
-
-    @property
-    def typed(self) -> bool:
-        """Whether any reference's tensor can be had in the suspect's type."""
-        return self.layout is not None and self.layout.typed
-
-    def fed(self, array: Array, dtype: "np.dtype[Any] | None") -> Array:
-        """The reference's tensor as the suspect's graph takes it; dtype: there."""
-        if self.layout is None:
-            return fit(array, dtype)
-        return self.layout.back(array if self.layout.typed else fit(array, dtype))
-
-
-def find_points(
-    suspect: ModelSide, reference: Side, opaque: Collection[str], theirs: Collection[str]
-) -> dict[str, Point]:
-    """Return the points by their tensor in the suspect's observed graph, in topological order.
-
-    opaque: names in that graph that are no tensors (sequences, optionals, maps); theirs: those in the reference's.
-    """
-    names = suspect.observed.names
-    found: Mapping[str, tuple[str, Held | None]] = names if names is not None else {t: (t, None) for t in suspect.made}
-    points = {}
-    for tensor in suspect.observed.cut.maker:
-        if tensor in found and tensor not in opaque:
-            own, layout = found[tensor]
-            name = suspect.common(own)
-            if gives(reference, name) and reference.own(name) not in theirs:
-                points[tensor] = Point(name, layout)
-    return points
-
-
-def gives(reference: Side, name: str) -> bool:
-    """Whether the reference can give a tensor: one that it makes, or one of its weights."""
-    if reference.has(name):
-        return True
-    return isinstance(reference, ModelSide) and reference.own(name) in reference.model.cut.initializers
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +198,20 @@ class Walk:
         if moved is None or still is None or moved.shape != still.shape:
             return 0.0
         return relative_l2(moved, still)[0]
+
+    def decided(self, met: Met) -> bool:
+        """Whether a tensor's reference differs from its local result only where rounding of what the region reads, to
+        the coarser of both sides' types, decides. Only while the tensor is the last one met.
+        """
+        feed = self._feeds([met.tensor])
+        return decided(
+            met.reference, feed, lambda moved: self.alone(met.tensor, moved), unit_roundoff(self.read_types(met.tensor))
+        )
+
+    def read_types(self, tensor: str) -> list[str]:
+        """The types of what a tensor's region reads, on both sides."""
+        feeds = (*self._feeds([tensor]).values(), *self._plain_feeds(tensor).values())
+        return [dtype_name(array) for array in feeds]
 
     def alone(self, tensor: str, feed: Mapping[str, Array], runs: LocalRuns | None = None) -> Array | None:
         """What a tensor's region makes of a feed when it is run by itself (as `runs` does); None where it does not."""

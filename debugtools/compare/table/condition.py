@@ -19,6 +19,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable, Runner, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, to_onnx
+from layerwise._tool.debugtools.compare.arithmetic.nudge import decided, nudged, scattered
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED
@@ -75,6 +76,8 @@ class Conditions:
         graph = self._places.remade()
         if self._feed is None or graph is None or not self._tests or name not in graph.cut.maker:
             return 0.0
+        if not graph.of_both and unit_roundoff([dtype_name(pair[1])]):  # the other side's nodes round otherwise
+            return 0.0
         self._tests -= 1
         from layerwise._tool.surgery.cut.explode import Exploder  # it imports onnx, and most comparisons test nothing
 
@@ -130,7 +133,6 @@ def _explained(
 ) -> float:
     """What `Conditions.explained` says. types: in which the node takes what both sides read; sizes: its last three."""
     error, step, times = sizes
-    from layerwise._tool.debugtools.compare.arithmetic.nudge import nudged, scattered
 
     def output(feed: Mapping[str, Array]) -> Array:
         (array,) = runner.infer(feed).outputs.values()
@@ -140,7 +142,9 @@ def _explained(
     still = output(references)
     few = MOVED + LUCK / math.sqrt(max(1, still.size))
     if not unit_roundoff([dtype_name(still)]):
-        return math.inf if _agree(pair[1], still, 0.0) and _agree(pair[0], output(suspects), 0.0) else 0.0
+        coarse = unit_roundoff(dtype_name(array) for arrays in read.values() for array in arrays)
+        sides = ((pair[1], references), (pair[0], suspects))
+        return math.inf if all(decided(found, feed, output, coarse) for found, feed in sides) else 0.0
     unit = 2 * times * unit_roundoff(map(dtype_name, references.values()))
     rounded = _moved(output, still, unit, references, lambda array, seed: nudged(array, seed, times))
     bound = max(step, few * rounded)

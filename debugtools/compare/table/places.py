@@ -59,10 +59,11 @@ class Place(Struct, frozen=True):
 
 
 class Remade(NamedTuple):
-    """A graph whose parts can be run again; its external weights lie in `folder`."""
+    """A graph whose parts can be run again; its external weights lie in `folder`. of_both: it is both sides' graph."""
 
     cut: "GraphCut"
     folder: Path
+    of_both: bool
 
 
 class Places:
@@ -115,10 +116,10 @@ class Places:
         return self._cut.nodes[self._cut.maker[name]], self._cut.initializers
 
     def remade(self) -> Remade | None:
-        """The graph whose nodes make what is compared; None where nobody looked at it, or the sides' graphs differ."""
-        if self._cut is None or self._model is None or self._aligned is not None:
+        """The graph whose nodes make what is compared; None where nobody looked at it."""
+        if self._cut is None or self._model is None:
             return None
-        return Remade(self._cut, self._model.file.folder)
+        return Remade(self._cut, self._model.file.folder, of_both=self._aligned is None)
 
     def any_random(self) -> bool:
         """Whether anything in the model draws random numbers."""
