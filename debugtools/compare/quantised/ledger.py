@@ -21,6 +21,7 @@ from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site, Sit
 from layerwise._tool.debugtools.compare.quantised.stages import (
     behind_rectifier,
     dequantised,
+    leaves_rectifier_out,
     pair_stages,
     rectified,
     see_values,
@@ -137,14 +138,20 @@ class Ledger:
             self._noise[number] = max(self._noise.get(number, 0.0), found.noise)
 
     def _rectified(self, site: Site, own: str, other: str, values: Array) -> Array:
-        """The values behind a Relu that the quantiser left out, since the codes reach no value below 0."""
-        side = self.other
-        if site.grid is None or not rectified(site.grid) or not isinstance(side, ModelSide) or not side.model.has_graph:
+        """The values behind a Relu that the quantiser left out since the codes reach no value below 0, or hold none."""
+        side, grid = self.other, site.grid
+        if grid is None or not isinstance(side, ModelSide) or not side.model.has_graph:
             return values
         if behind_rectifier(side.model.cut, other) == other:
             return values
-        _, high = reach(site.grid)
-        return np.clip(values, 0, high if self._clips(other) else None)
+        if rectified(grid):
+            _, high = reach(grid)
+            return np.clip(values, 0, high if self._clips(other) else None)
+        above = np.maximum(values, 0)
+        held = leaves_rectifier_out(self._cut, self.sites, site) and np.array_equal(
+            grid.codes(values), grid.codes(above)
+        )
+        return above if held else values
 
     def _clips(self, other: str) -> bool:
         """Whether the original goes to a Clip alone, whose upper end the codes have."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 
+_RECTIFIERS = ("Relu", "Clip")
 _Counterpart = tuple[str, str]  # the other side's name, and a stage in whose layout it is
 
 
@@ -121,7 +122,8 @@ def _stages(quantised: ModelSide, other: ModelSide, sites: Sites, base: bool) ->
         stages = [site.tensor, *dequantised(mine, sites, site)]
         known = [stage for stage in [site.value, *stages] if stage and counterpart(stage)]
         own = counterpart(known[0]) if known else _by_name(site.tensor, theirs, other, base)
-        plain, own = own, behind_rectifier(theirs, own) if own and rectified(site.grid) else own
+        left_out = own and (rectified(site.grid) or leaves_rectifier_out(mine, sites, site))
+        plain, own = own, behind_rectifier(theirs, own) if left_out else own
         named = base and own and known[:1] == [site.value]
         before = _before_rectifier(mine, theirs, site.value, own) if named else ""
         if before:
@@ -154,10 +156,16 @@ def rectified(grid: Grid) -> bool:
     return low > -0.01 * high
 
 
+def leaves_rectifier_out(cut: "GraphCut", sites: Sites, site: Site) -> bool:
+    """Whether no Relu or Clip reads a quantised tensor, so that the codes stand for one that reads its original."""
+    names = (site.tensor, *dequantised(cut, sites, site))
+    return not any(cut.nodes[i].op_type in _RECTIFIERS for name in names for i, _ in sites.readers[name])
+
+
 def behind_rectifier(cut: "GraphCut", name: str) -> str:
     """The tensor behind the Relu or Clip that alone reads a tensor; else the tensor itself."""
     readers = [node for node, reads in zip(cut.nodes, cut.reads, strict=True) if name in reads]
-    if len(readers) == 1 and readers[0].op_type in ("Relu", "Clip") and name not in cut.outputs:
+    if len(readers) == 1 and readers[0].op_type in _RECTIFIERS and name not in cut.outputs:
         return str(readers[0].output[0])
     return name
 
@@ -166,7 +174,7 @@ def _before_rectifier(mine: "GraphCut", theirs: "GraphCut", value: str, own: str
     """What a Relu or Clip takes whose output's name a quantiser gave to the tensor before it, leaving it out; or ""."""
     nodes = [cut.nodes[cut.maker[name]] if name in cut.maker else None for cut, name in ((mine, value), (theirs, own))]
     here, there = nodes
-    if here is None or there is None or there.op_type not in ("Relu", "Clip") or here.op_type == there.op_type:
+    if here is None or there is None or there.op_type not in _RECTIFIERS or here.op_type == there.op_type:
         return ""
     before = str(there.input[0])
     return before if before in theirs.maker else ""

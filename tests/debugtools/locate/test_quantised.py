@@ -14,6 +14,8 @@ from support.locating import Located, between
 from support.products import FEED, three_products
 from support.quantised import FORMS
 
+from layerwise._tool.backends.arrays import Array
+
 CASES = [
     ("qdq", "scale"), ("qoperator", "zero point"), ("dynamic_7", "clipped channel"), ("nbits", "wrong axis"),
     ("modelopt", "scale"),
@@ -133,13 +135,8 @@ def test_few_numbers_behind_a_rectifier_that_the_quantiser_left_out_accuse_nobod
         assert [(row["node"], row["diagnosis"]) for row in found.suspects] == []
 
 
-def test_values_that_moved_beyond_the_ends_of_a_reference_s_codes_accuse_nobody(tmp_path: Path) -> None:
-    """The codes of a rectifier's tensor end at the largest value of the float model; rounded inputs go beyond it."""
-    weights = {
-        "a": np.array([[-1.63, 1.09, 1.5, -1.48], [0.1, 0.04, 0.02, -0.3]], np.float32),
-        "c": np.random.default_rng(2).standard_normal((4, 8)).astype(np.float32),
-        "s": np.float32(1 / 29.5), "z": np.int8(0), "s2": np.float32(1.5 / 255), "z2": np.int8(-128),
-    }  # fmt: skip
+def without_rectifier(weights: dict[str, Array]) -> list[onnx.ModelProto]:
+    """A product, a Relu and another product; and the same with codes of scale s2 and zero point z2 for the Relu."""
     last = helper.make_node("MatMul", ["h", "c"], ["y"], "excite")
     own = [
         helper.make_node("MatMul", ["x", "a"], ["g"], "squeeze"),
@@ -156,12 +153,40 @@ def test_values_that_moved_beyond_the_ends_of_a_reference_s_codes_accuse_nobody(
     ]
     io = [helper.make_tensor_value_info(*value) for value in (("x", 1, [1, 2]), ("y", 1, [1, 8]))]
     initializers = [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
-    models = [
+    return [
         helper.make_model(
             helper.make_graph(nodes, "g", io[:1], io[1:], initializers),
             opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
         )
         for nodes in (own, coded)
     ]  # fmt: skip
-    found = between(*models, tmp_path, {"x": np.array([[1, 0.02]], np.float32)})
+
+
+def test_values_that_moved_beyond_the_ends_of_a_reference_s_codes_accuse_nobody(tmp_path: Path) -> None:
+    """The codes of a rectifier's tensor end at the largest value of the float model; rounded inputs go beyond it."""
+    weights = {
+        "a": np.array([[-1.63, 1.09, 1.5, -1.48], [0.1, 0.04, 0.02, -0.3]], np.float32),
+        "c": np.random.default_rng(2).standard_normal((4, 8)).astype(np.float32),
+        "s": np.float32(1 / 29.5), "z": np.int8(0), "s2": np.float32(1.5 / 255), "z2": np.int8(-128),
+    }  # fmt: skip
+    found = between(*without_rectifier(weights), tmp_path, {"x": np.array([[1, 0.02]], np.float32)})
     assert [(row["node"], row["diagnosis"]) for row in found.suspects] == []
+
+
+@pytest.mark.parametrize("size", [0.01, 0.2])
+def test_codes_in_place_of_a_rectifier_that_gives_only_zeros_accuse_nobody(size: float, tmp_path: Path) -> None:
+    """A quantiser takes the scale 1 for zeros, so that codes reach below 0: small numbers become 0, as the Relu has it."""
+    weights = {
+        "a": -size * np.array([[1.63, 1.09, 1.5, 1.48], [0.1, 0.04, 0.02, 0.3]], np.float32),
+        "c": np.random.default_rng(2).standard_normal((4, 8)).astype(np.float32),
+        "s": np.float32(1 / 127), "z": np.int8(0), "s2": np.float32(1), "z2": np.int8(0),
+    }  # fmt: skip
+    own, coded = without_rectifier(weights)
+    feed = {"x": np.array([[1, 0.02]], np.float32)}
+    for side, models in (("quantised", (coded, own)), ("float", (own, coded))):
+        (tmp_path / side).mkdir()
+        found = between(*models, tmp_path / side, feed)
+        assert [(row["node"], row["diagnosis"]) for row in found.suspects] == []
+    weights["a"] *= np.float32(1 / size)  # not small: what is below 0 goes through
+    own, coded = without_rectifier(weights)
+    assert between(coded, own, tmp_path, feed).suspects[0]["diagnosis"] in ("quantisation", "kernel")
