@@ -175,7 +175,7 @@ def test_values_that_moved_beyond_the_ends_of_a_reference_s_codes_accuse_nobody(
 
 @pytest.mark.parametrize("size", [0.01, 0.2])
 def test_codes_in_place_of_a_rectifier_that_gives_only_zeros_accuse_nobody(size: float, tmp_path: Path) -> None:
-    """A quantiser takes the scale 1 for zeros, so that codes reach below 0: small numbers become 0, as the Relu has it."""
+    """Of zeros a quantiser takes the scale 1, with codes below 0 too: small numbers become 0, as the Relu has them."""
     weights = {
         "a": -size * np.array([[1.63, 1.09, 1.5, 1.48], [0.1, 0.04, 0.02, 0.3]], np.float32),
         "c": np.random.default_rng(2).standard_normal((4, 8)).astype(np.float32),
