@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.wording import in_words
@@ -60,6 +61,8 @@ class DumpRule(Spec, frozen=True):
 
 QUANTISED_AS_WRITTEN = "session.disable_quant_qdq"
 """onnxruntime's setting of a session with which QuantizeLinear and DequantizeLinear are run as they are written."""
+NO_SPINNING = ("session.intra_op.allow_spinning", "0")
+"""The setting with which threads of a session do not spin while those of another compute."""
 
 
 class RunnerSpec(Spec, frozen=True):
@@ -74,6 +77,7 @@ class RunnerSpec(Spec, frozen=True):
     providers: onnxruntime providers as the user wrote them ("cuda", "cpu", "tensorrt"); empty is CPU.
     provider_options: provider -> its options, as onnxruntime takes them.
     tf32: CUDA only; None leaves onnxruntime's default (on).
+    session_config: onnxruntime's settings of a session by key, as "session.x64quantprecision".
     results / results_index: saved outputs, and which runner of that file; -1 is every runner, one side each.
     dump: how they are read, where they are another program's.
     options: kind-specific options (TensorRT's build options, how a PyTorch module is run).
@@ -89,11 +93,22 @@ class RunnerSpec(Spec, frozen=True):
     graph_optimization_level: OptimizationLevel | None = None
     threads: int | None = None
     inter_threads: int | None = None
+    session_config: dict[str, str] = {}
     custom_ops: list[str] = []
     results: str | None = None
     results_index: int = 0
     dump: DumpRule | None = None
     options: dict[str, Any] = {}
+
+    @property
+    def session_settings(self) -> dict[str, str]:
+        """`session_config`, and what was given as an option of the same name, as before there was that field."""
+        given = {**self.options.get("session_config", {}), **self.session_config}
+        return {key: str(value) for key, value in given.items()}
+
+    def setting(self, key: str, value: str) -> "RunnerSpec":
+        """The runner with a setting of its sessions."""
+        return replace(self, session_config={**self.session_config, key: value})
 
 
 InputKind = Literal["integers", "uniform", "normal", "mask", "positions", "lengths", "values"]

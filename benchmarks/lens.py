@@ -163,8 +163,7 @@ def _alone(model: Loadable, feed: Feed) -> Any:
     Not optimised where onnxruntime's optimisation breaks it (FP8).
     """
     try:
-        options = {"session_config": {SETTING: "1"}}
-        with open_runner(RunnerSpec(kind="onnxrt", options=options), model) as runner:
+        with open_runner(RunnerSpec(kind="onnxrt", session_config={SETTING: "1"}), model) as runner:
             return runner.infer(feed).outputs
     except LayerwiseError:
         with open_runner(RunnerSpec(kind="onnxrt", graph_optimization_level="disable"), model) as runner:

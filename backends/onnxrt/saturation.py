@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 SETTING = "session.x64quantprecision"
 """onnxruntime's setting of a session: with 1 its optimiser turns constant weights of int8 into uint8 on such CPUs."""
 AVOIDED = (
-    f"On such CPUs (x86-64 without VNNI) set {SETTING}=1 (before onnxruntime 1.30 only where all weights have zero "
-    "points), or quantise weights in 7 bits (reduce_range)."
+    f"On such CPUs (x86-64 without VNNI) set {SETTING}=1 (here by --session-config; before onnxruntime 1.30 only where "
+    "all weights have zero points), or quantise weights in 7 bits (reduce_range)."
 )
 _ON = "1"
 _TOO_LOW = ("disable", "basic")  # levels at which the optimiser does not do that
@@ -63,8 +63,7 @@ def may_saturate(spec: RunnerSpec) -> bool:
 
 def avoids_saturation(spec: RunnerSpec) -> bool:
     """Whether a runner of onnxruntime has the setting, and optimises as far as that takes."""
-    on = str(spec.options.get("session_config", {}).get(SETTING)) == _ON
-    return on and spec.graph_optimization_level not in _TOO_LOW
+    return spec.session_settings.get(SETTING) == _ON and spec.graph_optimization_level not in _TOO_LOW
 
 
 def precise(spec: RunnerSpec, model: "ModelProto | None" = None) -> RunnerSpec:
@@ -73,9 +72,8 @@ def precise(spec: RunnerSpec, model: "ModelProto | None" = None) -> RunnerSpec:
     """
     if model is not None and not _setting_works() and any(map(_lacks_zero_point, _nodes(model))):
         return RunnerSpec(kind="reference", name=spec.name, model=spec.model, rename=spec.rename)
-    config = {**spec.options.get("session_config", {}), SETTING: _ON}
     level = "extended" if spec.graph_optimization_level in _TOO_LOW else spec.graph_optimization_level
-    return replace(spec, options={**spec.options, "session_config": config}, graph_optimization_level=level)
+    return replace(spec.setting(SETTING, _ON), graph_optimization_level=level)
 
 
 def way_of(spec: RunnerSpec) -> str:

@@ -75,7 +75,7 @@ def _fused_or_not(
     try:
         return _session(source, options, providers, without)
     except Exception as error:  # onnxruntime's errors share no base class
-        if "float8" not in str(error) or QUANTISED_AS_WRITTEN in spec.options.get("session_config", {}):
+        if "float8" not in str(error) or QUANTISED_AS_WRITTEN in spec.session_settings:
             raise
     options.add_session_config_entry(QUANTISED_AS_WRITTEN, "1")
     return _session(source, options, providers, without)
@@ -197,8 +197,8 @@ def _options(spec: RunnerSpec, wanted: Sequence[str], folder: Path | None) -> An
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     if spec.options.get("arena") is False:  # free memory immediately: for segments that live for one run
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
-    for key, value in spec.options.get("session_config", {}).items():
-        options.add_session_config_entry(key, str(value))
+    for key, value in spec.session_settings.items():
+        options.add_session_config_entry(key, value)
     for library in spec.custom_ops:
         _register(options, Path(library))
     return options
@@ -242,7 +242,7 @@ def session_facts(spec: RunnerSpec) -> dict[str, Any]:
         "provider_options": {name: _provider_options(spec, name) for name in wanted},
         "graph_optimization_level": _LEVELS[level] if level else None,
         "threads": spec.threads,
-        "session_config": {key: str(value) for key, value in spec.options.get("session_config", {}).items()},
+        "session_config": spec.session_settings,
         "custom_ops": [str(Path(library).resolve()) for library in spec.custom_ops],
     }
 

@@ -145,10 +145,10 @@ class TrtOptions(Spec, frozen=True):
 def trt_options(found: Mapping[str, Any]) -> TrtOptions:
     """Return the options that a RunnerSpec holds. UsageError for an unknown one.
 
-    onnxruntime's options for a session that runs once (`arena`, `session_config`), which searches set, make it
-    short-lived: it then writes none of the user's files.
+    onnxruntime's option for a session that runs once (`arena`), which searches set, makes it short-lived: it then
+    writes none of the user's files.
     """
-    own = {name: value for name, value in found.items() if name not in ("arena", "session_config")}
+    own = {name: value for name, value in found.items() if name != "arena"}
     try:
         options = msgspec.convert(own, TrtOptions)
     except msgspec.ValidationError as error:

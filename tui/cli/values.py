@@ -148,6 +148,22 @@ def format_provider_options(options: dict[str, dict[str, str]]) -> list[str]:
     return [f"{provider}:{key}={value}" for provider, many in options.items() for key, value in many.items()]
 
 
+def parse_session_config(items: Iterable[str]) -> dict[str, str]:
+    """`session.x64quantprecision=1` items to key -> value."""
+    found = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not (key and equals):
+            raise UsageError(f"{_quoted(item)}: write --session-config KEY=VALUE, as in session.x64quantprecision=1")
+        found[key] = value
+    return found
+
+
+def format_session_config(config: dict[str, str]) -> list[str]:
+    """The words `KEY=VALUE`."""
+    return [f"{key}={value}" for key, value in config.items()]
+
+
 def parse_script(text: str, default: str) -> tuple[str, str]:
     """`file.py` or `file.py:function` to (path, function)."""
     match = _SCRIPT.fullmatch(text)

@@ -14,7 +14,7 @@ from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.reference.evaluate import tensor_infos
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, open_runner
-from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.specs import NO_SPINNING, FeedSpec, RunnerSpec
 from layerwise._tool.surgery.cut.pieces import Pieces, type_of
 from layerwise._tool.surgery.feeds.planned import planned
 
@@ -47,10 +47,9 @@ class Trial:
 
     def __init__(self, spec: RunnerSpec, folder: Path) -> None:
         self.spec, self.folder = spec, folder
-        config = {**spec.options.get("session_config", {}), "session.intra_op.allow_spinning": "0"}
-        options = {**spec.options, "arena": False, "session_config": config}
+        options = {**spec.options, "arena": False}
         self._whole = msgspec.structs.replace(spec, options={**spec.options, "log_severity": _WARNINGS})
-        self._alone = msgspec.structs.replace(spec, threads=spec.threads or 1, options=options)
+        self._alone = msgspec.structs.replace(spec.setting(*NO_SPINNING), threads=spec.threads or 1, options=options)
 
     def whole(self, data: bytes, feed: Mapping[str, Any] | None) -> Refusal | None:
         """Load a whole model, and run it once if there is a feed."""

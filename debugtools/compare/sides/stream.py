@@ -15,7 +15,7 @@ from layerwise._tool.backends.model.reads import MissingTensor
 from layerwise._tool.backends.onnxrt.saturation import avoids_saturation
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Loadable, open_runner
-from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.specs import NO_SPINNING, RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, to_onnx
 
 if TYPE_CHECKING:
@@ -100,9 +100,8 @@ def short_lived(spec: RunnerSpec) -> RunnerSpec:
     """The runner in a session for one run: memory given back at once."""
     if spec.kind == "torch":
         return msgspec.structs.replace(spec, name="", rename={})
-    config = {**spec.options.get("session_config", {}), "session.intra_op.allow_spinning": "0"}
-    options = {**spec.options, "arena": False, "session_config": config}
-    return msgspec.structs.replace(spec, name="", rename={}, options=options)
+    options = {**spec.options, "arena": False}
+    return msgspec.structs.replace(spec.setting(*NO_SPINNING), name="", rename={}, options=options)
 
 
 class _Same:

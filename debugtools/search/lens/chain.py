@@ -11,7 +11,7 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.runner import Loadable, Runner, open_runner
-from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.specs import NO_SPINNING, RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, to_onnx
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.surgery.cut.segments import Segment
@@ -172,9 +172,7 @@ def _quiet(spec: RunnerSpec) -> RunnerSpec:
     """
     if spec.kind != "onnxrt":
         return msgspec.structs.replace(spec, model=None, name="")
-    config = {**spec.options.get("session_config", {}), "session.intra_op.allow_spinning": "0"}
-    options = {**spec.options, "session_config": config}
     level = spec.graph_optimization_level or "extended"
     return msgspec.structs.replace(
-        spec, model=None, name="", rename={}, options=options, graph_optimization_level=level
+        spec.setting(*NO_SPINNING), model=None, name="", rename={}, graph_optimization_level=level
     )

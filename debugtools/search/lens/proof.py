@@ -65,7 +65,7 @@ class Proving:
         """The proof, by kernels that do not saturate where those of this CPU do and it is beyond the bound, or further
         off than on the switchboard (`error`) and closer with them. Not if the user says which kernels are to be used.
         """
-        if SETTING in spec.options.get("session_config", {}):
+        if SETTING in spec.session_settings:
             return proof
         plain = proof.errors.worst
         off = proof.ratio > 1 or error is None or plain > (1 + WITHIN) * error + NOISE
@@ -83,10 +83,9 @@ class Proving:
         """How the mixed model may be run, and what whoever loads it in onnxruntime has to set for that."""
         runner = self._runner
         ways = [(runner, ""), (replace(runner, graph_optimization_level="disable"), "no optimisation")]
-        config = runner.options.get("session_config", {})
-        if self._lens.form.kind == "float8" and runner.kind == "onnxrt" and QUANTISED_AS_WRITTEN not in config:
-            fused = {**runner.options, "session_config": {**config, QUANTISED_AS_WRITTEN: "0"}}
-            ways[:1] = [(replace(runner, options=fused), ""), (runner, f"{QUANTISED_AS_WRITTEN}=1")]
+        free = runner.kind == "onnxrt" and QUANTISED_AS_WRITTEN not in runner.session_settings
+        if self._lens.form.kind == "float8" and free:
+            ways[:1] = [(runner.setting(QUANTISED_AS_WRITTEN, "0"), ""), (runner, f"{QUANTISED_AS_WRITTEN}=1")]
         return ways
 
     def _outputs(self, structure: Structure, spec: RunnerSpec) -> list[dict[str, Array]]:

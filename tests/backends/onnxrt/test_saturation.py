@@ -55,7 +55,7 @@ def test_the_probe_tells_whether_products_are_exact_and_precise_runners_always_a
 
 def test_the_setting_does_nothing_for_a_graph_that_is_not_optimised(product: Product) -> None:
     spec = RunnerSpec(kind="onnxrt", threads=1, graph_optimization_level="disable",
-                      options={"session_config": {SETTING: "1"}})  # fmt: skip
+                      session_config={SETTING: "1"})  # fmt: skip
     assert may_saturate(spec) is saturates() is not product.is_exact(spec)
 
 

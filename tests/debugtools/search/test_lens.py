@@ -142,7 +142,7 @@ def test_an_outlier_channel_is_found_kept_and_proved(tmp_path: Path) -> None:
 
 def test_where_kernels_lose_more_than_the_format_mixed_models_are_measured(tmp_path: Path) -> None:
     """onnxruntime's kernels as the user asks for them, which saturate on CPUs without VNNI."""
-    as_asked = msgspec.structs.replace(ORT, options={**ORT.options, "session_config": {SETTING: "0"}})
+    as_asked = msgspec.structs.replace(ORT, session_config={SETTING: "0"})
     model = network(outlier=300.0)
     result = job(tmp_path, model, runner=as_asked, bound=Bound(value=0.02), cost="nodes").result
     assert result["passed"] and result["real"] and result["needs"] == "" and result["proved"] <= 0.02
@@ -243,7 +243,7 @@ def test_what_onnxruntime_fuses_of_fp8_is_run_as_written_and_that_is_said(tmp_pa
     assert "load it there with session.disable_quant_qdq=1" in done.result["conclusion"]
     with open_runner(ORT, Loadable(path=Path(written))) as runner:
         assert np.isfinite(runner.infer(feed()).outputs["y"]).all()
-    fused = RunnerSpec(kind="onnxrt", options={"session_config": {"session.disable_quant_qdq": "0"}})
+    fused = RunnerSpec(kind="onnxrt", session_config={"session.disable_quant_qdq": "0"})
     with pytest.raises(LayerwiseError, match="cannot load"), open_runner(fused, Loadable(path=Path(written))):
         pass
 

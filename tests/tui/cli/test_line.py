@@ -70,6 +70,9 @@ runner = st.builds(
     graph_optimization_level=st.none() | st.sampled_from(["disable", "basic", "layout", "all"]),
     threads=st.none() | positive,
     inter_threads=st.none() | positive,
+    session_config=st.dictionaries(
+        st.sampled_from(["session.x64quantprecision", "a.b"]), st.text(max_size=4), max_size=2
+    ),
     custom_ops=st.lists(paths, max_size=2),
     results=maybe_path,
     results_index=st.integers(-1, 2),
@@ -164,6 +167,7 @@ SAMPLES = {
     "--torch": "build.py:make",
     "--rename": "a=b c=d", "--input-shapes": "x:[1,2] y:[3]", "--val-range": "[0,1] x:[2,3]", "--error-quantile": "0.5",
     "--provider-options": "cuda:device_id=1", "--graph-optimization-level": "ORT_ENABLE_BASIC",
+    "--session-config": "session.x64quantprecision=1 a.b=",
     "--postprocess": "y:top-5", "--check-error-stat": "max y:mean", "--trt-min-shapes": "x:[1] --trt-max-shapes x:[8]",
     "--trt-opt-shapes": "x:[1] --trt-opt-shapes x:[2]", "--trt-max-shapes": "x:[4]", "--pool-limit": "dla_sram:4M",
     "--layer-precisions": "a:half", "--tensor-dtypes": "x:half", "--tensor-formats": "x:[linear,chw4]",
