@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import LayerwiseError
@@ -21,6 +22,7 @@ from layerwise._tool.backends.runner import Loadable, Runner, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, to_onnx
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
+from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 Told = TypeVar("Told")
 KEPT = 32 << 20  # bytes of the reference's latest tensors
-_TESTS = 64  # of an iteration; as many of either kind
+_TESTS, _CHECKS = 64, 256  # of an iteration
 _NODES = 64  # that may be run again for one tensor
 _STEEP = 4.0  # times as far as its inputs that a result moves; the rule for operators covers less
 
@@ -44,7 +46,7 @@ class Conditions:
     def __init__(self, places: Places, feed: Mapping[str, Array] | None, limit: int = KEPT) -> None:
         self._places, self._limit, self._feed = places, limit, feed
         self._held: OrderedDict[str, tuple[Array, Array]] = OrderedDict()
-        self._bytes, self._tests, self._checks = 0, _TESTS, _TESTS
+        self._bytes, self._tests, self._checks = 0, _TESTS, _CHECKS
 
     def keep(self, name: str, suspect: Array, reference: Array, *, same: bool) -> None:
         """Take in both sides' values of a tensor; the oldest are given up for it. same: they have the same bits."""
@@ -97,7 +99,7 @@ class Conditions:
         part = self._part(name, 1)
         if part is None or any(made in known for made in part.inner):
             return None
-        return part.run(lambda run, types: _off(run, part.read, types, pair, step, nudges))
+        return part.run(lambda run, types: _off(run, part.read, types, pair, step, nudges), threads=1)
 
     def _part(self, name: str, fused: int) -> "_Part | None":
         """The nodes that make a tensor from those that are held; None where they cannot be run.
@@ -128,15 +130,19 @@ class _Part(NamedTuple):
     read: Mapping[str, tuple[Array, Array]]
     inner: frozenset[str]
 
-    def run(self, told: Callable[[Runner, Mapping[str, Any]], Told]) -> Told | None:
-        """What `told` says of a runner of the nodes, which takes what they read in these types; None if none opens."""
+    def run(self, told: Callable[[Runner, Mapping[str, Any]], Told], threads: int | None = None) -> Told | None:
+        """What `told` says of a runner of the nodes, which takes what they read in these types; None if none opens.
+
+        threads: as `RunnerSpec` has them; starting several takes longer than most nodes do.
+        """
+        spec = replace(_ALONE, threads=threads)
         pairs = self.read.values()
         for side in (1, 0) if any(one.dtype != other.dtype for one, other in pairs) else (1,):
             types = {n: arrays[side].dtype for n, arrays in self.read.items()}
             try:
                 onnx_types = {n: to_onnx(dtype_name(arrays[side])) for n, arrays in self.read.items()}
                 made = self.exploder.build([self.name], onnx_types)
-                with open_runner(_ALONE, Loadable(data=made.data, folder=self.folder), name="condition") as runner:
+                with open_runner(spec, Loadable(data=made.data, folder=self.folder), name="condition") as runner:
                     return told(runner, types)
             except LayerwiseError:
                 continue
@@ -254,10 +260,11 @@ def _agree(one: Array, other: Array, bound: float) -> bool:
 
 def _distance(moved: Array, still: Array) -> float:
     """The relative L2 distance of two arrays; 0 where it is not a finite number."""
-    if moved.shape != still.shape:
+    if moved.shape != still.shape or same_bits(moved, still):
         return 0.0
     a, b = moved.astype(np.float64), still.astype(np.float64)
     with np.errstate(all="ignore"):
         finite = np.isfinite(a) & np.isfinite(b)
-        distance = float(np.linalg.norm((a - b)[finite]) / np.linalg.norm(b[finite]))
+        squares = (float(np.square(part[finite]).sum()) for part in (a - b, b))
+        distance = math.sqrt(next(squares) / (next(squares) or math.nan))
     return distance if math.isfinite(distance) else 0.0

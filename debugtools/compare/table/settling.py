@@ -92,14 +92,13 @@ class Settler:
     ) -> bool:
         """Whether a tensor fails by what its own node makes, though its inputs' errors could explain its own.
 
-        Their errors and the rounding of its step are unrelated, so that it is looked at where it is off by more than
-        the root of their squares.
+        That is looked at where it is off by more than they are, and by more than the rounding of its step.
         """
         if not self._conditions or arrays is None or any(known.bad or known.mode not in ("", mode) for known in inputs):
             return False
         error = max((known.rel_l2 for known in inputs), default=0.0)
         step = self._limits.of(name, result, mode, self._places.place(name), inputs, exact=True)
-        if step is None or result.rel_l2 is None or result.rel_l2 <= math.hypot(error, step):
+        if step is None or result.rel_l2 is None or result.rel_l2 <= max(error, step):
             return False
         times, known = self._limits.nudges(name, result), self._limits.known
         found = self._conditions.alone(name, arrays, step, times, known)
