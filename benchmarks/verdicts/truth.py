@@ -2,8 +2,9 @@
 
 Of networks that FP16 can hold. Clean: optimised against not, and converted to FP16, each with --truth; no layer may be
 above 4 times. Faults, in FP32 and in the FP16 conversion: an output times 1 + 10 ulp, all weights of a product and its
-bias times that, each of them up or down by 10 ulp; the layer must be the first above 4 times. Layers whose values are too small for 10 units to make
-another number of their type are not drawn. Then what it costs: the peak memory of three runs of one command.
+bias times that, each of them up or down by 10 ulp; the layer must be the first above 4 times. Layers whose values are
+too small for 10 units to make another number of their type are not drawn. Then what it costs: the peak memory of three
+runs of one command.
 """
 
 import random
