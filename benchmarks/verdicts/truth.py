@@ -86,7 +86,7 @@ def _planted(sample: Sample, half: onnx.ModelProto, drawn: random.Random) -> Ite
             if node.output[0] in values and shows(values[node.output[0]], dtype)
         ]
         if not products:
-            print(f"left out: no product of {words} that shows 10 units", flush=True)
+            print(f"left out: no product of {words} whose weights it alone reads and that shows 10 units", flush=True)
             continue
         tensor, weights = drawn.choice(products)
         part = ULPS * UNIT[kind]
