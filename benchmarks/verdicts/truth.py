@@ -1,13 +1,14 @@
 """Three sides: how many times what rounding explains is a layer off, in clean conversions and with errors of 10 ulp?
 
 Of networks that FP16 can hold. Clean: optimised against not, and converted to FP16, each with --truth; no layer may be
-above 4 times. Faults, in FP32
-and in the FP16 conversion: an output times 1 + 10 ulp, all weights of a product times that, each weight up or down by
-10 ulp; the layer must be the first above 4 times. Then what it costs: the peak memory of three runs of one command.
+above 4 times. Faults, in FP32 and in the FP16 conversion: an output times 1 + 10 ulp, all weights of a product and its
+bias times that, each of them up or down by 10 ulp; the layer must be the first above 4 times. Layers whose values are
+too small for 10 units to make another number of their type are not drawn. Then what it costs: the peak memory of three
+runs of one command.
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,15 @@ from typing import Any
 import numpy as np
 import onnx
 from msgspec.structs import replace as with_fields
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
+from support.faults import running
 from support.faults.scaled import UNIT, element_types, scaled
 from support.faults.zoo.build import Sample
 
 from benchmarks.measure import OURS, measure
 from benchmarks.verdicts.low import low_model, overflows
 from benchmarks.verdicts.pairs import HALF, OFF, ON, Files, Options, compared, samples, written
+from benchmarks.verdicts.ulps import shows
 from layerwise._tool.backends.specs import RunnerSpec
 
 LIMIT, ULPS = 4.0, 10
@@ -74,39 +77,48 @@ def _first(name: str, kind: str, files: Files, model: onnx.ModelProto, tensor: s
 
 def _planted(sample: Sample, half: onnx.ModelProto, drawn: random.Random) -> Iterator[tuple[str, str, onnx.ModelProto]]:
     """Kinds of faults, the layer, and the model with it."""
-    for words, model in (("FP32", sample.model), ("FP16", half)):
-        products = list(_products(model))
+    values = running.all_tensors(sample.model, sample.feed)
+    for words, model, kind in (("FP32", sample.model, TensorProto.FLOAT), ("FP16", half, TensorProto.FLOAT16)):
+        dtype = helper.tensor_dtype_to_np_dtype(kind)
+        products = [
+            (node.output[0], weights)
+            for node, weights in _products(model, kind)
+            if node.output[0] in values and shows(values[node.output[0]], dtype)
+        ]
         if not products:
+            print(f"left out: no product of {words} whose weights it alone reads and that shows 10 units", flush=True)
             continue
-        node, weight = drawn.choice(products)
-        tensor, kind = node.output[0], weight.data_type
+        tensor, weights = drawn.choice(products)
         part = ULPS * UNIT[kind]
         yield f"{words} output", tensor, scaled(model, tensor, 1 + part, kind)
-        yield f"{words} all weights", tensor, _weighed(model, weight.name, lambda a, p=part: a * (1 + p))
-        yield f"{words} each weight", tensor, _weighed(model, weight.name, lambda a, p=part: a * (1 + p * _signs(a)))
+        yield f"{words} all weights", tensor, _weighed(model, weights, lambda a, p=part: a * (1 + p))
+        yield f"{words} each weight", tensor, _weighed(model, weights, lambda a, p=part: a * (1 + p * _signs(a)))
 
 
 def _signs(array: Any) -> Any:
     return 2 * np.random.default_rng(0).integers(0, 2, array.shape) - 1
 
 
-def _products(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, onnx.TensorProto]]:
-    """Products of a tensor and a weight that only they read."""
-    weights = {tensor.name: tensor for tensor in model.graph.initializer if tensor.data_type in UNIT and tensor.dims}
+def _products(model: onnx.ModelProto, kind: int) -> Iterator[tuple[onnx.NodeProto, list[str]]]:
+    """Products of one type with weights that only they read: of a tensor and a weight, and the bias."""
+    weights = {tensor.name for tensor in model.graph.initializer if tensor.data_type == kind and tensor.dims}
     readers = [name for node in model.graph.node for name in node.input]
     types = element_types(model)
     for node in model.graph.node:
-        found = [weights[name] for name in node.input[:2] if name in weights and readers.count(name) == 1]
-        if node.op_type in PRODUCTS and found and types.get(node.output[0], found[0].data_type) == found[0].data_type:
-            yield node, found[0]
+        own = [name for name in node.input if name in weights and readers.count(name) == 1]
+        whole = any(name in own for name in node.input[:2]) and all(name in own for name in node.input[2:] if name)
+        if node.op_type in PRODUCTS and whole and types.get(node.output[0], kind) == kind:
+            yield node, own
 
 
-def _weighed(model: onnx.ModelProto, name: str, change: Callable[[Any], Any]) -> onnx.ModelProto:
+def _weighed(model: onnx.ModelProto, names: Collection[str], change: Callable[[Any], Any]) -> onnx.ModelProto:
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    weight = next(tensor for tensor in copy.graph.initializer if tensor.name == name)
-    array = numpy_helper.to_array(weight)
-    weight.CopyFrom(numpy_helper.from_array(change(array.astype(np.float64)).astype(array.dtype), name))
+    for weight in copy.graph.initializer:
+        if weight.name in names:
+            array = numpy_helper.to_array(weight)
+            changed = change(array.astype(np.float64)).astype(array.dtype)
+            weight.CopyFrom(numpy_helper.from_array(changed, weight.name))
     return copy
 
 

@@ -28,7 +28,9 @@ def main(options: Options) -> bool:
     drawn = random.Random(options.seed)
     for number, (name, sample) in enumerate(samples(options)):
         values = running.all_tensors(sample.model, sample.feed)
-        kinds = {tensor: kind for tensor, kind in layers(sample.model).items() if _shows(values[tensor])}
+        kinds = {
+            tensor: kind for tensor, kind in layers(sample.model).items() if shows(values[tensor], values[tensor].dtype)
+        }
         with written(sample) as files:
             for size in SIZES:
                 tensor = drawn.choice(sorted(kinds))
@@ -50,7 +52,7 @@ def _is_red(files: Files, suspect: Path, tensor: str, *, optimised: bool) -> boo
     return any(row["tensor"] == tensor for row in red(compared(replace(files, model=suspect), sides)))
 
 
-def _shows(values: NDArray[Any]) -> bool:
-    """Whether most of the values that are not 0 are normal numbers of their type."""
+def shows(values: NDArray[Any], dtype: "np.dtype[Any] | None" = None) -> bool:
+    """Whether most of the values that are not 0 are normal numbers of a type, which is their own if none is given."""
     size = np.abs(values[np.isfinite(values) & (values != 0)])
-    return bool(size.size) and float(np.median(size)) >= float(np.finfo(values.dtype).tiny)
+    return bool(size.size) and float(np.median(size)) >= float(np.finfo(dtype or values.dtype).tiny)

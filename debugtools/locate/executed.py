@@ -4,10 +4,14 @@ from pathlib import Path
 
 from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.trt.options import loads_engine
+from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.debugtools.locate.tensor_error import error_of
+from layerwise._tool.debugtools.locate.tensor_error import error_from
+
+_RULE = Rule(auto=True, infinities_equal=True)
 
 
 def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:
@@ -37,12 +41,16 @@ def observe_executed(suspect: ModelSide, feed: Feed, folder: Path) -> None:
 
 
 def plain_runs_differ(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed], iteration: int) -> bool:
-    """Whether the outputs of both sides, run as configured, differ by more than rounding explains."""
+    """Whether the outputs of both sides, run as configured, differ by more than rounding explains: as a whole, or in
+    single elements, as in the layer table.
+    """
     mine, theirs = (side.plain(iteration, feed).outputs for side, feed in zip((suspect, reference), feeds, strict=True))
     cut = suspect.model.cut
     for name in mine:
         if name in theirs and not same_bits(mine[name], theirs[name]):
             maker = cut.maker.get(suspect.own(name))
-            if error_of(mine[name], theirs[name], (), 1 if maker is None else cut.depth[maker]).beyond:
+            depth = 1 if maker is None else cut.depth[maker]
+            found = compare_arrays(mine[name], theirs[name], _RULE, metrics=("simple",), depth=depth)
+            if not found.passed or error_from(found, mine[name], theirs[name], (), depth).beyond:
                 return True
     return False

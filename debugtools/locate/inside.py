@@ -16,6 +16,7 @@ from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool, observing
 from layerwise._tool.debugtools.locate.bodies import same_names, with_inputs_of, with_names_of
+from layerwise._tool.debugtools.locate.body_errors import BodyErrors
 from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part
 from layerwise._tool.debugtools.locate.points import Point
@@ -252,8 +253,9 @@ def _locate(
     suspects = Suspects()
     with ExitStack() as stack:
         walk = _walk(mine, theirs, feeds, stack)
+        errors = BodyErrors(mine, theirs, feeds[0])
         for met in walk:
-            suspect = _read(met, walk, mine)
+            suspect = _read(met, walk, mine, errors)
             if suspect is None:
                 continue
             node, other = (part.cut.nodes[part.cut.maker[met.name]] for part in (mine, theirs))
@@ -287,9 +289,9 @@ def _opaque(part: Part, feed: Values) -> set[str]:
     return {name for name, estimate in known.items() if estimate.opaque}
 
 
-def _read(met: Met, walk: Walk, mine: Part) -> Suspect | None:
+def _read(met: Met, walk: Walk, mine: Part, errors: BodyErrors) -> Suspect | None:
     place, region = mine.place(met.name), walk.regions.of(met.tensor).nodes
-    local = None if met.local is None else error_of(met.local, met.reference, (), len(region))
+    local = errors.of(met, region)
     accumulated = None if met.accumulated is None else error_of(met.accumulated, met.reference, (), place.depth)
     word = "kernel" if met.failure else diagnose(local, accumulated, None, "")
     if local is not None and not local.rel and word in ("clean", "propagated"):

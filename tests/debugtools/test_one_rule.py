@@ -110,6 +110,34 @@ def test_the_layer_table_of_locate_is_that_of_run(tmp_path: Path) -> None:
     assert [row["diagnosis"] for row in run_locate(LocateSpec(compare=spec)).table()] == ["clean", "clean"]
 
 
+def dense(first: float = 0.0, second: float = 0.0) -> onnx.ModelProto:
+    """Three dense layers of 256; the weights of the first two are off by so much, up or down."""
+    drawn = np.random.default_rng(0)
+    nodes, weights = [], []
+    for i, error in enumerate((first, second, 0.0), 1):
+        values = drawn.standard_normal((256, 256)) / 16
+        off = 1 + error * drawn.choice([-1.0, 1.0], 256)
+        weights.append(numpy_helper.from_array((values * off).astype(np.float32), f"w{i}"))
+        before = f"r{i - 1}" if i > 1 else "x"
+        nodes.append(helper.make_node("MatMul", [before, f"w{i}"], [f"g{i}"], f"product{i}"))
+        nodes.append(helper.make_node("Relu", [f"g{i}"], [f"r{i}"], f"relu{i}"))
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, 256]) for name in ("x", "r3")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+@pytest.mark.parametrize("observe", ["executed", "every"])
+def test_a_layer_that_is_off_by_itself_is_red_though_its_inputs_errors_could_explain_it(
+    observe: Any, tmp_path: Path
+) -> None:
+    """The inputs of the second are off by what rounding explains; an operator may enlarge that three times."""
+    values = np.random.default_rng(1).standard_normal((16, 256)).astype(np.float32)
+    for second, found in ((7.5e-7, ["g2"]), (0.0, [])):
+        spec = spec_of(tmp_path, dense(1.5e-7, second), dense(), values)
+        in_run, in_locate, suspects = verdicts(msgspec.structs.replace(spec, observe=observe))
+        assert in_run[:1] == in_locate[:1] == suspects[:1] == found
+
+
 def test_the_length_of_an_inner_sum_is_told_by_what_its_own_node_makes() -> None:
     """A mean over 300 numbers is a sum of 300, whatever is made of it afterwards."""
     node = helper.make_node("ReduceMean", ["d"], ["m"], axes=[1], keepdims=1)

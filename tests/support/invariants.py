@@ -43,6 +43,12 @@ LEAKS = {
         [bad] m = ReduceMean<keepdims=1>(x, zero1)  y = Sub(x, m) }""",
     "reshape over batch and sequence": """g (float[batch, seq, 4] x) => (float[batch, seq, 4] y) {
         t = Transpose<perm=[1,0,2]>(x)  s = Shape(x)  [bad] r = Reshape(t, s)  y = Relu(r) }""",
+    "reshape over batch and sequence, of which a later one makes rows": """g (float[N, L, 4] x) => (float[N, L, 3] y) {
+        t = Transpose<perm=[1,0,2]>(x)  s = Shape(x)  [bad] r = Reshape(t, s)  f = Reshape(r, tokens)
+        h = MatMul(f, w43)  ends = Slice(s, zero1, two1)  n = Concat<axis=0>(ends, three)  y = Reshape(h, n) }""",
+    "reshape behind two that undo each other": """g (float[batch, seq, 4] x) => (float[batch, seq, 4] y) {
+        s = Shape(x)  t = Transpose<perm=[1,0,2]>(x)  n = Shape(t)  a = Reshape(x, n)  b = Relu(a)  c = Reshape(b, s)
+        d = Transpose<perm=[1,0,2]>(c)  [bad] y = Reshape(d, s) }""",
     "the first row for all": """g (float[batch, seq, 4] x) => (float[batch, seq, 4] y) {
         [bad] first = Gather<axis=0>(x, zero)  y = Add(x, first) }""",
     "only the first row": """g (float[batch, seq, 4] x) => (float[batch, seq, 4] y) {

@@ -18,9 +18,9 @@ from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, is_floating, to_onnx
 from layerwise._tool.debugtools.checks.invariants.feeds import copied
 from layerwise._tool.debugtools.checks.invariants.notes import note, shape_tensors
-from layerwise._tool.debugtools.checks.invariants.sameness import Sameness
+from layerwise._tool.debugtools.checks.invariants.sameness import Sameness, SameRows
 from layerwise._tool.debugtools.checks.invariants.spec import Located
-from layerwise._tool.debugtools.checks.invariants.views import Difference, whole_difference
+from layerwise._tool.debugtools.checks.invariants.views import LARGE, Difference, whole_difference
 from layerwise._tool.debugtools.compare.arithmetic.nudge import nudged
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound, unit_roundoff
 from layerwise._tool.debugtools.compare.memory import SEGMENT
@@ -31,6 +31,8 @@ from layerwise._tool.surgery.cut.sizes import estimates
 Open = Callable[[RunnerSpec, Loadable], Runner]
 _TRIED = 16  # nodes that are run alone
 _ALONE_DEPTH = 4  # of rounded steps in one node, long sums among them
+_MOVING = frozenset({"Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+"""Operators that only move elements: what one of them does to the rows another may seem to undo."""
 SAME = 4.0
 """Units of rounding that the same kernels at the same places may differ by."""
 _CONDITIONED = 4.0  # times the answer to one rounding of the inputs
@@ -68,6 +70,7 @@ class Locator:
         self._read = {name for reads in cut.reads for name in reads} | set(cut.outputs)
         self._seen: dict[str, Difference] = {}
         self._judged: frozenset[str] = frozenset()
+        self._mixed_rows: set[str] = set()
 
     def find(self, case: RunPair) -> Found:
         """The node that breaks the relation first; the reason where none can be looked for."""
@@ -78,7 +81,7 @@ class Locator:
             for i in self._candidates(bad, case.outputs)[:_TRIED]:
                 where = self._alone(i, case)
                 if where is not None:
-                    return Found(where, breaks=True)
+                    return Found(self._earlier(where, bad, case) or where, breaks=True)
         except MissingDependency:
             raise
         except LayerwiseError as error:
@@ -111,7 +114,7 @@ class Locator:
 
     def _bad_tensors(self, case: RunPair) -> set[str]:
         """The tensors in which something differs that must be the same, by more than rounding explains."""
-        self._seen, self._judged = {}, self._reached(case.varied)
+        self._seen, self._judged, self._mixed_rows = {}, self._reached(case.varied), set()
         plan = self._plan(case.feeds[0])
         pool = SessionPool(keep=False)
         first, second = (
@@ -135,7 +138,10 @@ class Locator:
         if name not in self._judged or not isinstance(mine[name], np.ndarray):
             return False
         self._seen[name] = found = case.same.test(mine[name], theirs[name])
-        return found.rel > self._bound(mine[name], self.cut.depth[self.cut.maker[name]], case.exact)
+        bad = found.rel > self._bound(mine[name], self.cut.depth[self.cut.maker[name]], case.exact)
+        if bad and isinstance(case.same, SameRows) and _for_rows(mine[name], theirs[name], case.same.counts):
+            self._mixed_rows.add(name)
+        return bad
 
     def _segment_session(self, spec: RunnerSpec, model: Loadable, name: str) -> Runner:
         return self._open(spec, model)
@@ -170,6 +176,42 @@ class Locator:
             (later if before else first).add(i)
             waiting += before
         return [*sorted(first), *sorted(later)]
+
+    def _earlier(self, where: Located, bad: set[str], case: RunPair) -> Located | None:
+        """The first node behind a located one that broke the relation before it, though rows are seen again between
+        them; only where both nodes only move elements.
+        """
+        if where.op not in _MOVING or not self._mixed_rows:
+            return None
+        behind = [i for i in self.cut.needed([where.tensor]) if i != where.position]
+        tried = [
+            i
+            for i in behind
+            if self.cut.nodes[i].op_type in _MOVING
+            and self.cut.nodes[i].output[0] in self._mixed_rows
+            and bad.isdisjoint(self.cut.reads[i])
+            and not self._undone(i, bad, case)
+        ]
+        found = (self._alone(i, case) for i in tried[:_TRIED])
+        return next((each for each in found if each is not None), None)
+
+    def _undone(self, i: int, bad: set[str], case: RunPair) -> bool:
+        """Whether rows are seen again, behind what a node made of them, as they were in what it read."""
+        first, second = case.feeds
+        before = {
+            (case.same.test(first[name], second[name]) if name in first else self._seen[name]).view
+            for name in self.cut.reads[i]
+            if name in first or name in self._seen
+        }
+        behind = set(self.cut.nodes[i].output)
+        for node, reads in zip(self.cut.nodes[i + 1 :], self.cut.reads[i + 1 :], strict=True):
+            if behind.isdisjoint(reads):
+                continue
+            behind.update(bad.intersection(node.output))
+            again = {self._seen[name].view for name in node.output if name in self._seen and name not in bad}
+            if not before.isdisjoint(again):
+                return True
+        return False
 
     def _alone(self, i: int, case: RunPair) -> Located | None:
         """The node as what breaks the relation, None if it does not when it is run alone."""
@@ -224,3 +266,9 @@ class Locator:
         data = self.cut.build(segment, {name: to_onnx(dtype_name(feed[name])) for name in segment.feeds})
         with self._open(observing(spec), Loadable(data=data, folder=self._folder)) as runner:
             return runner.infer(copied({name: feed[name] for name in segment.feeds})).outputs
+
+
+def _for_rows(first: Array, second: Array, counts: tuple[int, int]) -> bool:
+    """Whether an axis of two tensors is as long as there are rows, which are seen in every way there is."""
+    lengths = zip(first.shape, second.shape, strict=False)
+    return first.size <= LARGE and first.ndim == second.ndim and any(pair == counts for pair in lengths)

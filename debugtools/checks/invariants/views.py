@@ -11,7 +11,8 @@ from layerwise._tool.backends.arrays import Array
 Pairs = Sequence[tuple[int, int]]
 """Rows of a first tensor, and rows of a second that must be the same."""
 _MUCH = 100.0
-_LARGE = 1 << 20  # elements; beyond, rows are looked for as blocks and as single elements alone
+LARGE = 1 << 20
+"""Elements; beyond, rows are looked for as blocks and as single elements alone."""
 _SMALL = 1e-3  # of the mean size of rows: below, a row's own size is no measure of its error
 
 
@@ -60,7 +61,7 @@ def views(first: Array, second: Array, counts: tuple[int, int], axis: int | None
             continue
         times = {length // count for length, count in zip(lengths, counts, strict=True)}
         if len(times) == 1 and (each := times.pop()):
-            befores = _divisors(each) if first.size <= _LARGE else list(dict.fromkeys((1, each)))
+            befores = _divisors(each) if first.size <= LARGE else list(dict.fromkeys((1, each)))
             yield from (View(at, before) for before in befores)
 
 

@@ -9,26 +9,31 @@ it is run on the reference's inputs, as they are and moved.
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Container, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
-from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.runner import Loadable, Runner, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, to_onnx
 from layerwise._tool.debugtools.compare.arithmetic.nudge import decided, nudged, scattered
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
+from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.table.step import LUCK, MOVED
 
 if TYPE_CHECKING:
+    from layerwise._tool.surgery.cut.explode import Exploder
     from layerwise._tool.surgery.cut.segments import GraphCut
 
+Told = TypeVar("Told")
 KEPT = 32 << 20  # bytes of the reference's latest tensors
-_TESTS = 64  # of an iteration
+_TESTS, _CHECKS = 64, 256  # of an iteration
 _NODES = 64  # that may be run again for one tensor
 _STEEP = 4.0  # times as far as its inputs that a result moves; the rule for operators covers less
 
@@ -42,7 +47,7 @@ class Conditions:
     def __init__(self, places: Places, feed: Mapping[str, Array] | None, limit: int = KEPT) -> None:
         self._places, self._limit, self._feed = places, limit, feed
         self._held: OrderedDict[str, tuple[Array, Array]] = OrderedDict()
-        self._bytes, self._tests = 0, _TESTS
+        self._bytes, self._tests, self._checks = 0, _TESTS, _CHECKS
 
     def keep(self, name: str, suspect: Array, reference: Array, *, same: bool) -> None:
         """Take in both sides' values of a tensor; the oldest are given up for it. same: they have the same bits."""
@@ -73,30 +78,78 @@ class Conditions:
         one evaluation's own rounding explains; 0 of values that do not round. nudges: by how many roundings inputs are
         moved. fused: of how many nodes a backend may have made one, which are run together.
         """
-        graph = self._places.remade()
-        if self._feed is None or graph is None or not self._tests or name not in graph.cut.maker:
-            return 0.0
-        if not graph.of_both and unit_roundoff([dtype_name(pair[1])]):  # the other side's nodes round otherwise
+        if not self._tests:
             return 0.0
         self._tests -= 1
+        part = self._part(name, pair[1], fused)
+        if part is None:
+            return 0.0
+        return part.run(lambda run, types: _explained(run, part.read, types, pair, (error, step, nudges))) or 0.0
+
+    def alone(
+        self, name: str, pair: tuple[Array, Array], step: float, nudges: float, known: Container[str]
+    ) -> tuple[float, float] | None:
+        """By how much a tensor's node is off (relative L2) when it is run by itself on what each side read, on the side
+        where that is more, and what rounding explains of it; None where it does, or where nothing can be told.
+
+        pair, step, nudges: as `explained` takes them. known: the tensors from which `step` is counted.
+        """
+        if not self._checks:
+            return None
+        self._checks -= 1
+        part = self._part(name, pair[1], 1)
+        if part is None or any(made in known for made in part.inner):
+            return None
+        return part.run(lambda run, types: _off(run, part.read, types, pair, step, nudges), threads=1)
+
+    def _part(self, name: str, made: Array, fused: int) -> "_Part | None":
+        """The nodes that make a tensor from those that are held; None where they cannot be run.
+
+        made: the reference's; fused: as `explained` takes it.
+        """
+        graph = self._places.remade()
+        if self._feed is None or graph is None or name not in graph.cut.maker:
+            return None
+        if not graph.of_both and unit_roundoff([dtype_name(made)]):  # the other side's nodes round otherwise
+            return None
         from layerwise._tool.surgery.cut.explode import Exploder  # it imports onnx, and most comparisons test nothing
 
         exploder = Exploder(graph.cut, set(self._held) - {name} - _made_by(graph.cut, name, fused))
         region = exploder.regions.of(name)
         values = {**{n: (array, array) for n, array in self._feed.items()}, **self._held}
-        drawn = any(self._places.draws(made) for i in region.nodes for made in graph.cut.nodes[i].output)
+        inner = {made for i in region.nodes for made in graph.cut.nodes[i].output} - {name}
+        drawn = any(map(self._places.draws, (*inner, name)))
         if drawn or len(region.nodes) > _NODES or not all(_usable(values.get(n)) for n in region.feeds):
-            return 0.0
-        read = {n: values[n] for n in region.feeds}
-        for side in (1, 0) if any(one.dtype != other.dtype for one, other in read.values()) else (1,):
-            types = {n: arrays[side].dtype for n, arrays in read.items()}
+            return None
+        return _Part(exploder, name, graph.folder, {n: values[n] for n in region.feeds}, frozenset(inner))
+
+
+class _Part(NamedTuple):
+    """Nodes that make tensor `name`. read: what they read, of both sides; inner: what else they make."""
+
+    exploder: "Exploder"
+    name: str
+    folder: Path
+    read: Mapping[str, tuple[Array, Array]]
+    inner: frozenset[str]
+
+    def run(self, told: Callable[[Runner, Mapping[str, Any]], Told], threads: int | None = None) -> Told | None:
+        """What `told` says of a runner of the nodes, which takes what they read in these types; None if none opens.
+
+        threads: as `RunnerSpec` has them; starting several takes longer than most nodes do.
+        """
+        spec = replace(_ALONE, threads=threads)
+        pairs = self.read.values()
+        for side in (1, 0) if any(one.dtype != other.dtype for one, other in pairs) else (1,):
+            types = {n: arrays[side].dtype for n, arrays in self.read.items()}
             try:
-                made = exploder.build([name], {n: to_onnx(dtype_name(arrays[side])) for n, arrays in read.items()})
-                with open_runner(_ALONE, Loadable(data=made.data, folder=graph.folder), name="condition") as runner:
-                    return _explained(runner, read, types, pair, (error, step, nudges))
+                onnx_types = {n: to_onnx(dtype_name(arrays[side])) for n, arrays in self.read.items()}
+                made = self.exploder.build([self.name], onnx_types)
+                with open_runner(spec, Loadable(data=made.data, folder=self.folder), name="condition") as runner:
+                    return told(runner, types)
             except LayerwiseError:
                 continue
-        return 0.0
+        return None
 
 
 def _made_by(cut: "GraphCut", name: str, count: int) -> set[str]:
@@ -133,12 +186,7 @@ def _explained(
 ) -> float:
     """What `Conditions.explained` says. types: in which the node takes what both sides read; sizes: its last three."""
     error, step, times = sizes
-
-    def output(feed: Mapping[str, Array]) -> Array:
-        (array,) = runner.infer(feed).outputs.values()
-        return np.asarray(array)
-
-    suspects, references = ({n: arrays[i].astype(types[n], copy=False) for n, arrays in read.items()} for i in (0, 1))
+    output, (suspects, references) = _outputs(runner), _feeds(read, types)
     still = output(references)
     few = MOVED + LUCK / math.sqrt(max(1, still.size))
     if not unit_roundoff([dtype_name(still)]):
@@ -154,6 +202,39 @@ def _explained(
     if error:
         apart = _moved(output, still, error, references, lambda array, seed: scattered(array, error, seed))
     return few * max(rounded, apart)
+
+
+def _off(
+    runner: Runner,
+    read: Mapping[str, tuple[Array, Array]],
+    types: Mapping[str, Any],
+    pair: tuple[Array, Array],
+    step: float,
+    times: float,
+) -> tuple[float, float] | None:
+    """What `Conditions.alone` says. types: in which the node takes what both sides read."""
+    output, feeds = _outputs(runner), _feeds(read, types)
+    made = [output(feed) for feed in feeds]
+    off = max(map(_distance, pair, made))
+    if off <= step:
+        return None
+    few = MOVED + LUCK / math.sqrt(max(1, made[1].size))
+    moved = output({name: nudged(array, seed, times) for seed, (name, array) in enumerate(feeds[1].items())})
+    bound = step + few * _distance(moved, made[1])
+    return (off, bound) if off > bound else None
+
+
+def _outputs(runner: Runner) -> Callable[[Mapping[str, Array]], Array]:
+    def output(feed: Mapping[str, Array]) -> Array:
+        (array,) = runner.infer(feed).outputs.values()
+        return np.asarray(array)
+
+    return output
+
+
+def _feeds(read: Mapping[str, tuple[Array, Array]], types: Mapping[str, Any]) -> list[Feed]:
+    """What the suspect and the reference read, in these types."""
+    return [{n: arrays[side].astype(types[n], copy=False) for n, arrays in read.items()} for side in (0, 1)]
 
 
 def _moved(
@@ -180,10 +261,11 @@ def _agree(one: Array, other: Array, bound: float) -> bool:
 
 def _distance(moved: Array, still: Array) -> float:
     """The relative L2 distance of two arrays; 0 where it is not a finite number."""
-    if moved.shape != still.shape:
+    if moved.shape != still.shape or same_bits(moved, still):
         return 0.0
     a, b = moved.astype(np.float64), still.astype(np.float64)
     with np.errstate(all="ignore"):
         finite = np.isfinite(a) & np.isfinite(b)
-        distance = float(np.linalg.norm((a - b)[finite]) / np.linalg.norm(b[finite]))
+        squares = (float(np.square(part[finite]).sum()) for part in (a - b, b))
+        distance = math.sqrt(next(squares) / (next(squares) or math.nan))
     return distance if math.isfinite(distance) else 0.0

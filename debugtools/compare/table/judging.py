@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
@@ -13,36 +12,11 @@ from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.table.condition import Conditions
 from layerwise._tool.debugtools.compare.table.limits import DRAWN, Known, StepLimits
 from layerwise._tool.debugtools.compare.table.places import Place, Places
-from layerwise._tool.debugtools.compare.table.step import (
-    MOVED,
-    scale_of,
-    scale_of_row,
-)
+from layerwise._tool.debugtools.compare.table.settling import Seen, Settler, note, of_two_runs
+from layerwise._tool.debugtools.compare.table.step import MOVED, scale_of, scale_of_row
 
 LEAP = 10.0
-_FUSED = (1, 2, 3, 4, 6, 8, 12, 16)  # nodes that a backend may have made one of
 _AGAIN = 4.0  # times as far that small differences may be driven apart in another evaluation
-_ENLARGES = "its node makes small differences large: rounding its inputs"
-CARRIED = "its node makes small differences large: each side gives what follows from what it read"
-
-
-class Settled(Struct, frozen=True):
-    """What the step from a tensor's inputs says of its error. unexplained: it fails by that; enlarged: more than that
-    of so many nodes usually is, for a node that makes small differences large or that adds up long sums, its own or one
-    before it; by_own: its own node makes small differences large.
-    """
-
-    unexplained: bool = False
-    enlarged: bool = False
-    by_own: bool = False
-
-
-class Seen(NamedTuple):
-    """A graph output as it was observed, in the run that its node's inputs are from; its row is the plain run's."""
-
-    result: Comparison
-    mode: str
-    arrays: tuple[Array, Array] | None
 
 
 class PairErrors:
@@ -57,9 +31,10 @@ class PairErrors:
         self, places: Places, *, one_backend: bool, conditions: Conditions | None = None, everything: bool = False,
         inputs: Mapping[str, tuple[int, ...]] | None = None,
     ) -> None:  # fmt: skip
-        self._places, self._conditions, self._everything = places, conditions, everything
+        self._places, self._conditions = places, conditions
         self._known: dict[str, Known] = {}
         self._limits = StepLimits(places, self._known, inputs or {}, one_backend=one_backend)
+        self._settler = Settler(places, self._limits, conditions, everything=everything)
 
     def judge(
         self,
@@ -85,10 +60,10 @@ class PairErrors:
         drawn = self._is_drawn(name, inputs, rel_l2)
         asked = not drawn and not settled and "simple" in result.verdicts
         limit = self._limits.of(name, result, mode, place, inputs) if asked else None
-        step = self._settle(name, result, mode, inputs, limit, arrays if asked else None)
+        step = self._settler.settle(name, result, mode, inputs, limit, arrays if asked else None)
         if seen is not None and asked and result.verdicts["simple"]:
-            step = self._settle_seen(name, result, seen, place, inputs) or step
-        finding = self._finding(result, inputs, error, rel_l2, complete and not _mixed(mode, inputs))
+            step = self._settler.seen(name, result, seen, place, inputs) or step
+        finding = self._finding(result, inputs, error, rel_l2, complete and not of_two_runs(mode, inputs))
         finding = "leap" if step.unexplained and finding in ("", "propagated") else finding
         finding = "ill-conditioned" if step.by_own and not finding else finding
         finding = self._explained(name, result, drawn, finding)
@@ -127,94 +102,6 @@ class PairErrors:
             rel_l2, finite, bad, drawn, row.mode, place.depth, scale, shape, row.dtype, enlarged
         )
 
-    def _settle(
-        self,
-        name: str,
-        result: Comparison,
-        mode: str,
-        inputs: Sequence[Known],
-        limit: float | None,
-        arrays: tuple[Array, Array] | None,
-    ) -> Settled:
-        """Correct the verdict by what the step from its inputs explains."""
-        if limit is None or result.rel_l2 is None or not math.isfinite(result.rel_l2):
-            carried = self._carried(name, result, inputs, arrays)
-            return Settled(enlarged=carried, by_own=carried)
-        mixed = _mixed(mode, inputs)
-        unexplained = result.rel_l2 > limit and not mixed
-        if result.verdicts["simple"] and not unexplained:
-            return Settled(enlarged=any(known.enlarged for known in inputs))
-        if any(known.bad for known in inputs):
-            return Settled(self._fail(result, limit, unexplained))
-        if any(known.enlarged for known in inputs) and result.rel_l2 <= limit:
-            result.verdicts["simple"] = True
-            return Settled(enlarged=True)
-        error = max((known.rel_l2 for known in inputs), default=0.0)
-        step = self._limits.of(name, result, mode, self._places.place(name), inputs, exact=True) or 0.0
-        if result.rel_l2 <= step and not result.over and not mixed:
-            result.verdicts["simple"] = True
-            return Settled(enlarged=True)
-        moved = 0.0
-        for fused in _FUSED if mixed else _FUSED[:1]:
-            if result.rel_l2 > moved:
-                moved = max(moved, self._explained_by_node(name, result, arrays, error, step, fused=fused))
-        if result.rel_l2 <= moved:
-            result.verdicts["simple"] = True
-            _note(result, CARRIED if moved == math.inf else f"{_ENLARGES} moves it by up to {moved:.3g}")
-            return Settled(enlarged=True, by_own=True)
-        failed = self._fail(result, limit, unexplained)
-        return Settled(failed or (unexplained and self._everything))
-
-    def _settle_seen(
-        self, name: str, result: Comparison, seen: Seen, place: Place, inputs: Sequence[Known]
-    ) -> Settled | None:
-        """Correct the verdict of an output by what was observed of it, as its inputs were; None if that passes."""
-        limit = self._limits.of(name, seen.result, seen.mode, place, inputs)
-        step = self._settle(name, seen.result, seen.mode, inputs, limit, seen.arrays)
-        if not step.unexplained:
-            return None
-        result.verdicts["simple"] = False
-        _note(result, f"layer by layer: {seen.result.note}")
-        return step
-
-    def _explained_by_node(
-        self,
-        name: str,
-        result: Comparison,
-        arrays: tuple[Array, Array] | None,
-        error: float,
-        step: float,
-        *,
-        fused: int = 1,
-    ) -> float:
-        """The relative L2 error that a tensor's node explains, run by itself or as one with those before it."""
-        if not self._conditions or arrays is None:
-            return 0.0
-        return self._conditions.explained(name, arrays, error, step, self._limits.nudges(name, result), fused=fused)
-
-    def _carried(
-        self, name: str, result: Comparison, inputs: Sequence[Known], arrays: tuple[Array, Array] | None
-    ) -> bool:
-        """Whether values without a rounding error, such as places of the largest, differ for what was read alone."""
-        if arrays is None or not self._conditions or not result.rule.auto or result.verdicts["simple"]:
-            return False
-        differs = any(known.rel_l2 > 0 for known in inputs)
-        if not differs or any(known.bad for known in inputs):
-            return False
-        step = self._limits.alone(name, result)
-        if self._explained_by_node(name, result, arrays, 0.0, step) != math.inf:
-            return False
-        result.verdicts["simple"] = True
-        _note(result, CARRIED)
-        return True
-
-    def _fail(self, result: Comparison, limit: float, unexplained: bool) -> bool:
-        if unexplained and result.verdicts["simple"]:
-            result.verdicts["simple"] = False
-            _note(result, f"rel L2 {result.rel_l2:.3g}, of which rounding explains {limit:.3g}")
-            return True
-        return False
-
     def _inputs(self, place: Place) -> tuple[list[Known], bool]:
         """What is known of a node's inputs, or of the nearest tensors before them; whether it is all of the inputs."""
         direct = [self._limits.direct(read) for read in place.reads or ()]
@@ -232,7 +119,7 @@ class PairErrors:
         source = self._places.random(name) if result.passed is False and (drawn or output) else ""
         if not source:
             return finding
-        _note(result, f"from random numbers: {source} draws its own on each side")
+        note(result, f"from random numbers: {source} draws its own on each side")
         if output:
             return finding if finding in ("nan", "overflow") else "random"
         result.verdicts.clear()
@@ -267,17 +154,8 @@ class PairErrors:
         return "propagated" if upstream and result.passed is False else ""
 
 
-def _note(result: Comparison, text: str) -> None:
-    result.note = f"{result.note}; {text}" if result.note else text
-
-
 def _is_bad(finding: str, passed: bool | None, rel_l2: float, bound: float) -> bool:
     return finding not in ("", "ill-conditioned") or (passed is False and not rel_l2 <= bound)
-
-
-def _mixed(mode: str, inputs: Sequence[Known]) -> bool:
-    """Whether a tensor is of the plain run and what it is made from of another, in which every tensor was observed."""
-    return {mode, *(known.mode for known in inputs if known.mode)} >= {"plain", "every"}
 
 
 def finite_sides(result: Comparison) -> tuple[bool, bool]:

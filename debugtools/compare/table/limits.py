@@ -1,7 +1,7 @@
 """What one step explains of a tensor's error in a comparison, from what is known of the tensors before it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -92,6 +92,11 @@ class StepLimits:
         ops = [self._places.place(name).op]
         longest = self._longest(self._made(name, None), result)
         return nudges(ops, longest, one_backend=self._rule.one_backend)
+
+    @property
+    def known(self) -> Container[str]:
+        """The tensors of which anything is known so far."""
+        return self._known.keys()
 
     def direct(self, name: str) -> Known | None:
         """What is known of a tensor; graph inputs are exact."""

@@ -20,9 +20,10 @@ from layerwise._tool.debugtools.compare.result import FAR
 from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
 from layerwise._tool.debugtools.compare.spec import CompareSpec, compares_every_layer, rules_of
 from layerwise._tool.debugtools.compare.table.condition import KEPT, Conditions
-from layerwise._tool.debugtools.compare.table.judging import PairErrors, Seen
+from layerwise._tool.debugtools.compare.table.judging import PairErrors
 from layerwise._tool.debugtools.compare.table.layers import layer_row
 from layerwise._tool.debugtools.compare.table.places import Places
+from layerwise._tool.debugtools.compare.table.settling import Seen
 
 if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.observing.on_device import OnDevice

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 IN_QUESTION = 2.0
 """Times what rounding explains from which on it is tried how far rounding the inputs moves the result."""
+_ELEMENTS = 16  # that are moved at least, in one try or several
 
 
 class Truths:
@@ -215,12 +216,15 @@ class Truths:
         nodes = [self._cut.nodes[i] for i in region.nodes]
         if found.broken or found.times(unit) <= IN_QUESTION or correctly_rounded(nodes):
             return found.times(unit)
-        (made,) = self._evaluate(region, ({each: _rounded(array, unit) for each, array in feed.items()},))
-        moved = self._sides[1].naming.laid(name, made[self._sides[1].own(name)])
-        if moved.shape != truth.shape:
-            return found.times(unit)
-        response = deviation(moved, truth, unit.kind)
-        return found.times(structs.replace(unit, moved=response.scatter))
+        tries = math.ceil(_ELEMENTS / max(1, truth.size))  # of single elements one says little
+        squares = 0.0
+        for seed in range(tries):
+            (made,) = self._evaluate(region, (_rounded(feed, unit, seed),))
+            moved = self._sides[1].naming.laid(name, made[self._sides[1].own(name)])
+            if moved.shape != truth.shape:
+                return found.times(unit)
+            squares += deviation(moved, truth, unit.kind).scatter ** 2
+        return found.times(structs.replace(unit, moved=math.sqrt(squares / tries)))
 
     def _whole(
         self, region: Region, tensors: tuple[Array, Array], truths: tuple[Array, Array], units: list[Unit]
@@ -262,13 +266,17 @@ def _graph(reference: Side) -> "tuple[GraphCut | None, str]":
         return None, str(error)
 
 
-def _rounded(array: Array, unit: Unit) -> Array:
-    """A floating tensor with every element moved by one rounding, up or down, in FP64; any other as it is."""
-    if not is_floating(dtype_name(array)):
-        return array
-    signs = np.random.default_rng(0).integers(0, 2, array.shape) * 2 - 1
-    with np.errstate(all="ignore"):
-        moved: Array = array.astype(np.float64) * (1 + unit.roundoff * signs)
+def _rounded(feed: Feed, unit: Unit, seed: int) -> Feed:
+    """The floating tensors of a feed with every element moved by one rounding, up or down, in FP64.
+
+    No two tensors move alike, which would hide that one is subtracted from the other.
+    """
+    drawn, moved = np.random.default_rng(seed), dict(feed)
+    for name, array in feed.items():
+        if is_floating(dtype_name(array)):
+            signs = drawn.integers(0, 2, array.shape) * 2 - 1
+            with np.errstate(all="ignore"):
+                moved[name] = array.astype(np.float64) * (1 + unit.roundoff * signs)
     return moved
 
 

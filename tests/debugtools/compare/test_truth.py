@@ -14,6 +14,7 @@ from support.comparing import OFF, ORT, Compared, run_compare
 from support.locating import between
 from support.models import conv_net, from_text, mlp, with_weights
 
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.rows import LayerRow
@@ -25,14 +26,16 @@ TEN_ULP = 20 * 2.0**-24
 Array = np.ndarray[Any, Any]
 
 
-def compared(folder: Path, suspect: onnx.ModelProto | Path, good: onnx.ModelProto, **more: Any) -> Compared:
-    """The suspect, not optimised, against another model, with the truth of every layer."""
+def compared(
+    folder: Path, suspect: onnx.ModelProto | Path, good: onnx.ModelProto, sides: RunnerSpec = OFF, **more: Any
+) -> Compared:
+    """The suspect, not optimised or as `sides` says, against another model, with the truth of every layer."""
     (folder / "good.onnx").write_bytes(good.SerializeToString())
     path = suspect if isinstance(suspect, Path) else folder / "suspect.onnx"
     if not isinstance(suspect, Path):
         path.write_bytes(suspect.SerializeToString())
-    reference = msgspec.structs.replace(OFF, model=str(folder / "good.onnx"))
-    return run_compare(CompareSpec(model=str(path), runners=[OFF, reference], truth=True, **more))
+    reference = msgspec.structs.replace(sides, model=str(folder / "good.onnx"))
+    return run_compare(CompareSpec(model=str(path), runners=[sides, reference], truth=True, **more))
 
 
 def times(done: Compared, side: str = "suspect") -> dict[str, float | None]:
@@ -71,6 +74,28 @@ def test_a_conversion_to_fp16_is_counted_in_fp16s_rounding(tmp_path: Path) -> No
     assert 0.01 < done.result["truth"]["worst"] < 2 and "FP16 rounding" in done.result["truth"]["text"]
     accumulated = [row["truth"]["accumulated"] for row in done.table()]
     assert all(0 < each < 2 for each in accumulated)
+
+
+def means(count: int) -> onnx.ModelProto:
+    """So many means of sixteen numbers of either sign, each a tensor of one element."""
+    values = np.random.default_rng(0).standard_normal((count, 16)).astype(np.float32)
+    lines, weights = [], {"one": np.float32(1.1)}
+    for i, row in enumerate(values):
+        lines.append(f"t{i} = Mul(x, w{i})  s{i} = Mul(t{i}, one)  m{i} = ReduceMean<axes=[1]>(s{i})")
+        weights[f"w{i}"] = row
+    ends = ", ".join(f"float[1, 1] m{i}" for i in range(count))
+    text = f"g (float[1, 16] x) => ({ends}) {{ {'  '.join(lines)} }}"
+    return with_weights(from_text(text.replace("  ", "\n"), opset=13), **weights)
+
+
+def test_what_cancels_to_one_element_is_acceptable_in_fp16(tmp_path: Path) -> None:
+    """Moving the inputs once moves a single number by much or by nothing, as it happens."""
+    (tmp_path / "m.onnx").write_bytes(means(48).SerializeToString())
+    half = in_half(ModelFile(str(tmp_path / "m.onnx")), tmp_path)
+    feed = {"x": np.random.default_rng(1).standard_normal((1, 16)).astype(np.float32)}
+    save_feeds(tmp_path / "in.safetensors", [feed])
+    done = compared(tmp_path, half, means(48), feeds=FeedSpec(files=[str(tmp_path / "in.safetensors")]), sides=ORT)
+    assert done.result["truth"]["worst"] < 2, done.result["truth"]["text"]
 
 
 @pytest.mark.parametrize("tensor", ["c1", "s", "scores"])

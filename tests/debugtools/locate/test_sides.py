@@ -13,6 +13,7 @@ from support.comparing import run_compare
 from support.locating import ORT, REFERENCE, Located, between, run_locate, spec_for
 from support.models import conv_net, mlp
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency, UsageError
 from layerwise._tool.backends.jobs.journal.events import EventWriter
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
@@ -221,19 +222,23 @@ def test_a_later_attempt_does_not_repeat_rows(tmp_path: Path) -> None:
     assert again.suspects == whole.suspects
 
 
-def fused_overflow() -> onnx.ModelProto:
-    """A convolution and a scale that onnxruntime folds into its weights, which then overflow: unfused all is well."""
+def folded(weights: Array, scale: Array, shape: tuple[int, ...] = (1, 2, 4, 4)) -> onnx.ModelProto:
+    """A convolution and a scale that onnxruntime folds into its weights."""
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"], name="conv"),
         helper.make_node("Mul", ["c", "s"], ["m"], name="scale"),
         helper.make_node("Relu", ["m"], ["r"], name="relu"),
         helper.make_node("Neg", ["r"], ["y"], name="neg"),
     ]
-    weights = {"w": np.full((2, 2, 1, 1), 1e20, np.float32), "s": np.full((2, 1, 1), 1e20, np.float32)}
-    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2, 4, 4]) for name in ("x", "y")]
-    tensors = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "y")]
+    tensors = [numpy_helper.from_array(array, name) for name, array in (("w", weights), ("s", scale))]
     graph = helper.make_graph(nodes, "g", info[:1], info[1:], tensors)
     return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
+
+
+def fused_overflow() -> onnx.ModelProto:
+    """Weights that overflow when the scale is folded into them: unfused all is well."""
+    return folded(np.full((2, 2, 1, 1), 1e20, np.float32), np.full((2, 1, 1), 1e20, np.float32))
 
 
 def test_a_fault_of_the_optimisation_alone_is_found_in_the_executed_graph(tmp_path: Path) -> None:
@@ -257,6 +262,23 @@ def test_where_unfused_nothing_is_wrong_but_outputs_differ_the_executed_graph_is
     done = against(other, model, tmp_path, feeds=feeds)
     assert any("no node is at fault by itself" in text for text in done.texts("log"))
     assert done.suspects[0]["diagnosis"] in ("overflow", "nan") and done.result["passed"] is True
+
+
+def test_the_executed_graph_is_looked_at_for_single_elements_of_an_output_too(tmp_path: Path) -> None:
+    """One weight has few digits left when the scale is folded into it; it makes one element of many that is not 0."""
+    weights, scale = np.zeros((2, 2, 1, 1), np.float32), np.float32([[[1000.5 * 2.0**-49]], [[4e-4]]])
+    weights[0, 0], weights[1, 1] = 2.0**-100, 1
+    shape = (1, 2, 512, 512)
+    x = np.random.default_rng(0).random(shape, dtype=np.float32)
+    x[0, 0], x[0, 0, 7, 7] = 0, 3e38
+    np.savez(tmp_path / "feed.npz", x=x)
+    (tmp_path / "good").mkdir()
+    model = folded(weights, scale, shape)
+    (tmp_path / "good" / "copy.onnx").write_bytes(model.SerializeToString())
+    other = msgspec.structs.replace(OFF, model=str(tmp_path / "good" / "copy.onnx"))
+    done = against(other, model, tmp_path, feeds=FeedSpec(files=[str(tmp_path / "feed.npz")]))
+    assert any("no node is at fault by itself" in text for text in done.texts("log"))
+    assert {"conv", "scale"} <= {part["node"] for part in done.suspects[0]["region"]}
 
 
 def test_optimisation_that_only_rounds_has_no_suspect(tmp_path: Path) -> None:
