@@ -159,6 +159,7 @@ class Settler:
 
 
 def note(result: Comparison, text: str) -> None:
+    """Add a sentence to what is noted of a comparison."""
     result.note = f"{result.note}; {text}" if result.note else text
 
 
