@@ -8,7 +8,7 @@ from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.jobs import JobActions
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
-from layerwise._tool.tui.presenters.matrix import detail_lines, head_lines, heading, row_line
+from layerwise._tool.tui.presenters.matrix import detail_height, detail_lines, head_lines, heading, row_line
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.chooser import Choice
@@ -26,7 +26,6 @@ class MatrixScreen(Page, scope="matrix"):
     MatrixScreen #matrix-head { height: 3; }
     MatrixScreen #matrix-heading { height: 2; }
     MatrixScreen #matrix-list { height: 1fr; min-height: 4; }
-    MatrixScreen #matrix-detail { height: 8; }
     """
 
     def __init__(self, state: AppState, controllers: Controllers) -> None:
@@ -59,6 +58,8 @@ class MatrixScreen(Page, scope="matrix"):
         view = self.query_one("#matrix-head", LinesView)
         view.styles.height = len(head) + 1
         view.set_lines([[(" ", ""), *line] for line in head])
+        rows = self.size.height - len(head) - 3  # a line below the head, two of the heading
+        self.query_one("#matrix-detail").styles.height = detail_height(len(self.matrix.grid.models), rows)
         names = heading(self.matrix, room, glyphs) if self.matrix.spec is not None else []
         self.query_one("#matrix-heading", LinesView).set_lines([[("  ", "head"), *line] for line in names])
         self._paint_detail()
