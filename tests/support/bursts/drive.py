@@ -11,8 +11,11 @@ from support.bursts.place import Place
 from support.forked_jobs import as_forks
 from support.terminal import app
 
-QUIET, RESTS = 0.12, 0.35
-"""Seconds without output or work after which the app is idle, and after which it is so at the end."""
+from layerwise._tool.tui.controllers.jobs import WATCH_EVERY
+
+QUIET, RESTS = 0.12, WATCH_EVERY + 0.2
+"""Seconds without output or work after which the app is idle, and after which it is so at the end: it sleeps between
+two looks at its jobs."""
 LOOK = 0.04
 RUNS = 1_000_000
 OF_USERS = ("compare", "locate", "bench", "bundle", "triage", "inspect_trt")
