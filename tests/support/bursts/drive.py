@@ -35,7 +35,7 @@ class Typist:
 
     def __enter__(self) -> "Typist":
         self.terminal.__enter__()
-        self.terminal.wait_for("1 Graph")
+        self.terminal.wait_for(lambda text: "1 Graph" in text and " nodes " in text)  # and so its job is among the jobs
         self.idle()
         return self
 
