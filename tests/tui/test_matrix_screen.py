@@ -126,6 +126,17 @@ def test_the_grid_and_the_cell_share_the_height(
     with_bench(None, story, size=size)
 
 
+def test_home_leads_to_a_matrix_and_names_no_other_screen() -> None:
+    async def story(bench: Bench) -> None:
+        long_matrix(bench.app.state.workspace, 3)
+        await bench.see("[0 Home]", "enter shows it")
+        assert "Jobs screen" not in bench.text
+        await bench.press("enter")
+        await bench.see("[7 Matrix]", "model2")
+
+    with_bench(None, story, size=(80, 24))
+
+
 @pytest.mark.parametrize(("cells", "whole"), [(100, True), (44, False)])
 def test_columns_are_as_wide_as_their_names_where_there_is_room(cells: int, whole: bool) -> None:
     names = [CellSpec(model="bert", side=side, feed="", action="run", job=JobSpec(action="compare"))
