@@ -4,6 +4,9 @@ from pathlib import Path
 
 from support.bench import Bench, chain_pair, compare_spec, with_bench
 
+from layerwise._tool.tui.presenters.text import plain
+from layerwise._tool.tui.widgets.lines import DetailPane
+
 
 def test_what_a_filter_shows_on_the_way_does_not_move_the_cursor(tmp_path: Path) -> None:
     suspect, reference = chain_pair(tmp_path)
@@ -12,9 +15,14 @@ def test_what_a_filter_shows_on_the_way_does_not_move_the_cursor(tmp_path: Path)
         state = bench.app.state
         await bench.until(lambda: state.session.index is not None)
         await bench.press("j", "j", "slash")
-        for typed in ("t", "ta", "tan", "tanx"):
+
+        def detail() -> str:
+            return plain(bench.app.query_one("#detail", DetailPane).lines[0])
+
+        for typed, node in (("t", "MatMul #2"), ("ta", "Tanh #3"), ("tan", "Tanh #3"), ("tanx", "MatMul #2")):
             await bench.press(typed[-1])
             await bench.until(lambda typed=typed: state.session.filters.get("graph") == typed)
+            await bench.until(lambda node=node: node in detail())
         assert state.session.node == 2 and bench.app.page.main_list.cursor == 0
         await bench.press("backspace", "enter")
         assert state.session.node == 3
