@@ -47,6 +47,37 @@ def test_screen_cursor_order_filter_and_forms_survive_a_kill(tmp_path: Path) -> 
     with_bench(suspect, after)
 
 
+def test_the_first_row_and_a_modules_row_of_errors_survive_a_kill(tmp_path: Path) -> None:
+    suspect, reference = chain_pair(tmp_path)
+
+    def at(bench: Bench) -> str:
+        return next((line for line in bench.text.splitlines() if line.startswith("▌")), "")
+
+    async def first(bench: Bench) -> None:
+        await bench.compare(compare_spec(suspect, reference))
+        await bench.press("2")
+        await bench.until(lambda: "/layer.7/" in at(bench))
+        await bench.press("g")
+        await bench.until(lambda: "/layer.0/" in at(bench))
+        await on_disk(bench, '"place":0', '"screen":"errors"')
+
+    async def again(bench: Bench) -> None:
+        await bench.see("done: ", "/layer.0/")
+        for columns in (100, 120):
+            await bench.pilot.resize_terminal(columns, 40)
+            await bench.press("escape")
+            assert "/layer.0/" in at(bench), bench.text
+        await bench.press("f", "m")
+        await bench.until(lambda: "▸ layer.7" in at(bench))
+        await on_disk(bench, '"place":14', '"modules":true')
+
+    async def below_modules(bench: Bench) -> None:
+        await bench.until(lambda: "▸ layer.7" in at(bench))
+
+    for story in (first, again, below_modules):
+        with_bench(suspect, story)
+
+
 def test_what_was_closed_in_the_last_moment_stays_closed(tmp_path: Path) -> None:
     suspect, _ = chain_pair(tmp_path)
 

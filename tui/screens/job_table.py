@@ -127,8 +127,11 @@ class JobTable(Commands, Container):
         if not self.size.width:
             return
         self._show_card()
-        place = self._kept.come_back()
-        line = self._table.line_of(self._at if place is None else place)
+        kept = self._kept.come_back()
+        if kept is not None:
+            self._at = kept
+            self.came_back()
+        line = self._table.line_of(self._at)
         if line >= 0:
             self.list.move_to(line)
         self.list.sync()
@@ -142,6 +145,9 @@ class JobTable(Commands, Container):
         self._input.set_tail([(problem, "bad")] if problem else self._filter_tail())
         self._detail_soon.touch()
         self._show_map()
+
+    def came_back(self) -> None:
+        """The cursor comes to the row where it was left."""
 
     def _filter_tail(self) -> Line:
         if not self._table.filter_text:
@@ -178,7 +184,7 @@ class JobTable(Commands, Container):
 
     def _cursor_moved(self) -> None:
         """The cursor is on another row."""
-        self._kept.keep(self.place)
+        self._kept.keep(self._table.first(self.list.cursor))
         self._detail_soon.touch()
         self._show_map()
 
@@ -283,7 +289,7 @@ class JobTable(Commands, Container):
         """The list starts again at its top: what is worst stands there."""
         self.to_top()
         self.changed()
-        self._kept.keep(self.place)
+        self._kept.keep(self._table.first(self.list.cursor))
 
     def to_top(self) -> None:
         """Put the cursor on the first row."""

@@ -144,6 +144,10 @@ class JobRows:
         """The row at a line of the list, -1 if there is none."""
         return int(self.order[line]) if 0 <= line < len(self.order) else -1
 
+    def first(self, line: int) -> int:
+        """The row at a line, or the first of those that it stands for; -1 if there is none."""
+        return self.place(line)
+
     def anchor(self, line: int) -> object:
         """What a line is known by while lines come and go: the row's place, -1 if there is none."""
         return self.place(line)
