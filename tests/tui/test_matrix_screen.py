@@ -1,15 +1,13 @@
 """The Matrix screen at 80 columns: the grid, its cursor, what changed, and the way from a cell to its job."""
 
-import os
 import re
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 from support.bench import Bench, with_bench
+from support.jobs import ended_job
 
-from layerwise._tool.backends.jobs.processes.conclude import journal
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.debugtools.matrix.rows import CellRow, Change, MatrixResult, Receipt, StartRow
@@ -21,17 +19,6 @@ from layerwise._tool.tui.state.matrix_page import MatrixState
 
 MODELS, SIDES = ("bert", "\x1b[31mresnet-with-a-name-that-is-longer-than-its-column"), ("cpu", "half", "gpu")
 VERDICTS = ("passed", "failed", "error", "passed")
-
-
-def ended_job(workspace: Workspace, spec: JobSpec, *events: tuple[str, dict[str, Any]]) -> int:
-    folder, lock = workspace.create(spec)
-    with journal(folder) as writer:
-        writer.write("state", state="running", attempt=1)
-        for kind, fields in events:
-            writer.write(kind, **fields)
-        writer.write("state", state="done", attempt=1)
-    os.close(lock)
-    return int(folder.name)
 
 
 def ended_matrix(workspace: Workspace, job: int) -> int:
