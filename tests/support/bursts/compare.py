@@ -18,6 +18,9 @@ SCREEN_ONLY = ("Traceback", "Exception ignored")
 LEAVE = ("escape",) * 3
 """Back from lists, help and panes to the page: what is looked at for a moment is not kept."""
 
+NOT_KEPT = ("w",)
+"""Statistics of weights are shown until the app is left."""
+
 
 @dataclass
 class State:
@@ -61,7 +64,9 @@ def resumed(place: Place, folder: Path, keys: Sequence[str], seed: int, size: tu
 
     Returns what is not there again after the kill, and what is not as after the same keys without one.
     """
-    cut = _after_text(keys, random.Random(seed).randint(1, max(1, len(keys) - 1)))
+    keys = [key for key, in_text in zip(keys, _in_text(keys), strict=True) if in_text or key not in NOT_KEPT]
+    cut = random.Random(seed).randint(1, max(1, len(keys) - 1))
+    cut = next((at for at, in_text in enumerate(_in_text(keys)) if at >= cut and not in_text), len(keys))
     keys, rest = without_clashes([*keys[:cut], *LEAVE]), keys[cut:]
     with copied(place, folder) as copy, Typist(copy, size) as typist:
         typist.slowly([*keys, *rest])
@@ -79,14 +84,13 @@ def resumed(place: Place, folder: Path, keys: Sequence[str], seed: int, size: tu
             return [*found, *(f"at the end: {text}" for text in _lost(whole, _state(typist, copy)))]
 
 
-def _after_text(keys: Sequence[str], cut: int) -> int:
-    """The first place from `cut` on where no text is being typed: its rest would be commands once the line is left."""
-    typing = False
-    for at, key in enumerate(keys):
-        if not typing and at >= cut:
-            return at
+def _in_text(keys: Sequence[str]) -> list[bool]:
+    """Whether each key is a part of a text that is being typed."""
+    found, typing = [], False
+    for key in keys:
+        found.append(typing)
         typing = key not in ("enter", "escape", "ctrl+c") if typing else key in (":", "/")
-    return len(keys)
+    return found
 
 
 def _lost(before: State, after: State) -> list[str]:
