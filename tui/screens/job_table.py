@@ -62,7 +62,7 @@ class JobTable(Commands, Container):
         self._told: list[Line] | None = None
         self._at: object = -1
         self._kept = KeptPlace(state.session, self._page, table)
-        self._before: tuple[str, object] = ("", -1)
+        self._before: tuple[str, object, str] = ("", -1, "")
         self._detail_soon = Soon(self, self._detail_now, DETAIL_WAIT, state.owed)
         self._filter_soon = Soon(self, self._filter_now, FILTER_WAIT, state.owed)
 
@@ -206,12 +206,12 @@ class JobTable(Commands, Container):
     @command(".filter", "filter the rows", keys="slash", footer="filter")
     def focus_filter(self) -> None:
         """Write on the filter."""
-        self._before = (self._input.value, self._at)
+        self._before = (self._input.value, self._at, self._table.filter_text)
         self._input.focus()
 
     def leave_filter(self) -> None:
         """All is as it was before the filter was written on."""
-        text, at = self._before
+        text, at, _ = self._before
         self._filter_soon.cancel()
         self.list.focus()
         if text != self._table.filter_text or text != self._input.value:
@@ -230,12 +230,11 @@ class JobTable(Commands, Container):
         self._filter_soon.touch()
 
     def _filter_now(self) -> None:
-        text = self._input.value
-        if self._input.has_focus:  # from where the cursor was, whatever is typed on the way
-            self._at = self._before[1]
-        self._table.set_filter(text)
-        if not self._table.filter_problem:
-            self._state.session.remember(self._page, filter=text)
+        otherwise = None
+        if self._input.has_focus:  # what is typed on the way moves no cursor, and leaves no filter behind
+            _, self._at, otherwise = self._before
+        self._table.set_filter(self._input.value, otherwise)
+        self._state.session.remember(self._page, filter=self._table.filter_text)
         if self._table.line_of(self._at) < 0:
             self.to_top()
         self.changed()
