@@ -37,8 +37,8 @@ class Typist:
 
     def __enter__(self) -> "Typist":
         self.terminal.__enter__()
-        self.terminal.wait_for(lambda text: "1 Graph" in text and " nodes " in text)  # and so its job is among the jobs
-        self.idle()
+        self.terminal.wait_for(lambda text: "1 Graph" in text and " nodes " in text)
+        self.idle(RESTS)  # and so the job that has read the nodes is among the jobs
         return self
 
     def __exit__(self, *error: object) -> None:
