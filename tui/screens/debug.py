@@ -159,6 +159,8 @@ class DebugScreen(Page, scope="debug"):
     def paint(self) -> None:
         if not self.display or not self.size.width:
             return
+        if self.debug.job and self.has_class("empty") and self.query_one("#debug-body").has_focus:
+            self.call_after_refresh(self.main_list.focus)
         self.set_class(not self.debug.job, "empty")
         self._follow_row()
         self._show_head()

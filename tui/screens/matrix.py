@@ -93,6 +93,7 @@ class MatrixScreen(Page, scope="matrix"):
         self.paint()
 
     def _keep(self) -> None:
+        self._come_back()
         if self._came_back:
             self._kept.keep(self.matrix.job, self.main_list.cursor, self.matrix.column)
 
