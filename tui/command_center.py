@@ -145,7 +145,7 @@ class CommandCenter(Commanded, KeyedApp, scope="global"):
             return
         if picked.scope in self.page_names() and picked.scope not in self.page.SCOPES:
             await self.show_page(picked.scope)
-        if " " in picked.line:
+        if picked.takes_argument:
             self._ask_line(f"{picked.verb} ")
         else:
             await self.run_anywhere(picked)
@@ -177,16 +177,20 @@ class CommandCenter(Commanded, KeyedApp, scope="global"):
         self._ask_line(message.text, message.hint)
 
     async def run_line(self, value: str) -> None:
-        self.query_one(CommandBar).lines_typed.add(value)
-        self._close_line()
+        """Run what was typed; what is not possible is said, and stays on the line."""
+        bar = self.query_one(CommandBar)
+        bar.lines_typed.add(value)
         if is_count(value):
+            self._close_line()
             await self._move_by(value.strip())
             return
         try:
-            found, text = parse_line(value, self.scopes())
+            found, text = parse_line(value, self._line_scopes())
         except ValueError as error:
             self.state.say(str(error), "bad")
+            bar.ask(value)
             return
+        self._close_line()
         if found is not None:
             await self.run_anywhere(found, text)
 
@@ -205,9 +209,17 @@ class CommandCenter(Commanded, KeyedApp, scope="global"):
     @on(LineInput.Cancelled, "#command")
     def _close_line(self) -> None:
         self.state.session.close_line()
+        self._after_line().focus()
+
+    def _after_line(self) -> Widget:
+        """What has the focus once the `:` line is left."""
         was = self._asked_from
         again = was is not None and stays(was) and was.size.height and self.page in was.ancestors
-        (was if was is not None and again else self.page.main_widget()).focus()
+        return was if was is not None and again else self.page.main_widget()
+
+    def _line_scopes(self) -> tuple[str, ...]:
+        """Where a command that is typed may come from."""
+        return (*self.page.SCOPES, *scopes_of(self._after_line()), "global")
 
     def complete_line(self, value: str) -> list[str]:
         def arguments(found: Command, text: str) -> list[str]:
@@ -215,15 +227,21 @@ class CommandCenter(Commanded, KeyedApp, scope="global"):
                 return complete_path(text)
             return list(group_of(self.owner(found), found).completions(found, text))
 
-        return line_completions(value, self.scopes(), arguments)
+        return line_completions(value, self._line_scopes(), arguments)
 
     def line_hint(self, value: str) -> Line:
-        """What may come next on the `:` line: candidates, else what the command that is typed does."""
-        offers = [offer for offer in self.complete_line(value) if offer.strip() != value.strip()] if value else []
-        verb, space, _ = value.lstrip().partition(" ")
-        found = by_verb(verb, self.scopes()) if verb else None
-        only = not space and len(offers) == 1 and found is not None
-        return candidates_line(offers) if offers and not only else usage_line(found)
+        """What may come next on the `:` line: candidates, else what the command does, or why there is none."""
+        if not value.strip() or is_count(f"{value}0"):
+            return []
+        offers = [offer for offer in self.complete_line(value) if offer.strip() != value.strip()]
+        try:
+            found, problem = parse_line(value, self._line_scopes())[0], ""
+        except ValueError as error:
+            found, problem = None, str(error)
+        only = " " not in value.lstrip() and len(offers) == 1 and found is not None
+        if offers and not only:
+            return candidates_line(offers)
+        return [(problem, "bad")] if found is None else usage_line(found)
 
     def on_page_yank(self, message: Page.Yank) -> None:
         self.copy(message.copy)

@@ -11,20 +11,15 @@ name.
 """
 
 import inspect
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-import msgspec
 from textual.binding import Binding
 from textual.events import Key
 
-from layerwise._tool.backends.errors import BadFile, LayerwiseError
-from layerwise._tool.backends.filesystem.files import read_file
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.text import shown
-from layerwise._tool.backends.wording import in_words
 from layerwise._tool.tui.lifetime import while_it_stays
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -37,7 +32,9 @@ class Command:
     keys: Textual key names, separated by commas; `a b` is a pressed and then b.
     footer: short word for the footer, empty keeps it out.
     means: what its keys mean, in a word that it shares with other commands of the same keys; else the end of its id.
-    line: how it is typed on the `:` line, `verb ARGUMENT`; the handler then gets the text after the verb.
+    line: how it is typed on the `:` line, `verb` or `verb ARGUMENT`; with an argument the handler gets the text after
+    the verb, without one nothing may follow.
+    instead: id of a command that takes what is likely to be typed after one that takes nothing.
     complete: method of the same object that gives completions of the argument for a prefix.
     group: the class of that object.
     """
@@ -49,6 +46,7 @@ class Command:
     means: str = ""
     line: str = ""
     complete: str = ""
+    instead: str = ""
     scope: str = "global"
     group: type = object
     method: str = ""
@@ -56,6 +54,16 @@ class Command:
     @property
     def verb(self) -> str:
         return self.line.partition(" ")[0]
+
+    @property
+    def takes_argument(self) -> bool:
+        """Whether words may follow it on the `:` line."""
+        return " " in self.line
+
+    @property
+    def usage(self) -> str:
+        """How it is typed on the `:` line: its name, and what its argument is called."""
+        return f"{self.name}{self.line[len(self.verb) :]}"
 
     @property
     def meaning(self) -> str:
@@ -93,12 +101,13 @@ REGISTRY: dict[str, Command] = {}
 
 
 def command(
-    id: str, title: str, *, keys: str = "", means: str = "", footer: str = "", line: str = "", complete: str = ""
-) -> Callable[[Handler], Handler]:
+    id: str, title: str, *, keys: str = "", means: str = "", footer: str = "", line: str = "", complete: str = "",
+    instead: str = "",
+) -> Callable[[Handler], Handler]:  # fmt: skip
     """Declare the decorated method as the handler of a command of its class's scope."""
 
     def declare(handler: Handler) -> Handler:
-        handler._command = Command(id, title, keys, footer, means, line, complete)  # type: ignore[attr-defined]
+        handler._command = Command(id, title, keys, footer, means, line, complete, instead)  # type: ignore[attr-defined]
         return handler
 
     return declare
@@ -175,7 +184,7 @@ async def run_command(widget: Any, found: Command, text: str = "") -> None:
     handler = getattr(group_of(widget, found), found.method)
     with while_it_stays(widget):
         try:
-            done = handler(text) if " " in found.line else handler()
+            done = handler(text) if found.takes_argument else handler()
             if inspect.isawaitable(done):
                 await done
         except LayerwiseError as error:
@@ -244,14 +253,27 @@ def takes_path(found: Command) -> bool:
 
 
 def parse_line(text: str, scopes: Sequence[str]) -> tuple[Command | None, str]:
-    """The command and its argument. Nothing typed gives None. Raises ValueError with a sentence for the user."""
+    """The command and its argument. Nothing typed gives None.
+
+    Raises ValueError with a sentence for the user: there is no such command, or it takes no argument.
+    """
     verb, _, argument = text.strip().partition(" ")
     if not verb:
         return None, ""
     found = by_verb(verb, scopes)
     if found is None:
         raise ValueError(f"no command {shown(verb, 40)}; `:help` lists them, tab completes")
-    return found, argument.strip()
+    argument = argument.strip()
+    if argument and not found.takes_argument:
+        raise ValueError(_alone(found, scopes))
+    return found, argument
+
+
+def _alone(found: Command, scopes: Sequence[str]) -> str:
+    """That nothing may follow a command, and what may be typed."""
+    other = REGISTRY.get(found.instead)
+    more = "" if other is None else f", {'or' if other.scope in scopes else 'then'} :{other.usage}"
+    return f":{found.name} takes no argument; type :{found.name} alone{more}"
 
 
 def line_completions(
@@ -260,22 +282,7 @@ def line_completions(
     """Whole lines that continue `text`: a verb, or an argument of the verb typed."""
     verb, space, argument = text.lstrip().partition(" ")
     if not space:
-        verbs = {found.name: " " in found.line for found in in_scopes(scopes)}
+        verbs = {found.name: found.takes_argument for found in in_scopes(scopes)}
         return [name + " " * takes_more for name, takes_more in sorted(verbs.items()) if name.startswith(verb)]
     found = by_verb(verb, scopes)
     return [f"{verb} {offer}" for offer in arguments(found, argument)[:limit]] if found else []
-
-
-_KEYMAP = 1 << 20  # bytes
-
-
-def read_keymap(path: Path) -> dict[str, str]:
-    """Keys by command id; none without a file. Raises BadFile for JSON of another form or an unknown command."""
-    try:
-        keymap = msgspec.json.decode(read_file(path, _KEYMAP), type=dict[str, str]) if os.path.lexists(path) else {}
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadFile(path, in_words(error)) from error
-    unknown = [id for id in keymap if id not in REGISTRY]
-    if unknown:
-        raise BadFile(path, f"no command {shown(unknown[0], 60)!r}; ids look like graph.mark")
-    return keymap

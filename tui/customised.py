@@ -10,10 +10,10 @@ from textual.filter import Monochrome, NoColor
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.command_center import CommandCenter
-from layerwise._tool.tui.commands import Commands, in_scopes, read_keymap, scopes_of
+from layerwise._tool.tui.commands import Commands, in_scopes, scopes_of
 from layerwise._tool.tui.controllers.own_commands import Subject
 from layerwise._tool.tui.controllers.slow_line import SlowLine
-from layerwise._tool.tui.keys import PRESETS, put_in_force, taken_keys, usable
+from layerwise._tool.tui.keys import PRESETS, put_in_force, read_keymap, taken_keys, usable
 from layerwise._tool.tui.screens.chooser import Choice, PickScreen
 from layerwise._tool.tui.screens.counting import Counting
 from layerwise._tool.tui.screens.headless import HeadlessCommands

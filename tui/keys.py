@@ -1,8 +1,15 @@
 """The user's keys: which of them can be in force, presets, and how a key is written."""
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
+import msgspec
+
+from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.filesystem.files import read_file
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
 from layerwise._tool.tui.commands import REGISTRY, Command, key_name
 
 PRESETS: dict[str, dict[str, str]] = {
@@ -100,3 +107,18 @@ def taken_keys(keymap: Mapping[str, str]) -> dict[str, list[str]]:
         for key in _starts(keys):
             found.setdefault(key, []).append(id)
     return found
+
+
+_KEYMAP = 1 << 20  # bytes
+
+
+def read_keymap(path: Path) -> dict[str, str]:
+    """Keys by command id; none without a file. Raises BadFile for JSON of another form or an unknown command."""
+    try:
+        keymap = msgspec.json.decode(read_file(path, _KEYMAP), type=dict[str, str]) if os.path.lexists(path) else {}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadFile(path, in_words(error)) from error
+    unknown = [id for id in keymap if id not in REGISTRY]
+    if unknown:
+        raise BadFile(path, f"no command {shown(unknown[0], 60)!r}; ids look like graph.mark")
+    return keymap

@@ -81,13 +81,15 @@ class MainScreen(PacedScreen[None], inherit_bindings=False):
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
 
-def _shows(page: str, title: str, key: str, footer: str = "") -> Callable[["Workbench"], Awaitable[None]]:
+def _shows(
+    page: str, title: str, key: str, footer: str = "", instead: str = ""
+) -> Callable[["Workbench"], Awaitable[None]]:
     """The command that brings a page to the front."""
 
     async def show(self: "Workbench") -> None:
         await self.show_page(page)
 
-    return command(f"app.{page}", title, keys=key, footer=footer, line=page)(show)
+    return command(f"app.{page}", title, keys=key, footer=footer, line=page, instead=instead)(show)
 
 
 class Workbench(Customised, scope="global"):
@@ -226,15 +228,15 @@ class Workbench(Customised, scope="global"):
     async def on_page_demo(self) -> None:
         await self.switching.demo()
 
-    show_home = _shows(HOME, "what to open: earlier models, jobs, files", "0")
-    show_graph = _shows("graph", "graph screen", "1")
-    show_errors = _shows("errors", "layer error table", "2")
-    show_jobs = _shows("jobs", "jobs screen", "3")
-    show_debug = _shows("debug", "searches for the culprit", "4")
-    show_surgery = _shows("surgery", "change the graph: surgery", "5")
-    show_perf = _shows("perf", "the slowest layers", "6")
+    show_home = _shows(HOME, "what to open: earlier models, jobs, files", "0", instead="app.open")
+    show_graph = _shows("graph", "graph screen", "1", instead="app.open")
+    show_errors = _shows("errors", "layer error table", "2", instead="errors.filter_line")
+    show_jobs = _shows("jobs", "jobs screen", "3", instead="jobs.filter_line")
+    show_debug = _shows("debug", "searches for the culprit", "4", instead="debug.start")
+    show_surgery = _shows("surgery", "change the graph: surgery", "5", instead="surgery.any")
+    show_perf = _shows("perf", "the slowest layers", "6", instead="perf.bench_line")
     show_matrix = _shows("matrix", "models by sides and feeds", "7")
-    show_run = _shows("run", "set up a run", "R", footer="run")
+    show_run = _shows("run", "set up a run", "R", footer="run", instead="app.open")
 
     # ── looks and leaving ──
 

@@ -19,6 +19,7 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.inline import run_inline
 from layerwise._tool.backends.jobs.journal.view import JobView
+from layerwise._tool.backends.jobs.processes.conclude import journal
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace import leases
 from layerwise._tool.backends.jobs.workspace.store import Workspace
@@ -187,3 +188,15 @@ def start_script(code: str, *arguments: str) -> subprocess.Popen[bytes]:
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
     os.kill(pid, number)
+
+
+def ended_job(workspace: Workspace, spec: JobSpec, *events: tuple[str, dict[str, Any]]) -> int:
+    """A job that has said this, and ended; its number."""
+    folder, lock = workspace.create(spec)
+    with journal(folder) as writer:
+        writer.write("state", state="running", attempt=1)
+        for kind, fields in events:
+            writer.write(kind, **fields)
+        writer.write("state", state="done", attempt=1)
+    os.close(lock)
+    return int(folder.name)

@@ -45,7 +45,7 @@ def look(suspect: Path, reference: Path, root: Path) -> tuple[int, list[str]]:
             if located:
                 await bench.app.show_page("errors")
                 await bench.press("L")
-                await bench.until(lambda: bench.app.state.errors.table.has_local, 300)
+                await bench.see("local errors of job", seconds=300)  # until then verdicts change
             for size in SIZES:
                 await bench.pilot.resize_terminal(*size)
                 screens += await _paged(bench, "errors", "verdict", told)

@@ -25,7 +25,7 @@ from layerwise._tool.debugtools.search.driver.history import Replay
 from layerwise._tool.surgery.history.tree import read_edits
 from layerwise._tool.surgery.plugins.action import read_config
 from layerwise._tool.surgery.weights.arrays import read_weights
-from layerwise._tool.tui.commands import read_keymap
+from layerwise._tool.tui.keys import read_keymap
 from layerwise.backend.common import BytesFromPath
 
 Make = Callable[[Path], object]

@@ -20,9 +20,9 @@ from layerwise._tool.tui.commands import (
     in_scopes,
     line_completions,
     parse_line,
-    read_keymap,
 )
 from layerwise._tool.tui.controllers.yank import CLIPBOARD_LIMIT, Copy, block_copy, yank
+from layerwise._tool.tui.keys import read_keymap
 from layerwise._tool.tui.presenters.bars import command_rows, footer_line
 from layerwise._tool.tui.presenters.text import plain, width
 from layerwise._tool.tui.screens.page import Page
@@ -87,7 +87,7 @@ def test_no_command_of_any_page_ends_an_app_whose_model_cannot_be_read(
             for scope in (*(page.SCOPE for page in PAGES), "global"):
                 for found in in_scopes((scope,)):
                     await app.show_page(scope if scope != "global" else "graph")
-                    for text in ("", "nonsense")[: 1 + (" " in found.line)]:
+                    for text in ("", "nonsense")[: 1 + found.takes_argument]:
                         if found.id not in LEAVES:
                             await app.run_anywhere(found, text)
                     await pilot.pause()

@@ -2,8 +2,16 @@
 
 from pathlib import Path
 
+import msgspec
 from support.bench import Bench, chain_pair, compare_spec, with_bench
+from support.jobs import ended_job
 
+from layerwise._tool.backends.jobs.spec import JobSpec
+from layerwise._tool.backends.jobs.workspace.store import Workspace
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.matrix.spec import CellSpec, MatrixSpec
+from layerwise._tool.debugtools.search.lens.rows import EffectRow
+from layerwise._tool.debugtools.search.lens.spec import LensSpec, Rounding
 from layerwise._tool.tui.state.session import SessionStore
 
 
@@ -45,6 +53,83 @@ def test_screen_cursor_order_filter_and_forms_survive_a_kill(tmp_path: Path) -> 
         assert bench.app.state.errors.table.row(table.place).tensor == told[0]
 
     with_bench(suspect, after)
+
+
+def test_the_first_row_and_a_modules_row_of_errors_survive_a_kill(tmp_path: Path) -> None:
+    suspect, reference = chain_pair(tmp_path)
+
+    def at(bench: Bench) -> str:
+        return next((line for line in bench.text.splitlines() if line.startswith("▌")), "")
+
+    async def first(bench: Bench) -> None:
+        await bench.compare(compare_spec(suspect, reference))
+        await bench.press("2")
+        await bench.until(lambda: "/layer.7/" in at(bench))
+        await bench.press("g")
+        await bench.until(lambda: "/layer.0/" in at(bench))
+        await on_disk(bench, '"place":0', '"screen":"errors"')
+
+    async def again(bench: Bench) -> None:
+        await bench.see("done: ", "/layer.0/")
+        for columns in (100, 120):
+            await bench.pilot.resize_terminal(columns, 40)
+            await bench.press("escape")
+            assert "/layer.0/" in at(bench), bench.text
+        await bench.press("f", "m")
+        await bench.until(lambda: "▸ layer.7" in at(bench))
+        await on_disk(bench, '"place":14', '"modules":true')
+
+    async def below_modules(bench: Bench) -> None:
+        await bench.until(lambda: "▸ layer.7" in at(bench))
+
+    for story in (first, again, below_modules):
+        with_bench(suspect, story)
+
+
+def lens_and_matrix(workspace: Workspace, model: Path) -> None:
+    """Jobs that have ended, of five effects and of four cells."""
+    lens = LensSpec(compare=CompareSpec(model=str(model)), rounding=Rounding(to="fp8e4m3"))
+    effects = [EffectRow(i=i, node=f"n{i}", op="MatMul", effect=i / 100) for i in range(5)]
+    cells = [CellSpec(model=f"m{k // 2}", side=f"side{k % 2}", feed="", action="run", job=JobSpec(action="compare"))
+             for k in range(4)]  # fmt: skip
+    said = [("row", {"table": "effects", "row": msgspec.to_builtins(row)}) for row in effects]
+    ended_job(workspace, JobSpec(action="debug_lens", params=msgspec.to_builtins(lens)), *said)
+    matrix = MatrixSpec(name="m", file="/m.toml", cells=cells)
+    ended_job(workspace, JobSpec(action="matrix", params=msgspec.to_builtins(matrix)))
+
+
+def test_the_cursor_of_every_list_survives_a_kill(tmp_path: Path) -> None:
+    suspect, reference = chain_pair(tmp_path)
+    told: dict[str, str] = {}
+
+    def at(bench: Bench) -> str:
+        return next((line[:60] for line in bench.text.splitlines() if line.startswith("▌")), "")
+
+    async def before(bench: Bench) -> None:
+        await bench.compare(compare_spec(suspect, reference))
+        await bench.press("4")  # the rows come to a screen that was empty
+        lens_and_matrix(bench.app.state.workspace, suspect)
+        await bench.see("n4")
+        await bench.press("j")
+        await bench.until(lambda: bench.app.page.main_list.cursor == 1)
+        await bench.press("k")
+        for keys in ("4jj", "Rjj", "7jl", "3j"):
+            await bench.press(keys[0])
+            await bench.until(lambda: len(bench.app.page.main_list.model) > 1)
+            await bench.until(lambda: at(bench))
+            await bench.press(*keys[1:])
+            told[keys[0]] = at(bench)
+        await on_disk(bench, '"run.field":', '"debug.row":[', '"matrix.row":[', '"jobs":')
+
+    with_bench(suspect, before)
+
+    async def after(bench: Bench) -> None:
+        for key, line in told.items():
+            await bench.press(key)
+            await bench.until(lambda line=line: at(bench) == line)
+
+    with_bench(suspect, after)
+    assert len(set(told.values())) == 4
 
 
 def test_what_was_closed_in_the_last_moment_stays_closed(tmp_path: Path) -> None:

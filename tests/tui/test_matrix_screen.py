@@ -1,14 +1,13 @@
 """The Matrix screen at 80 columns: the grid, its cursor, what changed, and the way from a cell to its job."""
 
-import os
+import re
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 from support.bench import Bench, with_bench
+from support.jobs import ended_job
 
-from layerwise._tool.backends.jobs.processes.conclude import journal
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.debugtools.matrix.rows import CellRow, Change, MatrixResult, Receipt, StartRow
@@ -20,17 +19,6 @@ from layerwise._tool.tui.state.matrix_page import MatrixState
 
 MODELS, SIDES = ("bert", "\x1b[31mresnet-with-a-name-that-is-longer-than-its-column"), ("cpu", "half", "gpu")
 VERDICTS = ("passed", "failed", "error", "passed")
-
-
-def ended_job(workspace: Workspace, spec: JobSpec, *events: tuple[str, dict[str, Any]]) -> int:
-    folder, lock = workspace.create(spec)
-    with journal(folder) as writer:
-        writer.write("state", state="running", attempt=1)
-        for kind, fields in events:
-            writer.write(kind, **fields)
-        writer.write("state", state="done", attempt=1)
-    os.close(lock)
-    return int(folder.name)
 
 
 def ended_matrix(workspace: Workspace, job: int) -> int:
@@ -71,6 +59,67 @@ def test_the_grid_says_what_became_of_each_cell_and_opens_its_job() -> None:
         await bench.see("[error]")
         await bench.press("enter")
         await bench.see("[3 Jobs]", f"job {job} has no screen of its own", "a lint")
+
+    with_bench(None, story, size=(80, 24))
+
+
+def long_matrix(workspace: Workspace, models: int) -> None:
+    """A matrix of failed cells, one for each model, each with all that a cell may have to say."""
+    cells = [CellSpec(model=f"model{at}", side="cpu", feed="real", action="run", job=JobSpec(action="compare"))
+             for at in range(models)]  # fmt: skip
+    receipt = Receipt(
+        key="k" * 32, verdict="failed", job=1, text="the sentence " + "of this cell " * 12 + "ends", locate=1,
+        suspect="/layer.3/MatMul", pending="pending", bundle="/bundle", machine="node7",
+    )  # fmt: skip
+    rows = [CellRow(number=at, model=cell.model, side="cpu", feed="real", action="run", receipt=receipt)
+            for at, cell in enumerate(cells)]  # fmt: skip
+    changes = [Change(model="model0", side="cpu", feed="real", action="run", was="passed", now="failed")]
+    spec = MatrixSpec(name="long", file="/long.toml", cells=cells)
+    result = MatrixResult(name="long", changes=changes, conclusion="over")
+    ended_job(
+        workspace, JobSpec(action="matrix", params=msgspec.to_builtins(spec)),
+        *(("row", {"table": "cells", "row": row}) for row in rows), ("result", {"data": msgspec.to_builtins(result)}),
+    )  # fmt: skip
+
+
+ROW = re.compile(r"^. model\d+ .*failed")
+SENTENCE = ("the sentence", "ends")
+WHOLE = (*SENTENCE, "was passed, now failed", "suspect /layer.3/MatMul", "not carried out", "/bundle", "on node7")
+
+
+@pytest.mark.parametrize(
+    ("size", "models", "rows", "told"),
+    [
+        ((80, 24), 30, 10, SENTENCE),
+        ((80, 24), 6, 6, WHOLE),
+        ((120, 40), 30, 24, WHOLE[:4]),
+        ((200, 60), 30, 30, WHOLE),
+        ((80, 16), 30, 4, SENTENCE[:1]),
+    ],
+)
+def test_the_grid_and_the_cell_share_the_height(
+    size: tuple[int, int], models: int, rows: int, told: tuple[str, ...]
+) -> None:
+    async def story(bench: Bench) -> None:
+        long_matrix(bench.app.state.workspace, models)
+        await bench.press("7")
+        await bench.until(lambda: sum(bool(ROW.search(line)) for line in bench.text.splitlines()) >= rows)
+        await bench.see("[failed*]", *told)
+        assert "command" in bench.text.splitlines()[-1], "the footer is there"
+        await bench.press("G")
+        last = f"model{models - 1}"
+        await bench.see(f"▌ {last} ", f"{last} × cpu × real", SENTENCE[0])
+
+    with_bench(None, story, size=size)
+
+
+def test_home_leads_to_a_matrix_and_names_no_other_screen() -> None:
+    async def story(bench: Bench) -> None:
+        long_matrix(bench.app.state.workspace, 3)
+        await bench.see("[0 Home]", "enter shows it")
+        assert "Jobs screen" not in bench.text
+        await bench.press("enter")
+        await bench.see("[7 Matrix]", "model2")
 
     with_bench(None, story, size=(80, 24))
 

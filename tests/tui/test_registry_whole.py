@@ -2,11 +2,13 @@
 line that does the same, unless it is about the screen alone.
 """
 
+import inspect
+
 import pytest
 
 from layerwise._tool.tui import workbench
 from layerwise._tool.tui.cli.completion.collect import CommandWords, commands
-from layerwise._tool.tui.commands import REGISTRY, takes_path
+from layerwise._tool.tui.commands import REGISTRY, parse_line, takes_path
 from layerwise._tool.tui.headless import ALONE, EQUIVALENTS, equivalent
 
 assert workbench.PAGES  # the registry is full
@@ -14,6 +16,24 @@ MOVES = ("list.", "pane.", "own.")
 NO_LIST = {"TEXT", "EXPRESSION", "GLOB", "OPTIONS", "NAME", "TYPE", "OP", "PART", "[BYTES]", "…", "[NODE…]",
            "[TENSOR…]", "NAME=VALUE", "KEYS]"}  # fmt: skip
 """Arguments of the `:` line that are the user's own words."""
+
+
+@pytest.mark.parametrize("id", sorted(REGISTRY))
+def test_words_after_a_command_reach_its_handler_or_are_refused(id: str) -> None:
+    found = REGISTRY[id]
+    scopes = (found.scope, "global")
+    handler = inspect.signature(getattr(found.group, found.method))
+    assert parse_line(f"{found.name} ", scopes) == (found, "")
+    if len(handler.parameters) > 1:
+        assert parse_line(f"{found.name} two words", scopes) == (found, "two words")
+    else:
+        with pytest.raises(ValueError, match=f"^:{found.name} takes no argument; type :{found.name} alone"):
+            parse_line(f"{found.name} two words", scopes)
+
+
+def test_a_command_that_is_named_instead_takes_an_argument() -> None:
+    named = {found.instead for found in REGISTRY.values()} - {""}
+    assert named and all(REGISTRY[id].takes_argument for id in named)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +46,7 @@ def test_every_command_has_a_key_or_a_name_and_says_what_it_does() -> None:
 
 
 def test_an_argument_is_completed_or_the_users_own_words() -> None:
-    lacking = [id for id, found in REGISTRY.items() if " " in found.line and not found.complete
+    lacking = [id for id, found in REGISTRY.items() if found.takes_argument and not found.complete
                and not takes_path(found) and found.line.split()[-1] not in NO_LIST]  # fmt: skip
     assert not lacking
 

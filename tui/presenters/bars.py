@@ -103,9 +103,9 @@ def _last_word(offer: str) -> str:
     return argument if space and argument else verb
 
 
-def usage_line(found: "Command | None") -> Line:
+def usage_line(found: "Command") -> Line:
     """What a command that was typed does."""
-    return [] if found is None else [(f"{found.line}: {shown(found.title, 200)}", "dim")]
+    return [(f"{found.usage}: {shown(found.title, 200)}", "dim")]
 
 
 def command_rows(commands: "Sequence[Command]", cells: int) -> list[list[Line]]:
@@ -113,7 +113,7 @@ def command_rows(commands: "Sequence[Command]", cells: int) -> list[list[Line]]:
 
     Where that leaves too little room for titles they stand below the names.
     """
-    names = [f":{found.name}{found.line[len(found.verb) :]}" for found in commands]
+    names = [f":{found.usage}" for found in commands]
     keys = min(_KEYS, max((cell_len(found.key_text) for found in commands), default=0))
     name = min(_NAME, max(map(cell_len, names), default=0))
     scope = _SCOPE if cells >= _WIDE else 0

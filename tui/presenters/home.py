@@ -97,5 +97,5 @@ def job_lines(row: HomeRow, command: str, cells: int) -> list[Line]:
     """What a job was asked for."""
     lines = wrap_runs([(f"job {row.job}  ", "dim"), (shown(row.title, 300), "strong")], cells, indent=2)
     lines += wrap_runs([("$ ", "dim"), (command, "")], cells, indent=2)[:3] if command else []
-    where = "enter opens its model and its table" if row.path is not None else "enter shows it on the Jobs screen"
+    where = "enter opens its model and its table" if row.path is not None else "enter shows it"
     return [*lines, [(where, "dim")]]

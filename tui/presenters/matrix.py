@@ -10,9 +10,20 @@ from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, senten
 from layerwise._tool.tui.state.matrix_page import MatrixState
 
 CELL, MOST_CELL, LEAST_NAME, MOST_NAME = 10, 26, 12, 30
+LEAST_DETAIL, USUAL_DETAIL, MOST_DETAIL = 3, 7, 14
+"""Lines of the cell under the cursor: its name and two of its sentence, what most have to say, all that one may say."""
 _WORDS = {"": "waits", "cancelled": "stopped", "elsewhere": "running", "none": "-"}
 _ROLES = {"passed": "good", "failed": "bad", "error": "bad", "lost": "bad", "refused": "bad", "running": "accent",
           "elsewhere": "accent", "cancelled": "warn"}  # fmt: skip
+
+
+def detail_height(models: int, rows: int) -> int:
+    """How many of the rows below the heading the cell has: those that the grid does not need, and some in any case.
+
+    It does not depend on the cell, so that the grid stays where it is while the cursor moves.
+    """
+    own = max(LEAST_DETAIL, min(USUAL_DETAIL, rows // 3))
+    return min(MOST_DETAIL, max(own, rows - models))
 
 
 def name_cells(state: MatrixState, cells: int) -> int:
@@ -116,6 +127,10 @@ def detail_lines(state: MatrixState, number: int, cells: int, glyphs: Glyphs) ->
 def _ended(state: MatrixState, number: int, row: CellRow, cells: int, glyphs: Glyphs) -> list[Line]:
     receipt = row.receipt
     lines = sentence_lines(receipt.text, "", cells, glyphs, 3) if receipt.text else []
+    change = state.grid.change(number)
+    if change is not None:
+        why = f": {', '.join(change.why)}" if change.why else ""
+        lines += sentence_lines(f"was {change.was or 'not there'}, now {change.now}{why}", "accent", cells, glyphs, 2)
     if receipt.repeated is not None:
         lines += sentence_lines(receipt.repeated.text, "warn", cells, glyphs, 2)
     if receipt.suspect:
@@ -124,10 +139,6 @@ def _ended(state: MatrixState, number: int, row: CellRow, cells: int, glyphs: Gl
         lines += sentence_lines(f"not carried out: {receipt.pending}", "warn", cells, glyphs, 2)
     if receipt.bundle:
         lines.append([("bundle ", "dim"), (fit(receipt.bundle, cells - 7, glyphs.ellipsis, keep="end").rstrip(), "")])
-    change = state.grid.change(number)
-    if change is not None:
-        why = f": {', '.join(change.why)}" if change.why else ""
-        lines += sentence_lines(f"was {change.was or 'not there'}, now {change.now}{why}", "accent", cells, glyphs, 2)
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(receipt.ended)) if receipt.ended else ""
     reused = ", finished before this run" if row.reused else ""
     reused += f"  {receipt.gaps} not compared" if receipt.gaps else ""

@@ -21,6 +21,7 @@ from layerwise._tool.tui.screens.lens_keys import LensKeys
 from layerwise._tool.tui.screens.page import Page, turns_pane
 from layerwise._tool.tui.screens.searching import Answering, DebugFound, Searching
 from layerwise._tool.tui.state.debug_rows import Shown
+from layerwise._tool.tui.state.kept_place import KeptCursor
 from layerwise._tool.tui.state.questions import Question
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import Soon, follow
@@ -107,7 +108,7 @@ class DebugScreen(Page, scope="debug"):
         rows = LiveRows(lambda: len(state.debug.rows), self._line)
         self.main_list = VirtualList(rows, glyphs=state.glyphs, id="debug-rows", names=self._names)
         self.main_list.moved = self._note_row
-        self._at: tuple[int, int] | None = None
+        self._kept = KeptCursor(state.session, self.SCOPE)
         self._shown: tuple[object, ...] = ()
         self._offers: tuple[str, ...] = ()
         self._body_soon = Soon(self, self._show_body, DETAIL_WAIT, state.owed)
@@ -139,11 +140,12 @@ class DebugScreen(Page, scope="debug"):
     def _note_row(self, told: bool) -> None:
         """The cursor stays on this row, whatever rows come before it; on the first line it stays with the newest."""
         line = self.main_list.cursor
-        self._at = (self.debug.job, self.debug.place(line)) if line else None
+        self._kept.keep(*((self.debug.job, self.debug.place(line)) if line else ()))
 
     def _follow_row(self) -> None:
-        if self._at is not None and self._at[0] == self.debug.job and self._at[1] < len(self.debug.rows):
-            self.main_list.move_to(self.debug.place(self._at[1]))
+        job, place = self._kept.left or (0, 0)
+        if job and job == self.debug.job and 0 <= place < len(self.debug.rows):
+            self.main_list.move_to(self.debug.place(place))
 
     def _job_in_view(self) -> JobView | None:
         return self.state.jobs.view(self.debug.job)
@@ -157,6 +159,8 @@ class DebugScreen(Page, scope="debug"):
     def paint(self) -> None:
         if not self.display or not self.size.width:
             return
+        if self.debug.job and self.has_class("empty") and self.query_one("#debug-body").has_focus:
+            self.call_after_refresh(self.main_list.focus)
         self.set_class(not self.debug.job, "empty")
         self._follow_row()
         self._show_head()

@@ -61,7 +61,10 @@ class ErrorRows(JobTable, scope="errors"):
         if self._untouched:
             self._came_to = self.list.cursor
             line = errors.index_of(errors.first_bad())
-            self._untouched = line < 0 or line == self._came_to  # else it came back to where it was left
+            self._untouched = line < 0 or line == self._came_to  # else rows are in another order
+
+    def came_back(self) -> None:
+        self._untouched = False
 
     def _cursor_moved(self) -> None:
         self._untouched = self._untouched and self.list.cursor == self._came_to

@@ -62,7 +62,7 @@ class JobTable(Commands, Container):
         self._told: list[Line] | None = None
         self._at: object = -1
         self._kept = KeptPlace(state.session, self._page, table)
-        self._before: tuple[str, object] = ("", -1)
+        self._before: tuple[str, object, str] = ("", -1, "")
         self._detail_soon = Soon(self, self._detail_now, DETAIL_WAIT, state.owed)
         self._filter_soon = Soon(self, self._filter_now, FILTER_WAIT, state.owed)
 
@@ -127,8 +127,11 @@ class JobTable(Commands, Container):
         if not self.size.width:
             return
         self._show_card()
-        place = self._kept.come_back()
-        line = self._table.line_of(self._at if place is None else place)
+        kept = self._kept.come_back()
+        if kept is not None:
+            self._at = kept
+            self.came_back()
+        line = self._table.line_of(self._at)
         if line >= 0:
             self.list.move_to(line)
         self.list.sync()
@@ -142,6 +145,9 @@ class JobTable(Commands, Container):
         self._input.set_tail([(problem, "bad")] if problem else self._filter_tail())
         self._detail_soon.touch()
         self._show_map()
+
+    def came_back(self) -> None:
+        """The cursor comes to the row where it was left."""
 
     def _filter_tail(self) -> Line:
         if not self._table.filter_text:
@@ -178,7 +184,7 @@ class JobTable(Commands, Container):
 
     def _cursor_moved(self) -> None:
         """The cursor is on another row."""
-        self._kept.keep(self.place)
+        self._kept.keep(self._table.first(self.list.cursor))
         self._detail_soon.touch()
         self._show_map()
 
@@ -200,12 +206,12 @@ class JobTable(Commands, Container):
     @command(".filter", "filter the rows", keys="slash", footer="filter")
     def focus_filter(self) -> None:
         """Write on the filter."""
-        self._before = (self._input.value, self._at)
+        self._before = (self._input.value, self._at, self._table.filter_text)
         self._input.focus()
 
     def leave_filter(self) -> None:
         """All is as it was before the filter was written on."""
-        text, at = self._before
+        text, at, _ = self._before
         self._filter_soon.cancel()
         self.list.focus()
         if text != self._table.filter_text or text != self._input.value:
@@ -224,12 +230,11 @@ class JobTable(Commands, Container):
         self._filter_soon.touch()
 
     def _filter_now(self) -> None:
-        text = self._input.value
-        if self._input.has_focus:  # from where the cursor was, whatever is typed on the way
-            self._at = self._before[1]
-        self._table.set_filter(text)
-        if not self._table.filter_problem:
-            self._state.session.remember(self._page, filter=text)
+        otherwise = None
+        if self._input.has_focus:  # what is typed on the way moves no cursor, and leaves no filter behind
+            _, self._at, otherwise = self._before
+        self._table.set_filter(self._input.value, otherwise)
+        self._state.session.remember(self._page, filter=self._table.filter_text)
         if self._table.line_of(self._at) < 0:
             self.to_top()
         self.changed()
@@ -283,7 +288,7 @@ class JobTable(Commands, Container):
         """The list starts again at its top: what is worst stands there."""
         self.to_top()
         self.changed()
-        self._kept.keep(self.place)
+        self._kept.keep(self._table.first(self.list.cursor))
 
     def to_top(self) -> None:
         """Put the cursor on the first row."""

@@ -66,7 +66,7 @@ class JobsScreen(Page, scope="jobs"):
         kept = state.session.forms.get("jobs")
         self._at = kept if isinstance(kept, int) else 0
         self._chosen = bool(self._at)
-        self._before = self._at
+        self._before, self._in_force = self._at, ""
         self._raw = False
         self._detail_soon = Soon(self, self._read_detail, DETAIL_WAIT, state.owed)
 
@@ -191,7 +191,7 @@ class JobsScreen(Page, scope="jobs"):
 
     @command("jobs.filter", "filter: words, or model:bert state:failed size>50MB", keys="slash", footer="filter")
     def focus_filter(self) -> None:
-        self._before = self._at
+        self._before, self._in_force = self._at, self._list.filter_text
         self.filter.focus()
 
     @command("jobs.filter_line", "filter by an expression", line="filter EXPRESSION")
@@ -204,10 +204,10 @@ class JobsScreen(Page, scope="jobs"):
         self._apply(event.value)
 
     def _apply(self, text: str) -> None:
-        self._list.set_filter(text)
-        if not self._list.filter_problem:
-            self.session.remember("jobs", filter=text)
-        if self.filter.has_focus:  # from where the cursor was, whatever is typed on the way
+        typing = self.filter.has_focus  # what is typed on the way moves no cursor, and leaves no filter behind
+        self._list.set_filter(text, self._in_force if typing else None)
+        self.session.remember("jobs", filter=self._list.filter_text)
+        if typing:
             self._at = self._before
         self.state.jobs.lay()
 

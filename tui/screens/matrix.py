@@ -8,11 +8,12 @@ from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.jobs import JobActions
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
-from layerwise._tool.tui.presenters.matrix import detail_lines, head_lines, heading, row_line
+from layerwise._tool.tui.presenters.matrix import detail_height, detail_lines, head_lines, heading, row_line
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.chooser import Choice
 from layerwise._tool.tui.screens.page import Page, turns_pane
+from layerwise._tool.tui.state.kept_place import KeptCursor
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import follow, run_work
 from layerwise._tool.tui.widgets.lines import DetailPane, LinesView
@@ -26,7 +27,6 @@ class MatrixScreen(Page, scope="matrix"):
     MatrixScreen #matrix-head { height: 3; }
     MatrixScreen #matrix-heading { height: 2; }
     MatrixScreen #matrix-list { height: 1fr; min-height: 4; }
-    MatrixScreen #matrix-detail { height: 8; }
     """
 
     def __init__(self, state: AppState, controllers: Controllers) -> None:
@@ -34,6 +34,7 @@ class MatrixScreen(Page, scope="matrix"):
         self.matrix = state.matrix
         self._names = Names(state.glyphs)
         self._actions = JobActions(state)
+        self._kept, self._came_back = KeptCursor(state.session, self.SCOPE, 2), False
         rows = LiveRows(lambda: len(self.matrix.grid.models), self._row)
         self.main_list = VirtualList(rows, glyphs=state.glyphs, id="matrix-list", names=self._names)
 
@@ -52,6 +53,7 @@ class MatrixScreen(Page, scope="matrix"):
     def paint(self) -> None:
         if not self.display or not self.size.width:
             return
+        self._come_back()
         self.main_list.sync()
         self.main_list.refresh()
         room, glyphs = self.main_list.size.width - GUTTER, self.state.glyphs
@@ -59,9 +61,20 @@ class MatrixScreen(Page, scope="matrix"):
         view = self.query_one("#matrix-head", LinesView)
         view.styles.height = len(head) + 1
         view.set_lines([[(" ", ""), *line] for line in head])
+        rows = self.size.height - len(head) - 3  # a line below the head, two of the heading
+        self.query_one("#matrix-detail").styles.height = detail_height(len(self.matrix.grid.models), rows)
         names = heading(self.matrix, room, glyphs) if self.matrix.spec is not None else []
         self.query_one("#matrix-heading", LinesView).set_lines([[("  ", "head"), *line] for line in names])
         self._paint_detail()
+
+    def _come_back(self) -> None:
+        """Go to the cell where the cursor was left, once, when it is there."""
+        if self.matrix.job and not self._came_back and self.matrix.grid.models:
+            self._came_back = True
+            job, row, column = self._kept.left or (0, 0, 0)
+            if job == self.matrix.job:
+                self.matrix.move(column - self.matrix.column)
+                self.main_list.move_to(row)
 
     def _paint_detail(self) -> None:
         pane = self.query_one("#matrix-detail", DetailPane)
@@ -76,7 +89,13 @@ class MatrixScreen(Page, scope="matrix"):
 
     @on(VirtualList.Highlighted, "#matrix-list")
     def _cursor_moved(self) -> None:
+        self._keep()
         self.paint()
+
+    def _keep(self) -> None:
+        self._come_back()
+        if self._came_back:
+            self._kept.keep(self.matrix.job, self.main_list.cursor, self.matrix.column)
 
     # ── moving ──
 
@@ -106,6 +125,7 @@ class MatrixScreen(Page, scope="matrix"):
     def _come(self, row: int, column: int) -> None:
         self.matrix.move(column - self.matrix.column)
         self.main_list.move_to(row)
+        self._keep()
         self.paint()
 
     # ── cells and the matrix ──

@@ -261,7 +261,7 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
 
     @on(VirtualList.Highlighted, "#nodes")
     def _cursor_moved(self) -> None:
-        if self.session.index is None or not len(self.rows):
+        if self.session.index is None:
             return
         if self.range_from is not None:
             self.update_status()

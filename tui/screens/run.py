@@ -36,6 +36,9 @@ from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView
 from layerwise._tool.tui.widgets.virtual_list import LiveRows, VirtualList
 
+_FIELD = "run.field"
+"""Where the session keeps which field the cursor is on."""
+
 
 class RunScreen(Page, scope="run"):
     """One list of fields; enter edits the one under the cursor, space and h, l choose."""
@@ -53,6 +56,7 @@ class RunScreen(Page, scope="run"):
         rows = LiveRows(lambda: len(self._fields), self._line)
         self.main_list = VirtualList(rows, glyphs=state.glyphs, id="run-fields")
         self._before: RunForm | None = None
+        self._left = state.session.forms.get(_FIELD)
 
     def _line(self, i: int, cells: int) -> Line:
         control = self._control
@@ -89,6 +93,8 @@ class RunScreen(Page, scope="run"):
         here = self._field.key
         self._fields = self._control.fields()
         keys = [field.key for field in self._fields]
+        if self._left in keys:
+            here, self._left = self._left, None
         if here in keys:  # others may have come before it
             self.main_list.move_to(keys.index(here))
         self.main_list.sync()
@@ -100,6 +106,7 @@ class RunScreen(Page, scope="run"):
         if await self._control.find_plan():
             await self._control.find_cost()
             self._show_fields()
+        self._left = None  # all fields are there
 
     def paint(self) -> None:
         control, cells = self._control, max(20, self.size.width - 2)
@@ -120,6 +127,8 @@ class RunScreen(Page, scope="run"):
 
     @on(VirtualList.Highlighted, "#run-fields")
     def _moved(self) -> None:
+        if self._left is None:
+            self.session.remember(_FIELD, form=self._field.key)
         self.paint()
 
     # ── changing a field ──

@@ -137,6 +137,10 @@ class ErrorsState(JobRows):
             return super().place(line) if self.tree is None else -1
         return -1 if self.tree.head_at(line) else int(self.order[self.tree.place_at(line)])
 
+    def first(self, line: int) -> int:
+        head = self.head(line)
+        return int(self.order[self.tree.place_at(line)]) if head and self.tree is not None else self.place(line)
+
     def index_of(self, place: int) -> int:
         """The line that shows a row, or the module that it is folded into; -1 if the filter hides it."""
         at = super().index_of(place)

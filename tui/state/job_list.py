@@ -32,12 +32,16 @@ class JobList:
         self.total, self.size = 0, 0.0
         self._test: Test = parse_job_filter("")
 
-    def set_filter(self, text: str) -> None:
-        """Filter; one that does not parse leaves the last good one."""
+    def set_filter(self, text: str, otherwise: str | None = None) -> None:
+        """Filter; for one that does not parse, which is a problem, by the last good one or `otherwise`."""
+        problem = ""
         try:
-            self._test, self.filter_text, self.filter_problem = parse_job_filter(text), text, ""
+            test = parse_job_filter(text)
         except UsageError as error:
-            self.filter_problem = str(error).removeprefix("filter: ")
+            problem = str(error).removeprefix("filter: ")
+            text = self.filter_text if otherwise is None else otherwise
+            test = parse_job_filter(text)
+        self._test, self.filter_text, self.filter_problem = test, text, problem
 
     def cycle_sort(self) -> str:
         """Take the next order, and say which."""

@@ -104,14 +104,20 @@ class JobRows:
         """How many rows the job has given so far, whether the filter shows them or not."""
         raise NotImplementedError
 
-    def set_filter(self, text: str) -> None:
-        """Apply a filter; one that does not parse leaves the last good one and sets `filter_problem`."""
+    def set_filter(self, text: str, otherwise: str | None = None) -> None:
+        """Apply a filter; for one that does not parse (see `filter_problem`) the last good one, or `otherwise`."""
+        problem = ""
         try:
-            self._filter = self._parse(text) if text.strip() else None
-            self.filter_text, self.filter_problem = text, ""
+            test = self._test(text)
         except UsageError as error:
-            self.filter_problem = str(error)
+            problem = str(error)
+            text = self.filter_text if otherwise is None else otherwise
+            test = self._test(text)
+        self._filter, self.filter_text, self.filter_problem = test, text, problem
         self.refresh(always=True)
+
+    def _test(self, text: str) -> Any:
+        return self._parse(text) if text.strip() else None
 
     def sorts_shown(self) -> list[str]:
         """The columns that can be sorted by now, in their order."""
@@ -143,6 +149,10 @@ class JobRows:
     def place(self, line: int) -> int:
         """The row at a line of the list, -1 if there is none."""
         return int(self.order[line]) if 0 <= line < len(self.order) else -1
+
+    def first(self, line: int) -> int:
+        """The row at a line, or the first of those that it stands for; -1 if there is none."""
+        return self.place(line)
 
     def anchor(self, line: int) -> object:
         """What a line is known by while lines come and go: the row's place, -1 if there is none."""

@@ -1,4 +1,4 @@
-"""Where one was in a table of a job: the row and the order, kept in the session over a restart."""
+"""Where one was among the rows of a job, and in which order they were, kept in the session over a restart."""
 
 from typing import Any
 
@@ -50,3 +50,22 @@ class KeptPlace:
         }  # fmt: skip
         if self._session.forms.get(self._key) != told:
             self._session.remember(self._key, form=told)
+
+
+class KeptCursor:
+    """Where one was in another list of a job's rows. page: the name of the screen; count: of numbers that say where.
+
+    left: the job, and these numbers; None when the cursor is on no row in particular.
+    """
+
+    def __init__(self, session: Session, page: str, count: int = 1) -> None:
+        self._session, self._key = session, f"{page}.row"
+        kept = session.forms.get(self._key)
+        whole = kept if isinstance(kept, list) and [*map(type, kept)] == [int] * (1 + count) else []
+        self.left: tuple[int, ...] | None = tuple(whole) or None
+
+    def keep(self, *left: int) -> None:
+        """Note where the cursor is; nothing for no row in particular."""
+        self.left = left or None
+        if self._session.forms.get(self._key) != [*left]:
+            self._session.remember(self._key, form=[*left])

@@ -2,11 +2,12 @@
 
 import os
 import random
+import re
 import shutil
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from support.bursts.draw import without_clashes
@@ -16,6 +17,9 @@ from support.bursts.place import Place
 SCREEN_ONLY = ("Traceback", "Exception ignored")
 LEAVE = ("escape",) * 3
 """Back from lists, help and panes to the page: what is looked at for a moment is not kept."""
+
+NOT_KEPT = ("w",)
+"""Statistics of weights are shown until the app is left."""
 
 
 @dataclass
@@ -60,7 +64,9 @@ def resumed(place: Place, folder: Path, keys: Sequence[str], seed: int, size: tu
 
     Returns what is not there again after the kill, and what is not as after the same keys without one.
     """
+    keys = [key for key, in_text in zip(keys, _in_text(keys), strict=True) if in_text or key not in NOT_KEPT]
     cut = random.Random(seed).randint(1, max(1, len(keys) - 1))
+    cut = next((at for at, in_text in enumerate(_in_text(keys)) if at >= cut and not in_text), len(keys))
     keys, rest = without_clashes([*keys[:cut], *LEAVE]), keys[cut:]
     with copied(place, folder) as copy, Typist(copy, size) as typist:
         typist.slowly([*keys, *rest])
@@ -73,9 +79,26 @@ def resumed(place: Place, folder: Path, keys: Sequence[str], seed: int, size: tu
         if before.ended is not None:
             return before.wrong
         with Typist(copy, size) as typist:
-            found = [f"after the kill: {text}" for text in differences(before, _state(typist, copy))]
+            found = [f"after the kill: {text}" for text in _lost(before, _state(typist, copy))]
             typist.at_once(rest, 0.0, random.Random(seed))
-            return [*found, *(f"at the end: {text}" for text in differences(whole, _state(typist, copy)))]
+            return [*found, *(f"at the end: {text}" for text in _lost(whole, _state(typist, copy)))]
+
+
+def _in_text(keys: Sequence[str]) -> list[bool]:
+    """Whether each key is a part of a text that is being typed."""
+    found, typing = [], False
+    for key in keys:
+        found.append(typing)
+        typing = key not in ("enter", "escape", "ctrl+c") if typing else key in (":", "/")
+    return found
+
+
+def _lost(before: State, after: State) -> list[str]:
+    """The differences that a kill may not make: another worker of the app's own is among the jobs, and counted."""
+    if all("[3 Jobs]" in state.screen for state in (before, after)):
+        before, after = (replace(state, screen="") for state in (before, after))
+    before, after = (replace(state, screen=re.sub(r"\bjob \d+", "job #", state.screen)) for state in (before, after))
+    return differences(before, after)
 
 
 def _state(typist: Typist, place: Place) -> State:

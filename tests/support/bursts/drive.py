@@ -10,13 +10,18 @@ from pathlib import Path
 from support.bursts.place import Place
 from support.forked_jobs import as_forks
 from support.terminal import app
+from support.told import unfinished
 
-QUIET, RESTS = 0.12, 0.35
-"""Seconds without output or work after which the app is idle, and after which it is so at the end."""
+from layerwise._tool.tui.controllers.jobs import WATCH_EVERY
+
+QUIET, RESTS = 0.12, WATCH_EVERY + 0.2
+"""Seconds without output or work after which the app is idle, and after which it is so at the end: it sleeps between
+two looks at its jobs."""
 LOOK = 0.04
 RUNS = 1_000_000
 OF_USERS = ("compare", "locate", "bench", "bundle", "triage", "inspect_trt")
-ENDED = ("done", "failed", "cancelled", "lost")
+RESTING = ("done", "failed", "cancelled", "lost", "waiting")
+"""States of a job that goes on no further by itself: the last one is of a question."""
 SIZES = ((80, 24), (120, 40))
 
 
@@ -32,8 +37,8 @@ class Typist:
 
     def __enter__(self) -> "Typist":
         self.terminal.__enter__()
-        self.terminal.wait_for("1 Graph")
-        self.idle()
+        self.terminal.wait_for(lambda text: "1 Graph" in text and " nodes " in text)
+        self.idle(RESTS)  # and so the job that has read the nodes is among the jobs
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -89,13 +94,15 @@ class Typist:
         """Wait for the end of all jobs, and for the app; what is on the screen then."""
         self.idle(RESTS)
         until = time.monotonic() + 120
-        while self._jobs_run() and time.monotonic() < until:
+        while self._jobs_run():
             self.terminal.meanwhile(lambda: not self._jobs_run() or time.monotonic() > until, 150)
+            if time.monotonic() > until:
+                raise AssertionError(f"a job does not end:\n{unfinished(self.place.home)}\n{self.terminal.text}")
             self.idle(RESTS)
         return self.terminal.text
 
     def _jobs_run(self) -> bool:
-        return any(state not in ENDED for _, state in jobs_of(self.place.home))
+        return any(state not in RESTING for _, state in jobs_of(self.place.home))
 
 
 def jobs_of(home: Path) -> list[tuple[str, str]]:

@@ -82,7 +82,7 @@ class Keys:
         found = chance.choice(lines) if chance.random() < 0.9 else chance.choice([*REGISTRY.values()])
         if found.id in self._never:
             return ["colon", "escape"]
-        text = chance.choice((*TEXTS, *KINDS)) if " " in found.line or chance.random() < 0.1 else ""
+        text = chance.choice((*TEXTS, *KINDS)) if found.takes_argument or chance.random() < 0.1 else ""
         tabs = ["tab"] * chance.choice((0, 0, 1, 1, 2, 5))
         if found.name.rstrip("!") in FILES:
             text, tabs = chance.choice(("", "out.bin", "no/such/folder/x", "out.onnx", "a.csv", "a.svg")), tabs[:1]
