@@ -48,6 +48,11 @@ def build(what: str, source: Path, folder: Path) -> Path:
     return folder / done.stdout.split()[-1]
 
 
+def unpack(packed: tarfile.TarFile, folder: Path) -> None:
+    """Unpack an archive of ours; Python before 3.11.4 has no filters."""
+    packed.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+
+
 def contents(wheel: Path) -> dict[str, bytes]:
     """The files that a wheel installs, and its command, without what describes the distribution."""
     with zipfile.ZipFile(wheel) as packed:
@@ -67,7 +72,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     zipfile.ZipFile(build("wheel", ROOT, place / "whl")).extractall(place / "wheel")
     with tarfile.open(build("sdist", ROOT, place / "tar")) as packed:
         assert all(entry.isfile() for entry in packed.getmembers())
-        packed.extractall(place / "sdist", filter="data")
+        unpack(packed, place / "sdist")
     return place
 
 
@@ -111,7 +116,7 @@ def test_the_distribution_without_an_engine_holds_the_same_files(built: Path, tm
     wheel = build("wheel", ROOT / "packaging" / "core", tmp_path / "whl")
     with tarfile.open(build("sdist", ROOT / "packaging" / "core", tmp_path / "tar")) as packed:
         assert all(entry.isfile() for entry in packed.getmembers())
-        packed.extractall(tmp_path / "sdist", filter="data")
+        unpack(packed, tmp_path / "sdist")
     (source,) = (tmp_path / "sdist").iterdir()
     assert build("wheel", source, tmp_path / "again").read_bytes() == wheel.read_bytes()
     (complete,) = (built / "whl").iterdir()

@@ -59,7 +59,7 @@ class DeviceTimed:
     def __init__(self, session: Any, name: str, feed: Feed, device: int, transfers: bool) -> None:
         self._session, self._name, self._transfers = session, name, transfers
         self.phases: tuple[str, ...] = ("h2d", "compute", "d2h") if transfers else ("compute",)
-        self._feed = {key: np.ascontiguousarray(array) for key, array in feed.items()}
+        self._feed = {key: np.asarray(array, order="C") for key, array in feed.items()}
         self._binding = session.io_binding()
         self._inputs = {key: _on_device(array, device) for key, array in self._feed.items()}
         self._names = [node.name for node in session.get_outputs()]

@@ -14,12 +14,12 @@ Confidence = Literal["certain", "likely", "possible"]
 class Layout(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """How the other side's tensor becomes the comparison's: reshaped to `before`, permuted, reshaped to `after`.
 
-    An empty tuple leaves out that step.
+    An empty tuple, and None, leave out that step. after: () makes a scalar.
     """
 
     before: tuple[int, ...] = ()
     permutation: tuple[int, ...] = ()
-    after: tuple[int, ...] = ()
+    after: tuple[int, ...] | None = None
 
     def __call__(self, array: Array) -> Array:
         """The tensor in the comparison's layout. ValueError if its shape does not fit."""
@@ -27,7 +27,7 @@ class Layout(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
             array = array.reshape(self.before)
         if self.permutation:
             array = np.transpose(array, self.permutation)
-        return array.reshape(self.after) if self.after else array
+        return array if self.after is None else array.reshape(self.after)
 
 
 class AlignedPair(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

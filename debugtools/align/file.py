@@ -140,7 +140,7 @@ def _is_distance(value: float | None) -> bool:
 
 
 def _is_layout(layout: Layout) -> bool:
-    shapes: tuple[Any, ...] = (layout.before, layout.after)
+    shapes: tuple[Any, ...] = (layout.before, layout.after or ())
     rank = len(layout.permutation)
     return (
         all(0 <= d < 1 << 40 for shape in shapes for d in shape)

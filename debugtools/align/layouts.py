@@ -100,7 +100,7 @@ def layouts(shape: tuple[int, ...], other: tuple[int, ...]) -> Iterator[Layout]:
 
 def _layout(other: tuple[int, ...], before: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]) -> Layout:
     permuted = tuple(before[k] for k in order)
-    return Layout(() if before == other else before, order, () if permuted == shape else shape)
+    return Layout(() if before == other else before, order, None if permuted == shape else shape)
 
 
 def _thick(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -46,7 +46,7 @@ class Emitter:
 
     def array(self, value: NDArray[Any]) -> str:
         """Add an array as a constant; its name."""
-        return self.tensor(numpy_helper.from_array(np.ascontiguousarray(value)))
+        return self.tensor(numpy_helper.from_array(np.asarray(value, order="C")))
 
     def squeezed(self, name: str, *, unsqueeze: bool = False, axes: tuple[int, ...]) -> str:
         """Squeeze or Unsqueeze along axes, as the opset has it."""

@@ -167,7 +167,7 @@ class _Mixed:
     def _proto(self, codes: NDArray[np.float32]) -> TensorProto:
         form = self._given.form
         kind = helper.tensor_dtype_to_np_dtype(STORED[form.name]) if form.kind == "integer" else dtype_of(form.element)
-        return numpy_helper.from_array(np.ascontiguousarray(codes).astype(kind))
+        return numpy_helper.from_array(np.asarray(codes, order="C").astype(kind))
 
     def _zero(self, zero: NDArray[np.float32], *, shared: bool = True) -> str:
         return self._new.tensor(self._proto(np.asarray(zero, np.float32)), shared=shared)

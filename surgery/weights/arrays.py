@@ -40,7 +40,7 @@ def _filled(weight: TensorProto, array: Array) -> TensorProto:
         raise LayerwiseError(f"weight {label!r} has shape {list(shape)}, the array {list(array.shape)}")
     if dtype_name(array) != wanted:
         array = _retyped(array, wanted, label)
-    filled = numpy_helper.from_array(np.ascontiguousarray(array), weight.name)
+    filled = numpy_helper.from_array(np.asarray(array, order="C"), weight.name)
     filled.data_type = weight.data_type
     filled.doc_string = weight.doc_string
     del filled.dims[:]

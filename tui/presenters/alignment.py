@@ -37,7 +37,7 @@ def layout_text(layout: Layout) -> str:
     """How the other side's tensor becomes this one's, in words."""
     steps = [f"as {shape_text(layout.before)}"] if layout.before else []
     steps += [f"axes {' '.join(map(str, layout.permutation))}"] if layout.permutation else []
-    steps += [f"to {shape_text(layout.after)}"] if layout.after else []
+    steps += [f"to {shape_text(layout.after)}"] if layout.after is not None else []
     return ", ".join(steps)
 
 

@@ -157,7 +157,7 @@ def fixed(model: Loadable, feed: Mapping[str, Array]) -> Loadable:
     for value in inputs:
         array = feed.get(value.name)
         if array is not None and _may_be_sizes(array):
-            proto.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array), value.name))
+            proto.graph.initializer.append(numpy_helper.from_array(np.asarray(array, order="C"), value.name))
             continue
         if array is not None:
             set_shape(value, array.shape)

@@ -91,7 +91,7 @@ class _Run:
         places = {}
         for at in range(self.engine.num_io_tensors):
             name = self.engine.get_tensor_name(at)
-            array = np.ascontiguousarray(feed[name]) if name in feed else self._room(name, golden)
+            array = np.asarray(feed[name], order="C") if name in feed else self._room(name, golden)
             if self.engine.get_tensor_mode(name) != self.inputs:
                 found[name] = array
             places[name] = self._good(self.cudart.cudaMalloc(max(array.nbytes, 1)))

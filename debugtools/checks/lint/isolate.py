@@ -90,7 +90,7 @@ def _first_pass(
 def _slice(value: Any, axis: int) -> Any:
     if not isinstance(value, np.ndarray) or not -value.ndim <= axis < value.ndim or not value.shape[axis]:
         return None
-    return np.ascontiguousarray(np.take(value, 0, axis))
+    return np.asarray(np.take(value, 0, axis), order="C")
 
 
 CHUNK = 64

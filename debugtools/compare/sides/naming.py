@@ -101,7 +101,7 @@ class Naming:
             return array
         self._shapes[name] = array.shape
         try:
-            return np.ascontiguousarray(layout(array))
+            return np.asarray(layout(array), order="C")
         except ValueError:
             return array
 
@@ -116,7 +116,7 @@ class Naming:
             if layout.permutation:
                 array = array.reshape([before[axis] for axis in layout.permutation])
                 array = np.transpose(array, np.argsort(layout.permutation))
-            return np.ascontiguousarray(array.reshape(shape))
+            return np.asarray(array.reshape(shape), order="C")
         except ValueError:
             return array
 

@@ -10,9 +10,11 @@ import pytest
 from onnx import numpy_helper
 from support.aligning import LENGTH, WIDTH, encoder, renamed
 from support.locating import ORT, Located, between, run_locate
-from support.models import from_text
+from support.models import from_text, with_weights
 
 from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.debugtools.align.alignment import AlignedPair, Layout
+from layerwise._tool.debugtools.compare.sides.naming import Naming
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 
@@ -103,3 +105,36 @@ def test_a_node_of_several_outputs_is_no_majority_of_nodes(tmp_path: Path) -> No
         models.append(model)
     feed = {"x": random.standard_normal((5, 2, 3)).astype(np.float32)}
     assert between(*models, tmp_path, feed).nodes == ["cell"]
+
+
+SCALAR = """g (float[2, 6] x) => (float[b, c] y) {
+    a = Abs(x)  one = Constant<value = int64 {3}>()  n = Unsqueeze(one, zero)
+    shape = Concat<axis=0>(n, four)  r = Reshape(a, shape)  y = Neg(r) }"""
+VECTOR = """g (float[2, 6] x) => (float[b, c] y) {
+    a = Abs(x)  n = Constant<value = int64[1] {3}>()
+    shape = Concat<axis=0>(n, four)  r = Reshape(a, shape)  y = Neg(r) }"""
+
+
+@pytest.mark.parametrize("texts", [(SCALAR, VECTOR), (VECTOR, SCALAR)], ids=["of a scalar", "of one element"])
+def test_a_scalar_and_a_tensor_of_one_element_are_one_value(texts: tuple[str, str], tmp_path: Path) -> None:
+    weights = {"zero": np.int64([0]), "four": np.int64([4])}
+    models = [
+        with_weights(from_text(text), **{name: value for name, value in weights.items() if name in text})
+        for text in texts
+    ]
+    models[1] = renamed(models[1])[0]
+    for value, name in zip((*models[1].graph.input, *models[1].graph.output), "xy", strict=True):
+        for node in models[1].graph.node:
+            node.input[:] = [name if each == value.name else each for each in node.input]
+            node.output[:] = [name if each == value.name else each for each in node.output]
+        value.name = name
+    x = np.random.default_rng(6).standard_normal((2, 6)).astype(np.float32)
+    found = between(*models, tmp_path, {"x": x})
+    assert found.nodes == [] and found.result["tensors"] >= 4
+
+
+def test_a_layout_makes_scalars_and_back() -> None:
+    naming = Naming({})
+    naming.align([AlignedPair("a", "b", "certain", ("value",), Layout(after=()))], ["a"], ["b"])
+    scalar = naming.laid("a", np.int64([3]))
+    assert scalar.shape == () and naming.unlaid("a", scalar).shape == (1,)
