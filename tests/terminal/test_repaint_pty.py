@@ -16,7 +16,9 @@ KEYS = (
 
 def after_full_repaint(terminal: Terminal) -> str:
     terminal.screen.reset()
-    terminal.cost("\x0c")
+    terminal.press("\x0c")
+    terminal.wait_for(lambda text: "[1 Graph]" in text and bool(text.splitlines()[-1].strip()))
+    terminal.until_silent()
     return terminal.text
 
 
