@@ -210,8 +210,9 @@ class Walk:
 
     def read_types(self, tensor: str) -> list[str]:
         """The types of what a tensor's region reads, on both sides."""
-        feeds = (*self._feeds([tensor]).values(), *self._plain_feeds(tensor).values())
-        return [dtype_name(array) for array in feeds]
+        feeds = self._plain_feeds(tensor)
+        here = [np.empty(0, self._types[name]) for name in feeds if name in self._types]
+        return [dtype_name(array) for array in (*feeds.values(), *here)]
 
     def alone(self, tensor: str, feed: Mapping[str, Array], runs: LocalRuns | None = None) -> Array | None:
         """What a tensor's region makes of a feed when it is run by itself (as `runs` does); None where it does not."""
