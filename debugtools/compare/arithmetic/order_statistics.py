@@ -90,15 +90,15 @@ def summary(values: Array) -> dict[str, float]:
         }
         if last % 2:  # np.median rounds to the type of the values
             low, high = map(float, values[last // 2 : last // 2 + 2])
-            found["median"] = low if low == high else float(values.dtype.type((low + high) / 2))
+            found["median"] = low if low == high != 0 else float(values.dtype.type((low + high) / 2))
         return found
 
 
 def _between(low: Any, high: Any, part: float) -> float:
     """NumPy's linear interpolation, of which each half starts at its own end; infinite where both ends are."""
-    if low == high or not part:
-        return float(low)
     gap = high - low
+    if not np.isfinite(gap) and (low == high or not part):
+        return float(low)
     return float(high) - float(gap) * (1 - part) if part >= 0.5 else float(low) + float(gap) * part
 
 
