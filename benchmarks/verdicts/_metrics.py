@@ -81,7 +81,7 @@ def flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from flat(inner, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list):
+    elif isinstance(value, (list, tuple)):
         for number, inner in enumerate(value):
             yield from flat(inner, f"{name}.{number}")
     else:

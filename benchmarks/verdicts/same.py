@@ -3,7 +3,7 @@
 TREE is a worktree of that commit, such as the one before sentinels (e229ad96^). Each tree compares the same pairs of
 arrays in a process of its own (`_metrics.py`). All numbers that both give must be equal in every bit, but for those
 that were changed on purpose: the relative error of equal integers with zeros was not a number, nor were quantiles of
-errors among which there are infinite ones. Quantiles of zeros of both signs are zeros of either.
+errors among which there are infinite ones; and a median has the type of its values now, as `np.median` gives it.
 """
 
 import json
@@ -13,6 +13,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from benchmarks.verdicts.pairs import Options
 
@@ -52,8 +54,19 @@ def _same(one: str, other: str) -> bool:
 def _meant(pair: str, key: str, before: str, now: str) -> bool:
     if _of_integers(pair) and (key.startswith(("totals.rel", "order_rel")) or key == "required.1"):
         return True
-    quantile = key.startswith("order_")
-    return quantile and ((before, now) == ("nan", "inf") or before.replace("-0.0", "0.0") == now.replace("-0.0", "0.0"))
+    if not key.startswith("order_"):
+        return False
+    return (before, now) == ("nan", "inf") or (key.endswith("median") and now in _rounded(before))
+
+
+def _rounded(number: str) -> list[str]:
+    """The texts of a number in the types in which `np.median` gives it, and of both neighbours: the mean of the two
+    middle values was rounded in another order."""
+    found = []
+    for kind in (np.float16, np.float32, np.float64):
+        near = kind(float.fromhex(number))
+        found += [near, np.nextafter(near, kind(-np.inf)), np.nextafter(near, kind(np.inf))]
+    return [float(one).hex() for one in found]
 
 
 def _of_integers(pair: str) -> bool:

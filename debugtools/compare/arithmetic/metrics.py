@@ -141,7 +141,8 @@ def _order(result: Comparison, a: Array, b: Array, how: Arithmetic, statistics: 
     equal = all_equal(result)
     if statistics:
         first = summary(_flat_copy(a))
-        result.order_sides = first, first if equal else summary(_flat_copy(b))
+        same = equal and all(first.values())  # a zero may have the other sign
+        result.order_sides = first, first if same else summary(_flat_copy(b))
     for relative, found in ((False, result.order_abs), (True, result.order_rel)):
         if equal:
             values = _NO_ERROR.copy()
