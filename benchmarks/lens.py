@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 from support.faults.ours import run_action
 from support.quantising import disagreements
@@ -100,15 +101,18 @@ def measure(path: str, to: str, alone: int, sets: int) -> None:
     effects = {one.i: lens.measured([one.i]).worst for one in lens.candidates}
     board, busy, used = time.perf_counter() - started, time.process_time() - worked, peak()
     chosen = lens.candidates[:: max(1, len(effects) // alone)]
-    apart, seconds, work = 0.0, 0.0, 0.0
+    apart, seconds, work, otherwise = 0.0, 0.0, 0.0, 0
     for one in chosen:
         started, worked = time.perf_counter(), time.process_time()
         proto = mixed_model(lens, [one.i]).proto()
         outputs = _alone(Loadable(data=proto.SerializeToString(), folder=model.file.folder), feed)
         seconds += time.perf_counter() - started
         work += time.process_time() - worked
-        effect = lens.errors_of([outputs]).worst
-        apart = max(apart, abs(effect - effects[one.i]) / max(effect, _NOISE / 1e-3))
+        away = _distance(lens, outputs, effects[one.i])
+        if away > 1e-3:  # what a kernel or an optimisation adds is not the format's
+            away = _distance(lens, _plain(model, proto, feed), effects[one.i])
+            otherwise += 1
+        apart = max(apart, away)
     each, by_work = seconds / len(chosen) * len(effects), work / len(chosen) * len(effects) / busy
     good = sum(_predicted(lens, effects, number) for number in range(sets))
     floats = int(subprocess.run(
@@ -117,7 +121,7 @@ def measure(path: str, to: str, alone: int, sets: int) -> None:
     print(
         f"{Path(path).stem:12} {to:8} {len(effects):4} candidates  switchboard {board:6.1f} s, one model each "
         f"{each:6.1f} s: {each / board:4.1f} times ({by_work:.1f} of processor time); "
-        f"apart {apart:.1e}; {good} of {sets} sets within 15 %; memory "
+        f"apart {apart:.1e} ({otherwise} of {len(chosen)} not optimised); {good} of {sets} sets within 15 %; memory "
         f"{used} MB, float {floats} MB: {used / floats:.2f} times", flush=True,
     )  # fmt: skip
     found = {
@@ -156,6 +160,20 @@ def several(paths: list[str], options: tuple[str, ...]) -> bool:
     )  # fmt: skip
     fast = statistics.median(faster) >= 5 and min(faster) >= 3
     return fast and apart <= 1e-3 and good >= 0.9 * sets and memory <= 2.5
+
+
+def _distance(lens: Lens, outputs: Any, told: float) -> float:
+    """How far the effect of a model that was run alone is from what is told, relative to it or 1e-6 of the output."""
+    effect = lens.errors_of([outputs]).worst
+    return abs(effect - told) / max(effect, _NOISE / 1e-3)
+
+
+def _plain(model: Model, proto: onnx.ModelProto, feed: Feed) -> Any:
+    """The outputs of a mixed model as its nodes say. Optimised, a Clip before QuantizeLinear is left out where its
+    bound lies within 1.2e-7 of what the format holds, however small the values."""
+    spec = RunnerSpec(kind="onnxrt", graph_optimization_level="disable")
+    with open_runner(spec, Loadable(data=proto.SerializeToString(), folder=model.file.folder)) as runner:
+        return runner.infer(feed).outputs
 
 
 def _alone(model: Loadable, feed: Feed) -> Any:

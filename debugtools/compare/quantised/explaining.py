@@ -29,7 +29,6 @@ from layerwise._tool.debugtools.compare.quantised.left import Left
 from layerwise._tool.debugtools.compare.quantised.operators import DYNAMIC, INTEGER, OPERATORS, SAME
 from layerwise._tool.debugtools.compare.quantised.rounded import RoundedGraph
 from layerwise._tool.debugtools.compare.quantised.sites import Site
-from layerwise._tool.debugtools.compare.quantised.stages import dequantised
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool
 from layerwise._tool.surgery.cut.sizes import estimates
@@ -64,7 +63,7 @@ class Explaining:
         self._graph.pass_through(list(self._counterparts()))
         sites = ledger.sites.all
         self._sites = {stage: site for site in self._graph.activations
-                       for stage in (site.tensor, *dequantised(mine, ledger.sites, site))}  # fmt: skip
+                       for stage in (site.tensor, *ledger.sites.dequantised(site))}  # fmt: skip
         known = {site.tensor for site in self._graph.weights}
         self._touched = _behind(mine, (site.i for site in sites))
         self._loose = _behind(mine, (site.i for site in sites if site.role != "weight"), INTEGER_KERNELS)
@@ -101,7 +100,7 @@ class Explaining:
         cut = self._other.model.cut
         for site in self._ledger.sites.all:
             if site.role == "activation":
-                made = dequantised(self._mine, self._ledger.sites, site)
+                made = self._ledger.sites.dequantised(site)
                 names = (site.value, site.tensor, *made)
                 own = (self._other.own(self._side.common(name)) for name in names if name)
                 found = next((name for name in own if name in cut.maker or name in cut.inputs), "")

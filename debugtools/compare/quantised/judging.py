@@ -8,6 +8,7 @@ enough (`_FAINT`), since rounding does neither.
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits, reach
@@ -19,6 +20,7 @@ LIMIT = 9.0
 _FAINT = 3.0
 _GAIN, _SHIFT, _LUCK = 0.03, 0.25, 8.0
 _EXPLAINED = 8.0  # times the format's error that are left once a factor or a distance is taken away
+_FINE = 1.1  # times the step that the values' own range asks for: calibrators round and widen ranges a little
 _LISTED = 6
 
 
@@ -44,6 +46,19 @@ def judge_weight(site: Site, original: Array, held: Array, found: Measured) -> F
         return FormatVerdict("", "its inputs are rescaled, as equalisation does (SmoothQuant, AWQ)", worst)
     word, text = _reason(site, original, held, found, bad)
     return FormatVerdict(word, f"{_which(bad)}{text}", _worst(np.where(bad, found.loss + 1, 0)))
+
+
+def allowed(site: Site, original: Array, held: Array, found: Measured) -> Measured:
+    """What was measured of a weight, all error explained of channels that hold each value as near as steps do that are
+    no larger than its values ask for: of a few values it may be far above the usual one, and lean to one side.
+    """
+    grid = site.grid
+    if grid is None or not limits(grid.kind).whole or not (found.loss > _FAINT).any():
+        return found
+    best = grid.best(original)
+    fine = np.abs(grid.spread(grid.scale, original.shape)) <= _FINE * best.spread(best.scale, original.shape)
+    good = (_near(grid, original, held) & fine).all(axis=_others(original.ndim, found.power.size, site))
+    return replace(found, best=np.where(good, np.maximum(found.best, found.error), found.best))
 
 
 def _bad(found: Measured, grid: Grid) -> Array:
@@ -110,12 +125,15 @@ def _short(site: Site, original: Array, held: Array, bad: Array) -> float:
     return float(squares[np.abs(b) < np.abs(a)].sum()) / total if total else 0.0
 
 
+def _near(grid: Grid, original: Array, held: Array) -> Array:
+    """Which values lie within half a step of the original, but for the rounding of scales."""
+    return np.asarray(np.abs(held - original) <= 0.51 * np.abs(grid.spread(grid.scale, original.shape)))
+
+
 def _within(site: Site, original: Array, held: Array, bad: Array) -> float:
     """The share of the bad channels' values that are within half a step of the original."""
     assert site.grid is not None
-    steps = np.broadcast_to(site.grid.spread(site.grid.scale, original.shape), original.shape)
-    off = np.abs(held - original) <= 0.51 * np.abs(steps)
-    return float(np.mean(_chosen(site, off, bad)))
+    return float(np.mean(_chosen(site, _near(site.grid, original, held), bad)))
 
 
 def _chosen(site: Site, array: Array, bad: Array) -> Array:

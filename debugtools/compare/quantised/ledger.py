@@ -17,15 +17,15 @@ from layerwise._tool.debugtools.compare.quantised.grid import reach
 from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, SAME, holds_codes
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
-from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site, Sites
-from layerwise._tool.debugtools.compare.quantised.stages import (
+from layerwise._tool.debugtools.compare.quantised.rectifiers import (
+    Rectified,
     behind_rectifier,
-    dequantised,
     leaves_rectifier_out,
-    pair_stages,
+    read_rectified,
     rectified,
-    see_values,
 )
+from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site, Sites
+from layerwise._tool.debugtools.compare.quantised.stages import pair_stages, see_values
 from layerwise._tool.debugtools.compare.quantised.told import told
 from layerwise._tool.debugtools.compare.quantised.weights import Weights
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult, QuantisedRow
@@ -78,12 +78,13 @@ class Ledger:
         if isinstance(other, ModelSide) and other.model.has_graph and other.spec.kind != "torch":
             originals = self.originals = Originals(other.model.cut, weights_of(other))
         self._reader = SiteReader(self._cut, originals)
+        self._seen: dict[str, Rectified] = {}
         self._rows: dict[int, QuantisedRow] = {}
         self._noise: dict[int, float] = {}
         self._waiting: dict[str, list[int]] = defaultdict(list)
         for number, site in enumerate(sites.all):
             if site.role == "activation":
-                for name in {site.value, site.tensor, *dequantised(self._cut, sites, site)} - {""}:
+                for name in {site.value, site.tensor, *sites.dequantised(site)} - {""}:
                     self._waiting[name].append(number)
         self._views = self._await_views()
 
@@ -105,11 +106,14 @@ class Ledger:
 
     def pair(self) -> None:
         """Have both sides know the stages of quantised tensors. To be called when the sides are aligned."""
-        see_values(self.side, self.sites)
-        if isinstance(self.other, ModelSide) and self._theirs is not None:
-            see_values(self.other, self._theirs)
-        if isinstance(self.other, ModelSide) and self.originals is not None:
-            pair_stages(self.side, self.other, self.sites, self.originals, base=self._base)
+        other, here = self.other, dict[str, Rectified]()
+        if isinstance(other, ModelSide) and self.originals is not None:
+            pair_stages(self.side, other, self.sites, self.originals, base=self._base)
+            if self._theirs is None:
+                here, self._seen = read_rectified(self.side, other, self.sites, base=self._base)
+        see_values(self.side, self.sites, here)
+        if isinstance(other, ModelSide):
+            see_values(other, self._theirs, self._seen)
 
     def fed(self, feed: Mapping[str, Array]) -> None:
         """Take in the inputs, by the quantised side's names."""
@@ -127,7 +131,7 @@ class Ledger:
             if own in self._views and number in self._rows:
                 continue
             try:
-                row, found = self._reader.activation(site, other, self._rectified(site, own, other, values))
+                row, found = self._reader.activation(site, other, self._rectified(site, other, values))
             except BROKEN as error:
                 row = replace(self._reader.plain(site), text=f"it cannot be held against the original: {error}")
                 self._rows.setdefault(number, row)
@@ -137,11 +141,14 @@ class Ledger:
                 self._rows[number] = row
             self._noise[number] = max(self._noise.get(number, 0.0), found.noise)
 
-    def _rectified(self, site: Site, own: str, other: str, values: Array) -> Array:
-        """The values behind a Relu that the quantiser left out since the codes reach no value below 0, or hold none."""
+    def _rectified(self, site: Site, other: str, values: Array) -> Array:
+        """The values as their only reader sees them; behind a Relu that was left out since the codes reach or hold no
+        value below 0."""
         side, grid = self.other, site.grid
         if grid is None or not isinstance(side, ModelSide) or not side.model.has_graph:
             return values
+        if other in self._seen:
+            return self._seen[other](values)
         if behind_rectifier(side.model.cut, other) == other:
             return values
         if rectified(grid):
@@ -194,7 +201,7 @@ class Ledger:
     def _stage(self) -> dict[str, int]:
         found = {}
         for number, site in enumerate(self.sites.all):
-            made = dequantised(self._cut, self.sites, site) if site.role == "activation" else [site.value]
+            made = self.sites.dequantised(site) if site.role == "activation" else [site.value]
             found.update(dict.fromkeys(filter(None, (site.tensor, *made)), number))
         return found
 
@@ -235,11 +242,11 @@ class Ledger:
         loss = row.loss or 0.0
         if row.word or row.masked or loss <= limit or row.form == "dynamic" or row.scale in self._shared:
             return row
-        if row.clipped and row.clipped > 1e-3:
-            text = f"{row.clipped:.1%} of its values are clipped"
-            return replace(row, word="clipped", text=f"{text}: {loss:.1f} dB lost, far more than at the others")
         text = f"its values take up {row.used:.0%} of the codes" if row.used is not None else "its steps are large"
-        return replace(row, word="scale", text=f"{text}: {loss:.1f} dB lost, far more than at the others")
+        clipped = row.clipped is not None and row.clipped > 1e-3
+        text = f"{row.clipped:.1%} of its values are clipped" if clipped else text
+        text = f"{text}: {loss:.1f} dB lost, far more than at the others"
+        return replace(row, word="clipped" if clipped else "scale", text=text)
 
     def noise(self, region: Collection[int]) -> float:
         """Relative L2 error that the formats of what a region of nodes quantises or holds explain, before anything

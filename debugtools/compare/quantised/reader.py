@@ -11,6 +11,7 @@ from layerwise._tool.debugtools.compare.arithmetic.sentinels import masking
 from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits, reach
 from layerwise._tool.debugtools.compare.quantised.judging import (
     FormatVerdict,
+    allowed,
     channel_axis_of,
     judge_activation,
     judge_weight,
@@ -70,7 +71,7 @@ class SiteReader:
         name, original = found
         best = site.grid.rounded(original) if site.role == "bias" else site.grid.best(original).rounded(original)
         axis = channel_axis_of(site, original.ndim)
-        known = measured(original, held, best, axis)
+        known = allowed(site, original, held, measured(original, held, best, axis))
         verdict = judge_weight(site, original, held, known)
         at_end = _at_end(codes, site.grid) & (np.abs(held - original) > _half_step(site.grid, original))
         row = replace(row, clipped=float(np.mean(at_end)))

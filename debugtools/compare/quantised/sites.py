@@ -75,6 +75,11 @@ class Sites:
         self.const, self.readers = self._constants.const, self._constants.readers
         self.unread: list[str] = []
 
+    def dequantised(self, site: Site) -> list[str]:
+        """The floating tensors that codes are made into, straight."""
+        nodes = [self._cut.nodes[i] for i, slot in self.readers[site.tensor] if slot == 0]
+        return [node.output[0] for node in nodes if node.op_type in DEQUANTIZE and node.output]
+
     @cached_property
     def all(self) -> list[Site]:
         """All of them, in the order of their nodes."""

@@ -4,7 +4,7 @@ Codes are looked at as the values that they stand for. So every stage has its fl
 between two of them holds one cause of error each.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -12,10 +12,17 @@ from msgspec import Struct
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_row
-from layerwise._tool.debugtools.compare.quantised.grid import Grid, reach
-from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, DYNAMIC
+from layerwise._tool.debugtools.compare.quantised.grid import Grid
+from layerwise._tool.debugtools.compare.quantised.operators import DYNAMIC
 from layerwise._tool.debugtools.compare.quantised.originals import Originals, shorter_names
-from layerwise._tool.debugtools.compare.quantised.sites import Site, Sites
+from layerwise._tool.debugtools.compare.quantised.rectifiers import (
+    Rectified,
+    before_rectifier,
+    behind_rectifier,
+    leaves_rectifier_out,
+    rectified,
+)
+from layerwise._tool.debugtools.compare.quantised.sites import Sites
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, ObservedGraph
 from layerwise._tool.debugtools.compare.sides.stream import Held
 
@@ -23,33 +30,36 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 
-_RECTIFIERS = ("Relu", "Clip")
 _Counterpart = tuple[str, str]  # the other side's name, and a stage in whose layout it is
 
 
 class Dequantised(Struct, frozen=True, eq=False):
-    """Codes of one grid; called, it gives their values in FP32."""
+    """Codes of one grid; called, it gives their values in FP32. seen: by what alone reads
+    them."""
 
     typed: ClassVar[bool] = True
     grid: Grid
+    seen: Rectified | None = None
 
     def __call__(self, array: Array) -> Array:
-        return np.asarray(self.grid.values(array))
+        values = np.asarray(self.grid.values(array))
+        return values if self.seen is None else self.seen(values)
 
     def back(self, array: Array) -> Array:
         """The nearest codes of values, in their type."""
         return self.grid.codes(array).astype(dtype_row(self.grid.kind).numpy)
 
 
-def see_values(side: ModelSide, sites: Sites) -> None:
-    """Have codes observed as the values that they stand for, where these are not floating tensors themselves."""
+def see_values(side: ModelSide, sites: Sites | None, seen: Mapping[str, Rectified]) -> None:
+    """Have codes observed as the values that they stand for, where these are not floating tensors themselves. seen:
+    tensors of which only that counts which their reader takes.
+    """
     cut = side.model.cut
-    grids = {name: grid for name, grid in sites.grids.items() if name not in cut.outputs}
-    if not grids or side.observed.executed:
+    grids = {name: grid for name, grid in (sites.grids if sites else {}).items() if name not in cut.outputs}
+    if not (grids or seen) or side.observed.executed:
         return
-    names: dict[str, tuple[str, Held | None]]
-    names = {name: (name, Dequantised(grids[name]) if name in grids else None) for name in cut.maker}
-    side.observe(ObservedGraph(cut, side.model.file.folder, names=names))
+    held: dict[str, Held] = {**seen, **{name: Dequantised(grid, seen.get(name)) for name, grid in grids.items()}}
+    side.observe(ObservedGraph(cut, side.model.file.folder, names={n: (n, held.get(n)) for n in cut.maker}))
 
 
 def pair_stages(quantised: ModelSide, other: ModelSide, sites: Sites, originals: Originals, *, base: bool) -> None:
@@ -119,13 +129,13 @@ def _stages(quantised: ModelSide, other: ModelSide, sites: Sites, base: bool) ->
     for site in sites.all:
         if site.role != "activation" or site.grid is None:
             continue
-        stages = [site.tensor, *dequantised(mine, sites, site)]
+        stages = [site.tensor, *sites.dequantised(site)]
         known = [stage for stage in [site.value, *stages] if stage and counterpart(stage)]
         own = counterpart(known[0]) if known else _by_name(site.tensor, theirs, other, base)
         left_out = own and (rectified(site.grid) or leaves_rectifier_out(mine, sites, site))
         plain, own = own, behind_rectifier(theirs, own) if left_out else own
         named = base and own and known[:1] == [site.value]
-        before = _before_rectifier(mine, theirs, site.value, own) if named else ""
+        before = before_rectifier(mine, theirs, site.value, own) if named else ""
         if before:
             yield site.value, (before, known[0])
         if own:
@@ -148,39 +158,3 @@ def _by_name(tensor: str, theirs: "GraphCut", other: ModelSide, base: bool) -> s
         if name in theirs.maker and not taken:
             return name
     return ""
-
-
-def rectified(grid: Grid) -> bool:
-    """Whether codes reach no value below 0, as those behind an activation that quantisers leave out for that."""
-    low, high = reach(grid)
-    return low > -0.01 * high
-
-
-def leaves_rectifier_out(cut: "GraphCut", sites: Sites, site: Site) -> bool:
-    """Whether no Relu or Clip reads a quantised tensor, so that the codes stand for one that reads its original."""
-    names = (site.tensor, *dequantised(cut, sites, site))
-    return not any(cut.nodes[i].op_type in _RECTIFIERS for name in names for i, _ in sites.readers[name])
-
-
-def behind_rectifier(cut: "GraphCut", name: str) -> str:
-    """The tensor behind the Relu or Clip that alone reads a tensor; else the tensor itself."""
-    readers = [node for node, reads in zip(cut.nodes, cut.reads, strict=True) if name in reads]
-    if len(readers) == 1 and readers[0].op_type in _RECTIFIERS and name not in cut.outputs:
-        return str(readers[0].output[0])
-    return name
-
-
-def _before_rectifier(mine: "GraphCut", theirs: "GraphCut", value: str, own: str) -> str:
-    """What a Relu or Clip takes whose output's name a quantiser gave to the tensor before it, leaving it out; or ""."""
-    nodes = [cut.nodes[cut.maker[name]] if name in cut.maker else None for cut, name in ((mine, value), (theirs, own))]
-    here, there = nodes
-    if here is None or there is None or there.op_type not in _RECTIFIERS or here.op_type == there.op_type:
-        return ""
-    before = str(there.input[0])
-    return before if before in theirs.maker else ""
-
-
-def dequantised(cut: "GraphCut", sites: Sites, site: Site) -> list[str]:
-    """The floating tensors that codes are made into, straight."""
-    nodes = [cut.nodes[i] for i, slot in sites.readers[site.tensor] if slot == 0]
-    return [node.output[0] for node in nodes if node.op_type in DEQUANTIZE and node.output]

@@ -1,0 +1,69 @@
+"""Codes that hold only what the rectifier behind them takes, as quantisers of symmetric activations calibrate them."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from support.locating import between
+from support.models import with_weights
+from support.products import FEED, WIDTH, drawn, network
+
+LOW, HIGH = "zero", "half"
+
+
+def model(rectifier: str, scale: float | None, *, bias: float = -1) -> onnx.ModelProto:
+    """Two products with a rectifier between them; scale: of the codes that are made of what it reads."""
+    codes = "q = QuantizeLinear(a, s, z) r = DequantizeLinear(q, s, z) " if scale else ""
+    behind = rectifier.format("r" if scale else "a")
+    body = f"m = MatMul(x, w0) [first] a = Add(m, w2) {codes}[behind] b = {behind} [second] y = MatMul(b, w1)"
+    made = network(body, [*drawn(2), np.full(32, bias, np.float32)])
+    arrays = {"s": np.float32(scale or 1), "z": np.int8(0), LOW: np.float32(0), HIGH: np.float32(0.5)}
+    made.graph.initializer.extend(numpy_helper.from_array(np.asarray(array), name) for name, array in arrays.items())
+    return made
+
+
+RECTIFIERS = {"Relu({})": 2.0, f"Clip({{}}, {LOW}, {HIGH})": 0.5}
+"""Each with the largest value that it leaves."""
+
+
+@pytest.mark.parametrize("rectifier", RECTIFIERS)
+def test_what_a_rectifier_takes_away_is_nobodys_error(rectifier: str, tmp_path: Path) -> None:
+    scale = RECTIFIERS[rectifier] / 127
+    found = between(model(rectifier, scale), model(rectifier, None), tmp_path, FEED)
+    assert found.nodes == [], found.suspects[0]["evidence"]
+    assert found.result["quantised"]["wrong"] == 0
+
+
+@pytest.mark.parametrize("rectifier", RECTIFIERS)
+def test_what_it_takes_must_be_held(rectifier: str, tmp_path: Path) -> None:
+    scale = RECTIFIERS[rectifier] / 127
+    found = between(model(rectifier, scale / 4), model(rectifier, None), tmp_path, FEED)
+    assert found.suspects[0]["diagnosis"] == "quantisation"
+    found = between(model(rectifier, scale, bias=-0.95), model(rectifier, None), tmp_path, FEED)
+    assert found.nodes[0] == "first"
+
+
+def test_what_another_node_reads_too_must_be_held_below_zero(tmp_path: Path) -> None:
+    rectifier = "Relu({0}) [other] o = Add({0}, b)"
+    suspect, original = (model(rectifier, scale) for scale in (0.1 / 127, None))
+    for made in (suspect, original):
+        next(node for node in made.graph.node if node.name == "second").input[0] = "o"
+    assert between(suspect, original, tmp_path, FEED).suspects[0]["diagnosis"] == "quantisation"
+
+
+def test_a_few_weights_may_lie_half_a_step_from_the_original(tmp_path: Path) -> None:
+    """Of two values in a channel, which reach from end to end, the usual error of a step's rounding is none at all."""
+    random = np.random.default_rng(0)
+    narrow = random.standard_normal((WIDTH, 2)).astype(np.float32)
+    weight = random.uniform(0.2, 1, (2, WIDTH)).astype(np.float32) * np.float32([[-1], [1]])
+    scale = ((weight[1] - weight[0]) / 254).astype(np.float32)  # a quantiser may widen ranges a little
+    zero = np.rint(-weight[0] / scale).astype(np.uint8)
+    codes = np.clip(np.rint(weight / scale) + zero, 0, 255).astype(np.uint8)
+    body = "[first] a = MatMul(x, w0) {}[second] y = MatMul(a, {})"
+    original = network(body.format("", "w1"), [narrow, weight])
+    made = "v = DequantizeLinear <axis = 1> (codes, scale, zero) "
+    quantised = with_weights(network(body.format(made, "v"), [narrow]), codes=codes, scale=scale, zero=zero)
+    found = between(quantised, original, tmp_path, FEED)
+    assert found.nodes == [], found.suspects[0]["evidence"]
