@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 
 import onnx
+from msgspec.structs import replace
 from support.big_graph import chain_model
 from support.chromium import SHIFT, Browser
 from support.cli import layerwise
@@ -11,7 +12,7 @@ from support.sample_models import if_model
 from support.visual_page import browser, colour, find, folder, in_view, indexed, middle, opened
 
 from layerwise._tool.surgery.demo import demo_model
-from layerwise._tool.surgery.visual.node_results import NodeErrors
+from layerwise._tool.surgery.visual.node_results import NodeErrors, NodeResult
 
 __all__ = ["browser", "folder"]
 
@@ -174,9 +175,10 @@ def test_every_node_of_nested_bodies_and_functions_can_be_gone_to(browser: Brows
 def test_errors_have_colours_marks_and_numbers(browser: Browser, folder: Path) -> None:
     index = indexed(demo_model(), folder)
     bad, worst = index.find_node("/encoder/layer.3/attention/self/Softmax"), index.find_node("/embeddings/Add")
-    rows = {node: {"tensor": "t", "passed": True, "rel_l2": 1e-7, "max_abs": 1e-6} for node in range(index.n_nodes)}
-    rows[bad] |= {"passed": False, "rel_l2": 3e-2, "finding": "leap"}
-    rows[worst] |= {"passed": False, "rel_l2": float("inf"), "finding": "overflow"}
+    good = NodeResult(tensor="t", passed=True, rel_l2=1e-7, max_abs=1e-6)
+    rows = dict.fromkeys(range(index.n_nodes), good)
+    rows[bad] = replace(good, passed=False, rel_l2=3e-2, finding="leap")
+    rows[worst] = replace(good, passed=False, rel_l2=float("inf"), finding="overflow")
     opened(browser, folder, index, NodeErrors("job 7: cuda against cpu", rows, {"again": "layerwise run m.onnx"}))
     legend = browser.text("#legend")
     assert all(part in legend for part in ("relative L2 error", "1e-8", "not finite", "fails, thick border"))

@@ -19,7 +19,7 @@ from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.surgery.demo import demo_model
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
-from layerwise._tool.surgery.visual.node_results import NodeErrors
+from layerwise._tool.surgery.visual.node_results import NodeErrors, NodeResult
 from layerwise._tool.surgery.visual.page import MARK, document, packed, page
 
 
@@ -109,14 +109,8 @@ def test_control_characters_are_escaped(tmp_path: Path) -> None:
 
 def test_errors_are_columns_by_node_in_plain_json() -> None:
     rows = {
-        7: {
-            "tensor": "\x1b[31mt",
-            "passed": False,
-            "rel_l2": float("inf"),
-            "max_abs": float("nan"),
-            "finding": "overflow",
-        },
-        2: {"tensor": "u", "passed": None, "rel_l2": 0.123456789, "max_abs": True, "max_rel": "much", "local": 0},
+        7: NodeResult(tensor="\x1b[31mt", passed=False, rel_l2=float("inf"), max_abs=float("nan"), finding="overflow"),
+        2: NodeResult(tensor="u", rel_l2=0.123456789, local=0),
     }
     made = NodeErrors("job 1", rows, {"runners": "a\x1b"}).to_json()
     assert (made["node"], made["passed"], made["tensor"]) == ([2, 7], [None, False], ["u", "\\x1b[31mt"])

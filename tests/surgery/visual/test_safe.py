@@ -11,7 +11,7 @@ from support.sample_models import if_model
 from support.visual_page import browser, find, folder, in_view, indexed, opened
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.visual.node_results import NodeErrors
+from layerwise._tool.surgery.visual.node_results import NodeErrors, NodeResult
 from layerwise._tool.surgery.visual.page import page
 
 __all__ = ["browser", "folder"]
@@ -31,7 +31,7 @@ def test_hostile_names_are_shown_and_never_obeyed(browser: Browser, folder: Path
         values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in (names[0], "y")]
         made = helper.make_model(helper.make_graph(nodes, names[0], values[:1], values[1:], doc_string=names[1]))
         index = indexed(made, folder)
-    rows = {node: {"tensor": name, "passed": False, "rel_l2": 1.0, "finding": name} for node, name in enumerate(names)}
+    rows = {node: NodeResult(tensor=name, passed=False, rel_l2=1.0, finding=name) for node, name in enumerate(names)}
     opened(browser, folder, index, NodeErrors(names[0], rows, {names[1]: names[0]}))
     for node, name in enumerate(names):
         browser.run(f"document.querySelectorAll('#results button')[{node}].click()")

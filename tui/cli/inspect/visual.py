@@ -21,7 +21,7 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.rows import SuspectRow
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.cache import has_index, index_folder
-from layerwise._tool.surgery.visual.node_results import NodeErrors
+from layerwise._tool.surgery.visual.node_results import NodeErrors, NodeResult
 from layerwise._tool.surgery.visual.page import MARK, page
 from layerwise._tool.tui.cli.json_output import Collector, print_json
 from layerwise._tool.tui.cli.progress import run_shown
@@ -132,7 +132,7 @@ def errors_of(view: JobView, index: GraphIndex) -> NodeErrors:
             table.accuse(suspect)
     nodes.publish(final=True)
     rows = {node: table.row(error.place) for node, error in session.errors.items()}
-    told = {node: msgspec.to_builtins(row) for node, row in rows.items()}
+    told = {node: msgspec.convert(msgspec.to_builtins(row), NodeResult) for node, row in rows.items()}
     return NodeErrors(f"job {view.id}, {view.state}: {_sides(view)}", told, _facts(view, index, rows.values()),
                       view.spec.command)  # fmt: skip
 
