@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from layerwise._tool.backends.errors import MissingPackage
+from layerwise._tool.backends.shell import shell_line
 
 _EXTRAS = {"tensorrt": "trt", "cuda": "trt", "torch": "torch", "matplotlib": "plots", "lpips": "perceptual",
            "distributed": "cluster"}  # fmt: skip
@@ -47,12 +48,39 @@ def missing(package: str, purpose: str, error: ImportError) -> MissingPackage:
 
 
 def install_line(package: str) -> str:
-    """Return what installs an optional package, with the extras of the distribution that is installed here."""
+    """Return the command that installs an optional package, with the extras of the distribution that is installed here.
+
+    Of onnxruntime it is the one for this machine's driver, for the CPU without one.
+    """
     if package != "onnxruntime":
-        return f"pip install '{distribution()}[{_EXTRAS[package]}]'"
-    if distribution() != _CORE:
-        return "pip install onnxruntime-gpu"
-    return f"pip install '{_CORE}[cpu]', or with an NVIDIA GPU [cuda12] or [cuda13]"
+        return pip("install", f"{distribution()}[{_EXTRAS[package]}]")
+    if (driver := driver_cuda()) is not None:
+        return install_cuda(driver[0])
+    return pip("install", f"{_CORE}[cpu]" if distribution() == _CORE else "onnxruntime-gpu")
+
+
+def install_cuda(newest: int) -> str:
+    """Return the command that installs what a GPU needs whose driver supports CUDA up to this major version."""
+    fits = max((version for version in _CUDA_VERSIONS if version <= newest), default=_CUDA_VERSIONS[0])
+    return pip("install", f"{distribution()}[cuda{fits}]")
+
+
+def pip(verb: str, *packages: str) -> str:
+    """Return the command that installs packages into the environment that runs this, or uninstalls them.
+
+    The shell may be in another environment, and tools that install commands (uv, pipx) make some that have no pip.
+    """
+    from importlib.util import find_spec
+    from shutil import which
+
+    found = which("pip")
+    if found is not None and Path(found).parent == Path(sys.executable).parent:
+        words = ["pip", verb]
+    elif find_spec("pip") is not None:
+        words = [sys.executable, "-m", "pip", verb]
+    else:
+        words = ["uv", "pip", verb, "--python", sys.executable]
+    return shell_line([*words, *packages])
 
 
 class Package(Struct, frozen=True):
@@ -87,7 +115,7 @@ def doubled() -> str:
     packages = [name.split()[0] for name in found.names]
     return (
         f"{' and '.join(found.names)} are both installed, and both are the package onnxruntime: which one runs is "
-        f"undefined. Keep one: pip uninstall {' '.join(packages)}, then install it again"
+        f"undefined. Keep one: {pip('uninstall', *packages)}, then install it again"
     )
 
 
@@ -96,8 +124,8 @@ def both() -> str:
     if not (version_of(_CORE) and version_of("layerwise")):
         return ""
     return (
-        f"layerwise and {_CORE} are both installed, and are the same files: pip uninstall layerwise {_CORE}, then "
-        "install one of them again"
+        f"layerwise and {_CORE} are both installed, and are the same files: {pip('uninstall', 'layerwise', _CORE)}, "
+        "then install one of them again"
     )
 
 
@@ -107,7 +135,7 @@ def too_new() -> str:
     if found is None or found.cuda is None or driver is None or found.cuda[0] <= driver[0]:
         return ""
     told = f"{found.names[0] if found.names else 'onnxruntime'} is for CUDA {found.cuda[0]}"
-    older = f"pip install '{distribution()}[cuda{driver[0]}]', or " if driver[0] in _CUDA_VERSIONS else ""
+    older = f"{install_cuda(driver[0])}, or " if driver[0] in _CUDA_VERSIONS else ""
     return f"{told}, the driver here supports CUDA up to {driver[0]}.{driver[1]}: {older}update the driver"
 
 

@@ -40,6 +40,7 @@ import pyte  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.style import Style  # noqa: E402
 from rich.text import Text  # noqa: E402
+from support.told import unfinished  # noqa: E402
 
 from layerwise._tool.surgery.demo import make_demo  # noqa: E402
 
@@ -249,7 +250,7 @@ def loop(tape: Recording) -> None:
     tape.type("W")
     tape.see(":write")
     tape.type("\x15", *"write mended.onnx", "enter", pause=0.05)
-    tape.see("written", then=0.6)
+    tape.see("1 edit, written", then=0.6)
     tape.step("mend by surgery: written")
     tape.type(*":open mended.onnx", "enter", pause=0.05)
     tape.see(lambda text: text.lstrip().startswith("mended.onnx") and "411 nodes" in text, then=0.8)
@@ -315,6 +316,9 @@ def record(name: str, target: Path) -> float:
         story(tape)
         tape.write(target / f"{name}.cast", title)
         return tape.seconds
+    except TimeoutError:
+        print(unfinished(home / ".local" / "state" / "layerwise"), file=sys.stderr)
+        raise
     finally:
         tape.close()
         shutil.rmtree(folder, ignore_errors=True)

@@ -39,13 +39,14 @@ class Pages(Container):
 
     async def show(self, name: str) -> None:
         """Bring a page to the front, and give it the focus."""
-        page = self._made.get(name)
-        if page is None:
-            kind = next(kind for kind in PAGES if name == kind.SCOPE)
-            page = self._made[name] = kind(self._state, self._controllers)
-            await self.mount(page)
-        for other in self._made.values():
-            other.display = other is page
+        with self.app.batch_update():  # two at once would share the height, and lists scroll for the half
+            page = self._made.get(name)
+            if page is None:
+                kind = next(kind for kind in PAGES if name == kind.SCOPE)
+                page = self._made[name] = kind(self._state, self._controllers)
+                await self.mount(page)
+            for other in self._made.values():
+                other.display = other is page
         page.came_from = self._state.session.screen if len(self._made) > 1 else ""
         self._state.session.set_screen(name)
         page.shown_again()

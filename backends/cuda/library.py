@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
-from layerwise._tool.backends.installed import require
+from layerwise._tool.backends.installed import pip, require
 from layerwise._tool.backends.trt.library import check, cudart
 
 
@@ -25,7 +25,7 @@ def nvrtc() -> Any:
         module.nvrtcVersion()
     except RuntimeError as error:
         reason = f"NVRTC cannot be loaded ({' '.join(str(error).split())})"
-        raise MissingDependency(f"{reason}; install it: pip install nvidia-cuda-nvrtc") from None
+        raise MissingDependency(f"{reason}; install it: {pip('install', 'nvidia-cuda-nvrtc')}") from None
     return module
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDependency, UsageError, raise_scarce
 from layerwise._tool.backends.filesystem.files import open_regular
-from layerwise._tool.backends.installed import doubled, too_new
+from layerwise._tool.backends.installed import doubled, pip, too_new
 from layerwise._tool.backends.onnxrt.engine import onnxruntime
 from layerwise._tool.backends.onnxrt.memory import opening_room
 from layerwise._tool.backends.runner import Loadable
@@ -30,9 +30,9 @@ _LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 _NEEDS = {
-    CUDA: "an NVIDIA GPU with its driver, CUDA {cuda} and cuDNN 9: pip install 'onnxruntime-gpu[cuda,cudnn]'",
+    CUDA: "an NVIDIA GPU with its driver, CUDA {cuda} and cuDNN 9: {pip} 'onnxruntime-gpu[cuda,cudnn]'",
     TENSORRT: "an NVIDIA GPU with its driver, CUDA {cuda} and TensorRT 10: "
-    "pip install 'onnxruntime-gpu[cuda,cudnn]' tensorrt",
+    "{pip} 'onnxruntime-gpu[cuda,cudnn]' tensorrt",
 }
 _ERRORS = 3  # onnxruntime's severity: errors only
 _NODE_FAILED = re.compile(r"while running (\S+) node\. Name:'(.*?)' Status Message: (.*)", re.DOTALL)
@@ -166,7 +166,7 @@ def _install_hint(provider: str) -> str:
     if provider in (CUDA, TENSORRT) and (wrong := too_new()):
         return wrong
     needs = _NEEDS.get(provider, f"what onnxruntime's page on execution providers lists for {provider}")
-    return f"It needs {needs.format(cuda=onnxruntime.cuda_version or '12 or later')}"
+    return f"It needs {needs.format(cuda=onnxruntime.cuda_version or '12 or later', pip=pip('install'))}"
 
 
 def _source(model: Loadable) -> tuple[str | bytes, Path | None]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingPackage, UsageError
 from layerwise._tool.backends.filesystem.files import read_file
+from layerwise._tool.backends.installed import pip
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.torch.loaded import Loaded
 from layerwise._tool.backends.torch.values import first_sentence
@@ -69,8 +70,8 @@ def _transformers() -> Any:
         return importlib.import_module("transformers")  # the user's: no extra brings it
     except ImportError as error:
         raise MissingPackage(
-            f"a Hugging Face folder as a side needs transformers ({error}): pip install transformers, or make the "
-            "module in a script of your own (--torch FILE.py:function)"
+            f"a Hugging Face folder as a side needs transformers ({error}): {pip('install', 'transformers')}, or make "
+            "the module in a script of your own (--torch FILE.py:function)"
         ) from None
 
 

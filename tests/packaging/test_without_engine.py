@@ -14,9 +14,11 @@ from support.forks import forked_line
 from support.terminal import app
 from trt.zygote import Zygote
 
+from layerwise._tool.backends.installed import install_line
+
 INSTALLED = str(Path(__file__).parents[2] / ".editable")
 ABSENT = 'raise ModuleNotFoundError("No module named \'onnxruntime\'", name="onnxruntime")\n'
-SENTENCE = "needs onnxruntime, not installed here: pip install "
+SENTENCE = f"needs onnxruntime, not installed here: {install_line('onnxruntime')}"
 WORKS = {  # exit code
     "--version": 0,
     "--help": 0,

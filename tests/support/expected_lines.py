@@ -87,7 +87,7 @@ SPECIAL: dict[str, Expected] = {
     ),
     "run model.onnx --onnxrt --trt --gen-script debug_comparison.py": Expected(),
     "run multi_input_model.onnx --onnxrt --trt --input-shapes image:[1,3,224,224] mask:[1,1,224,224] --val-range image:[0,1] mask:[0,1] --data-loader-backend-module torch": Expected(  # noqa: E501
-        1, ("the torch data loader backend needs torch, not installed here: pip install 'layerwise[torch]'",)
+        1, ("the torch data loader backend needs torch, not installed here: ", "pip install 'layerwise[torch]'")
     ),
     "run model.onnx --onnxrt --trt --fp16 --load-outputs fp32_baseline.json --rtol 1e-2 --atol 1e-3": Expected(
         said=_PASSES, after=(_BASELINE,), told=_HALF

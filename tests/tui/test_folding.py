@@ -83,6 +83,8 @@ def test_what_a_folded_row_says(indexed_chain: GraphIndex) -> None:
         line = fold_row(indexed_chain, rows.nodes_at(0), head, at, session, Names(UNICODE), UNICODE)
         assert "×10" in plain(line) and "/encoder/layer.0 … 9 " in plain(line) and " 0.5 ✗" in plain(line)
         assert size in plain(line) and width(line) == cells
+    narrow = fold_row(indexed_chain, range(70), head, columns(55, 70, True), session, Names(UNICODE), UNICODE)
+    assert "0 … 9 7 nodes each" in plain(narrow) and width(narrow) == 55
     rows.turn(0)
     block = rows.head_at(3)
     assert block is not None

@@ -71,12 +71,16 @@ def test_a_node_with_some_outputs_marked_shows_it(diamond: GraphIndex) -> None:
     assert "○" in row_text(diamond, 4, 60, Over({"rest"}))
 
 
-@pytest.mark.parametrize("cells", [50, 60, 76, 110, 176])
-def test_rows_and_header_fill_the_same_cells(diamond: GraphIndex, hostile: GraphIndex, cells: int) -> None:
+@pytest.mark.parametrize("cells", [28, 38, 44, 50, 51, 60, 76, 110, 176])
+@pytest.mark.parametrize("over", [Over(), Over(errors=dict.fromkeys(range(99), NodeError(0.0041, False, "leap")))])
+def test_rows_and_header_fill_the_same_cells(diamond: GraphIndex, hostile: GraphIndex, cells: int, over: Over) -> None:
+    """A column is there as a whole or not at all: half an error would look like another."""
     for index in (diamond, hostile):
-        at = columns(cells, index.n_nodes, False)
-        widths = {width(node_row(index, node, at, Over(), Names(UNICODE), UNICODE)) for node in range(index.n_nodes)}
-        assert widths == {width(header(at))} == {cells}
+        at = columns(cells, 9999, bool(over.errors))
+        rows = [node_row(index, node, at, over, Names(UNICODE), UNICODE) for node in range(index.n_nodes)]
+        assert {*map(width, rows)} == {width(header(at))} == {cells}
+        assert all(plain(row).endswith("4.1e-03 ✗") for row in rows) == bool(at.error)
+        assert bool(at.error) == (bool(over.errors) and cells >= 44)
 
 
 def test_hostile_names_are_shown_not_obeyed(hostile: GraphIndex) -> None:

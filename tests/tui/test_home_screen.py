@@ -5,7 +5,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from support.bench import Bench, chain_pair, compare_spec, with_bench
+from support.bench import Bench, chain_pair, compare_spec, text_of, with_bench
 from support.models import mlp
 
 from layerwise._tool.backends.filesystem.files import absolute_path
@@ -182,3 +182,18 @@ def test_a_session_without_a_model_is_not_kept(workspace: Path) -> None:
 
     with_bench(None, story)
     assert SessionStore(workspace).recent() == []
+
+
+def test_pages_say_that_no_model_is_open_and_how_to_open_one(workspace: Path) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.see("no model was opened yet", "Y  the demo", ":tour")
+        for key, page in (("1", "[1 Graph]"), ("5", "[5 Surgery]")):
+            await bench.press(key)
+            await bench.see(page, "No graph: no model is open; key 0 lists what")
+            assert "nothing marked" not in text_of(bench.app) and "reading" not in text_of(bench.app)
+        await bench.press("u")
+        await bench.see("error: no model is open")
+        await bench.press("R")
+        await bench.see("[R Run]", "no model is open; key 0")
+
+    with_bench(None, story)

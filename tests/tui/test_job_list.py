@@ -22,8 +22,8 @@ SPECS = {
 }
 
 
-def jobs() -> JobsState:
-    sizes, states = {1: 445e6, 2: 90e3, 3: 37e3, 4: 12e6}, {1: "done", 2: "failed", 3: "running", 4: "done"}
+def jobs(own: str = "running") -> JobsState:
+    sizes, states = {1: 445e6, 2: 90e3, 3: 37e3, 4: 12e6}, {1: "done", 2: "failed", 3: own, 4: "done"}
     views: list[Any] = [
         SimpleNamespace(
             id=number, spec=SPECS[number], state=states[number], outcome=states[number],
@@ -43,7 +43,7 @@ def shown(state: JobsState) -> list[object]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", [4, 3, 2, 1]), ("bert", [4, 3, 1]), ("model:gpt", [2]), ("state:done action:compare", [1]),
+        ("", [4, 2, 1]), ("bert", [4, 1]), ("model:gpt", [2]), ("state:done action:compare", [1]),
         ("size>10mb", [4, 1]), ("size<=90kB failed", [2]), ("cuda", [1]), ("nothing", []),
     ],
 )  # fmt: skip
@@ -62,25 +62,34 @@ def test_a_size_that_is_none_is_told_and_the_last_filter_stays(text: str) -> Non
     state.list.set_filter("bert")
     state.list.set_filter(text)
     state.lay()
-    assert state.list.filter_problem and shown(state) == [4, 3, 1]
+    assert state.list.filter_problem and shown(state) == [4, 1]
 
 
 def test_jobs_stand_by_size_or_below_their_models() -> None:
     state = jobs()
-    assert (state.list.cycle_sort(), state.lay(), shown(state)) == ("size", None, [1, 4, 2, 3])
+    assert (state.list.cycle_sort(), state.lay(), shown(state)) == ("size", None, [1, 4, 2])
     assert (state.list.cycle_sort(), state.lay()) == ("model", None)
-    assert shown(state) == ["bert.onnx", 4, 3, 1, "gpt2.onnx", 2]
-    assert state.list.view(0) is None and state.index_of(1) == 3 and state.index_of(9) == -1
+    assert shown(state) == ["bert.onnx", 4, 1, "gpt2.onnx", 2]
+    assert state.list.view(0) is None and state.index_of(1) == 2 and state.index_of(9) == -1
     head = state.list.rows[0]
     assert isinstance(head, ModelHead)
-    assert plain(head_line(head, 60, UNICODE)) == "bert.onnx   3 jobs, 457 MB"
-    assert plain(count_line(state.list)) == "4 jobs, 457 MB, by model"
+    assert plain(head_line(head, 60, UNICODE)) == "bert.onnx   2 jobs, 457 MB"
+    assert plain(count_line(state.list)) == "3 jobs, 457 MB, by model"
 
 
 def test_the_apps_own_worker_is_no_job_of_the_users() -> None:
     state = jobs()
     assert [view.id for view in state.others()] == [4, 2, 1]
     assert summary(state.others()) == [] and summary(state.views) != []
+    assert shown(state) == [4, 2, 1] and state.list.total == 3 and state.index_of(3) == -1
+
+
+@pytest.mark.parametrize(("outcome", "text"), [("failed", ""), ("lost", ""), ("running", "action:interactive")])
+def test_the_apps_own_worker_is_listed_when_it_broke_or_is_named(outcome: str, text: str) -> None:
+    state = jobs(outcome)
+    state.list.set_filter(text)
+    state.lay()
+    assert 3 in shown(state) and state.list.total == 4
 
 
 def test_facts_name_the_model_file() -> None:

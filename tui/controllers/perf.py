@@ -19,6 +19,7 @@ from layerwise._tool.tui.controllers.run import wants_gpu
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.state.jobs import other_model
 from layerwise._tool.tui.state.perf import PerfState
+from layerwise._tool.tui.state.session import NO_MODEL
 from layerwise._tool.tui.state.shared import AppState
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class BenchStarter:
         """
         model = self._app.session.model
         if model is None:
-            raise LayerwiseError("no model is open")
+            raise LayerwiseError(NO_MODEL)
         if words.strip():
             from layerwise._tool.tui.cli.bench.to_spec import parsed, to_bench
 

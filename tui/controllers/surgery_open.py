@@ -53,7 +53,7 @@ class OpenSurgery:
     def model(self) -> "EditedModel":
         """The open model. UsageError before that."""
         if self._model is None:
-            raise UsageError("the model is not open yet")
+            raise UsageError(self.app.session.no_graph or "the model is not open yet")
         return self._model
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

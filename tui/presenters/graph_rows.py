@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 OP = 13
 ERROR = 11
 _NAMES, _OPS, _WIDE = 64, 4, 30
+_LEAST = 10
+"""Cells of a name: fewer tell no two apart."""
 _ENDS = "/._:"
 
 
@@ -37,11 +39,16 @@ class Columns:
 
 
 def columns(cells: int, n_nodes: int, with_errors: bool, modules: bool = False) -> Columns:
-    """Share `cells` among the columns: numbers and types first, names get the rest."""
+    """Share `cells` among the columns: numbers, errors and types first, names get the rest.
+
+    What would leave a name too few cells is left out, types before errors: nothing is cut at the end of a row.
+    """
     number = max(3, len(str(max(0, n_nodes - 1))))
-    error = ERROR if with_errors else 0
+    room = cells - number - 1 - OP - 2 - 1
+    error = ERROR if with_errors and room - ERROR >= _LEAST else 0
     type_ = 16 if cells < 70 else 22
-    rest = max(8, cells - number - 1 - OP - 2 - type_ - 1 - error)
+    type_ = type_ if room - error - type_ >= _LEAST else 0
+    rest = max(0, room - error - type_)
     second = rest * (3 if modules else 2) // 5 if cells >= 100 else 0
     output, module = (0, second) if modules else (second, 0)
     return Columns(number, rest - second - bool(second), output, module, type_, error)
@@ -52,7 +59,7 @@ def header(at: Columns, summed: bool = False) -> Line:
     text = f"{'#':>{at.number}} {'op':<{OP}}  {'name':<{at.name}}"
     text += f" {'output':<{at.output}}" if at.output else ""
     text += f" {'module':<{at.module}}" if at.module else ""
-    text += f" {'type; min median' if summed and at.error else 'type':<{at.type}}"
+    text += f" {('type; min median' if summed and at.error else 'type')[: at.type]:<{at.type}}"
     return [(text + (f"{'max-abs':>{at.error - 2}}  " if at.error else ""), "head")]
 
 
@@ -117,8 +124,9 @@ def fold_row(
     many = head.number < 0
     what = f"{glyphs.times}{head.count}" if many else f"  {head.number + 1}"
     indent = "" if many else "  "
-    name = indent + names.text(_place(index, nodes, head, glyphs), at.name - len(indent), "name")
     size = f"{head.size} nodes{' each' if many else ''}"
+    beside = f" {size}" if not at.type and len(indent) + len(size) + _LEAST < at.name else ""
+    name = indent + names.text(_place(index, nodes, head, glyphs), at.name - len(indent) - len(beside), "name") + beside
     if at.output:
         name = f"{name} {fit(size, at.output, glyphs.ellipsis, 'start')}"
     enter = f"enter {'folds' if head.opened else 'opens'}"

@@ -48,6 +48,7 @@ def empty_lines(state: HomeState) -> list[Line]:
     return [
         [("no model was opened yet, and none lies below this folder", "")],
         [("Y  the demo: a small transformer against its FP16 form", "")],
+        [(":tour  the same, with five steps through it", "")],
         [(":open FILE  any other model (tab completes)", "")],
     ]
 

@@ -30,6 +30,8 @@ def signed_row(sign: str, row: Line) -> Line:
 
 def edited_line(state: SurgeryState, cells: int, in_range: int | None) -> Line:
     """`3 marked: keys act on these            2 edits, not written  state 5`."""
+    if state.session.model is None:
+        return []
     if not state.opened:
         return [(" ", ""), (state.opening or "reading the model's structure", "dim")]
     marks = len(state.session.marks)

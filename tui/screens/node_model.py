@@ -56,7 +56,9 @@ class NodeModel:
         return graph_module_row(head, nodes[0], found, at, cells, self.state.glyphs)
 
     def status(self, in_range: int | None, cells: int) -> Line:
-        """The line below the list. in_range: how many rows are in the range, None without one."""
+        """The line below the list, empty without a model. in_range: rows in the range, None without one."""
+        if self.session.model is None:
+            return []
         marks = len(self.session.marks)
         instead = compared_text(load_form(self.state.session.forms.get("run", {})), marks)
         return status_line(marks, self.cost, in_range, self.session.opening, instead, cells)

@@ -228,7 +228,7 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
 
     def _opening_changed(self) -> None:
         """A model that cannot be shown says why in the place of its nodes."""
-        self.list.set_instead(problem_lines(self.session.problem, self.list.size.width - GUTTER))
+        self.list.set_instead(problem_lines(self.session.no_graph, self.list.size.width - GUTTER))
         self.update_status()
 
     def _marks_changed(self) -> None:

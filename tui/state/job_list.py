@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.journal.view import JobView
 
 SORTS = ("newest", "size", "model")
+BROKEN = ("failed", "lost", "damaged")
+"""What a job has come to that has a card."""
 
 
 class ModelHead(Struct, frozen=True):
@@ -23,7 +25,9 @@ class ModelHead(Struct, frozen=True):
 
 
 class JobList:
-    """Rows of jobs. facts: what a filter asks of one. filter_problem: why the text typed is none, "" if it is one."""
+    """Rows of jobs. facts: what a filter asks of one. filter_problem: why the text typed is none, "" if it is one.
+    total: the jobs that are listed without a filter; size: bytes of all jobs of the workspace.
+    """
 
     def __init__(self, facts: "Callable[[JobView], JobFacts]") -> None:
         self._facts = facts
@@ -50,15 +54,20 @@ class JobList:
 
     def lay(self, views: "Sequence[JobView]") -> None:
         """Take the jobs there are, the newest first."""
-        self.total = len(views)
         self.size = float(sum(view.bytes_on_disk for view in views))
-        shown = [(view, found) for view in views if self._test(found := self._facts(view))]
+        listed = [(view, found) for view in views if self._is_listed(found := self._facts(view))]
+        self.total = len(listed)
+        shown = [(view, found) for view, found in listed if self._test(found)]
         if self.sort == "model":
             self.rows = _grouped(shown)
             return
         if self.sort == "size":
             shown.sort(key=lambda pair: -pair[1].size)
         self.rows = [view for view, _ in shown]
+
+    def _is_listed(self, job: JobFacts) -> bool:
+        """All jobs but the app's own worker, which starts and ends as the app needs it: when it broke, or is named."""
+        return job.action != INTERACTIVE or job.state in BROKEN or INTERACTIVE in self.filter_text.lower()
 
     def jobs(self) -> "list[JobView]":
         """The jobs that are shown."""

@@ -18,6 +18,7 @@ from layerwise._tool.tui.state.run_fields import choices, declared
 from layerwise._tool.tui.state.run_form import RunForm
 from layerwise._tool.tui.state.run_inputs import PREFIX, Pin, parse_pin, with_pins
 from layerwise._tool.tui.state.run_reader import Reader, count, file_path, module, trt_runner, whole, words
+from layerwise._tool.tui.state.session import NO_MODEL
 
 
 class Checked(msgspec.Struct):
@@ -41,7 +42,7 @@ def check(form: RunForm, model: Path | None, marks: list[str], inputs: Sequence[
     chosen = _marks(reader, form, marks)
     needs_model = any(side.kind != "saved" and not side.model for side in form.sides)
     if needs_model and model is None:
-        reader.problems[""] = "no model is open: start with `layerwise MODEL`, or :open one"
+        reader.problems[""] = NO_MODEL
     if len(form.sides) < 2:
         reader.problems.setdefault("", "one side is a run, not a comparison: press a to add another")
     if reader.problems:

@@ -94,6 +94,11 @@ class Session:
         self.on_saved_change: Signal[[]] = Signal()
         self.on_line_closed: Signal[[]] = Signal()
 
+    @property
+    def no_graph(self) -> str:
+        """Why there is no graph, and none is to come; "" if neither."""
+        return NO_MODEL if self.model is None else self.problem
+
     def set_index(self, index: "GraphIndex") -> None:
         self.index = index
         if not 0 <= self.node < max(1, index.n_nodes):
@@ -206,6 +211,8 @@ class Session:
 
 HOME = "home"
 """The screen of a session without a model."""
+
+NO_MODEL = "no model is open; key 0 lists what may be opened, :open FILE opens any other"
 
 _LAST = "last.json"  # of earlier versions
 

@@ -132,7 +132,7 @@ def _ticks(pid: int) -> int:
 
 _TIMES = re.compile(
     r"\d+(\.\d+)? ?(ns|µs|us|ms|s|min|m|h|MB/s|GB/s|%|kB|MB)(?![\w])|\bnow\b|\d\d:\d\d(:\d\d)?"
-    r"|[▁▂▃▄▅▆▇█]+|\d+ jobs?|\d+ rows in answers"
+    r"|[▁▂▃▄▅▆▇█]+|\d+ rows in answers"
 )
 
 

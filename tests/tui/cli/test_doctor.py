@@ -11,7 +11,8 @@ from support.cli import Done, layerwise
 
 from layerwise._tool.backends import installed
 from layerwise._tool.backends.probe import Gpu, Probe, probe
-from layerwise._tool.tui.cli.doctor.engines import graphics, installation
+from layerwise._tool.tui.cli.doctor.engines import _FOR, graphics, installation
+from layerwise._tool.tui.cli.doctor.finding import Finding, ending, report
 from layerwise._tool.tui.cli.doctor.places import workspace
 from layerwise._tool.tui.cli.doctor.terminal import characters, colours, tmux_clipboard
 
@@ -65,6 +66,25 @@ def test_without_an_engine_it_says_what_brings_one(tmp_path: Path) -> None:
     found = {one["name"]: one for one in json.loads(done.stdout)["findings"]}
     assert done.returncode == 0, done.stderr
     assert found["onnxruntime"]["state"] == "note" and "pip install" in found["onnxruntime"]["mend"]
+    told = ending([Finding(**one) for one in found.values()])
+    assert told == f"nothing to mend; before models can be run: {found['onnxruntime']['mend']}"
+
+
+def test_what_was_found_is_broken_between_words_and_a_command_is_not() -> None:
+    command = f"pip install {'x' * 40} {'y' * 40}"
+    lines = [*report([Finding("Part", "layerwise-core", "wrong", "word, " * 30, command)], 80)]
+    assert lines[-1].endswith(f"mend: {command}") and {len(line.split(",")[0]) for line in lines[2:-1]} == {24}
+    assert max(map(len, lines[:-1])) <= 80 and len([*report([Finding("Part", "x", "ok", "word, " * 30)])]) == 2
+    assert all(package.name in _FOR for package in installed.packages())
+
+
+def test_an_onnxruntime_without_cuda_goes_before_the_one_with_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of them would be the same folder."""
+    monkeypatch.setattr(installed, "driver_cuda", lambda: (13, 0))
+    monkeypatch.setattr(installed, "onnxruntime", lambda: installed.OnnxRuntime(("onnxruntime 1.31",), None, True))
+    (row,) = [one for one in graphics(Probe(gpus=(H200,), onnxruntime="1.31")) if one.name == "onnxruntime"]
+    removed, installs = row.mend.split(" && ")
+    assert "uninstall" in removed and removed.endswith(" onnxruntime") and "[cuda13]" in installs
 
 
 def test_settings_workspace_and_memory_that_are_wrong_are_named(

@@ -3,6 +3,7 @@
 import sys
 from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
+from shutil import get_terminal_size
 
 from msgspec import to_builtins
 
@@ -42,7 +43,7 @@ def run_doctor(args: Namespace, log: Log) -> int:
         print_json({"command": args.command, "exit_code": code, "findings": to_builtins(findings),
                     "wrong": [one.text for one in wrong]})  # fmt: skip
         return code
-    for line in report(findings):
+    for line in report(findings, get_terminal_size().columns if sys.stdout.isatty() else 0):
         put(line)
     sys.stdout.flush()
     (log.error if wrong else log.finish)(ending(findings))

@@ -10,12 +10,18 @@ from layerwise._tool.backends import installed
 from layerwise._tool.backends.probe import Probe
 from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.tui.cli.check.install import dotted, engine_text, faults
-from layerwise._tool.tui.cli.doctor.finding import Finding
+from layerwise._tool.tui.cli.doctor.finding import ENGINE, Finding
 
-_INSTALL, _GPU = "Installation", "GPU"
+_INSTALL, _GPU = ENGINE[0], "GPU"
 _PCI = Path("/sys/bus/pci/devices")
 _NVIDIA, _DISPLAY = "0x10de", "0x03"
-_EXTRAS = (12, 13)
+_NEWEST = 13
+_FOR = {
+    "cuda-python": "--trt needs it", "tensorrt": "--trt needs it", "torch": "--torch needs it",
+    "matplotlib": "--save-heatmaps needs it", "lpips": "--compare perceptual_metrics needs it",
+    "distributed": "layerwise matrix --cluster needs it",
+}  # fmt: skip
+"""What is not there without a package, by its name."""
 _LIBRARIES = ("onnx", "numpy", "textual", "msgspec")
 
 
@@ -33,7 +39,7 @@ def installation(found: Probe | None) -> Iterator[Finding]:
         yield Finding(_INSTALL, "crash", "wrong", found.lost, "install that package again")
     for package in installed.packages():
         if package.name != "tensorrt":
-            told = package.version or "not installed"
+            told = package.version or f"not installed: {_FOR[package.name]}"
             yield Finding(_INSTALL, package.name, "ok" if package.version else "note", told, _missing(package))
     yield _tensorrt(found)
 
@@ -46,17 +52,15 @@ def _engine(found: Probe | None, faulty: bool) -> Finding:
     engine = installed.onnxruntime()
     if engine is None:
         mend = installed.install_line("onnxruntime")
-        return Finding(_INSTALL, "onnxruntime", "note", "not installed: no model can be run but by --onnx", mend)
+        return Finding(*ENGINE, "note", "not installed: no model can be run but by --onnx", mend)
     told = engine_text(engine.names, engine.cuda)
     if found is not None and found.onnxruntime_error:
-        mend = "" if faulty else f"pip install --force-reinstall {_package(engine)}"
-        return Finding(
-            _INSTALL, "onnxruntime", "wrong", f"{told}; it cannot be imported: {found.onnxruntime_error}", mend
-        )
+        mend = "" if faulty else installed.pip("install", "--force-reinstall", _package(engine))
+        return Finding(*ENGINE, "wrong", f"{told}; it cannot be imported: {found.onnxruntime_error}", mend)
     if found is None or not found.providers:
-        return Finding(_INSTALL, "onnxruntime", "note", f"{told}; it was not tried")
+        return Finding(*ENGINE, "note", f"{told}; it was not tried")
     names = ", ".join(name.removesuffix("ExecutionProvider") for name in found.providers)
-    return Finding(_INSTALL, "onnxruntime", "ok", f"{told}; providers: {names}")
+    return Finding(*ENGINE, "ok", f"{told}; providers: {names}")
 
 
 def _package(engine: installed.OnnxRuntime) -> str:
@@ -69,7 +73,7 @@ def _tensorrt(found: Probe | None) -> Finding:
     if found is not None and found.tensorrt:
         return Finding(_INSTALL, "tensorrt", "ok", found.tensorrt)
     if not package.version:
-        return Finding(_INSTALL, "tensorrt", "note", "not installed", package.install)
+        return Finding(_INSTALL, "tensorrt", "note", f"not installed: {_FOR['tensorrt']}", package.install)
     why = found.tensorrt_error if found is not None else ""
     if not why:
         return Finding(_INSTALL, "tensorrt", "note", f"{package.version}; it was not tried")
@@ -125,15 +129,13 @@ def _read(path: Path) -> str:
 def _runs(found: Probe, driver: tuple[int, int] | None) -> Finding:
     engine = installed.onnxruntime()
     cuda = engine.cuda if engine is not None else None
-    major = driver[0] if driver is not None else 13
-    extra = (
-        f"pip install '{installed.distribution()}[cuda{max(choice for choice in _EXTRAS if choice <= max(12, major))}]'"
-    )
+    extra = installed.install_cuda(driver[0] if driver is not None else _NEWEST)
     if found.cuda is None:
         told = "this onnxruntime is built without CUDA: models run on the CPU"
-        return Finding(_GPU, "onnxruntime", "note", told, extra)
+        names = [name.split()[0] for name in engine.names] if engine is not None else []
+        first = f"{installed.pip('uninstall', *names)} && " if names else ""  # two would overwrite each other
+        return Finding(_GPU, "onnxruntime", "note", told, first + extra)
     if found.cuda:
-        built = f"pip install '{installed.distribution()}[cuda{cuda[0]}]'" if cuda and cuda[0] in _EXTRAS else extra
-        mend = extra if installed.too_new() else built
+        mend = extra if installed.too_new() or not cuda else installed.install_cuda(cuda[0])
         return Finding(_GPU, "onnxruntime", "wrong", f"a model of one node does not run on the GPU: {found.cuda}", mend)
     return Finding(_GPU, "onnxruntime", "ok", "a model of one node runs on the GPU")

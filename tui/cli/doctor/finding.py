@@ -1,6 +1,7 @@
 """What the doctor finds: one row for each thing that was looked at."""
 
 from collections.abc import Iterable, Iterator
+from textwrap import wrap
 from typing import Literal
 
 from msgspec import Struct
@@ -9,7 +10,10 @@ from layerwise._tool.backends.text import shown
 
 State = Literal["ok", "note", "wrong"]
 _SIGNS = {"ok": "ok", "note": "--", "wrong": "!!"}
-_NAME = 13
+_NAME = 14
+_TEXT = 5 + _NAME + 1
+ENGINE = ("Installation", "onnxruntime")
+"""Heading and name of the finding without which models cannot be run."""
 
 
 class Finding(Struct, frozen=True):
@@ -24,20 +28,29 @@ class Finding(Struct, frozen=True):
     mend: str = ""
 
 
-def report(findings: Iterable[Finding]) -> Iterator[str]:
-    """The lines of the report."""
+def report(findings: Iterable[Finding], cells: int = 0) -> Iterator[str]:
+    """The lines of the report; what was found is broken between words to `cells`, commands stay one line to paste."""
     part = ""
     for one in findings:
         if one.part != part:
             yield one.part
             part = one.part
-        yield f"  {_SIGNS[one.state]} {one.name:<{_NAME}} {shown(one.text, 1000)}"
+        first, *rest = _broken(shown(one.text, 1000), cells - _TEXT)
+        yield f"  {_SIGNS[one.state]} {one.name:<{_NAME}} {first}"
+        yield from (" " * _TEXT + text for text in rest)
         if one.mend:
             word = "mend" if one.state == "wrong" else "to change it"
-            yield f"     {'':<{_NAME}} {word}: {shown(one.mend, 1000)}"
+            yield f"{' ' * _TEXT}{word}: {shown(one.mend, 1000)}"
+
+
+def _broken(text: str, cells: int) -> list[str]:
+    return wrap(text, cells, break_long_words=False, break_on_hyphens=False) if len(text) > cells >= 20 else [text]
 
 
 def ending(findings: list[Finding]) -> str:
     """The last line."""
     wrong = [one.name for one in findings if one.state == "wrong"]
-    return f"{len(wrong)} to mend: {', '.join(wrong)}" if wrong else "nothing to mend"
+    if wrong:
+        return f"{len(wrong)} to mend: {', '.join(wrong)}"
+    lacking = next((one.mend for one in findings if (one.part, one.name, one.state) == (*ENGINE, "note")), "")
+    return f"nothing to mend; before models can be run: {lacking}" if lacking else "nothing to mend"
