@@ -11,8 +11,9 @@ from onnx import TensorProto, helper, numpy_helper
 from support.aligning import renamed
 from support.faults.quantised import Planter
 from support.locating import Located, between
+from support.models import from_text, with_weights
 from support.products import FEED, three_products
-from support.quantised import FORMS
+from support.quantised import FORMS, dynamic
 
 from layerwise._tool.backends.arrays import Array
 
@@ -97,6 +98,20 @@ def test_the_stages_of_a_tensor_are_held_against_it_and_rows_survive_msgspec(
     assert (row.role, row.form, row.other) == ("activation", "QOperator", "d")
     assert row.sqnr is not None
     assert row.scale is not None
+
+
+def test_an_lstm_of_two_directions_has_a_scale_for_each(tmp_path: Path) -> None:
+    random = np.random.default_rng(6)
+    kind = '<hidden_size = 8, direction = "bidirectional">'
+    cells = with_weights(
+        from_text(f"g (float[5, 2, 8] x) => (float[5, 2, 2, 8] y) {{ y = LSTM {kind} (x, w, r) }}"),
+        **{name: random.normal(0, 0.3, (2, 32, 8)).astype(np.float32) for name in "wr"},
+    )
+    feed = {"x": random.standard_normal((5, 2, 8)).astype(np.float32)}
+    quantised = dynamic(cells, reduce_range=True)
+    assert quantised.graph.node[0].op_type == "DynamicQuantizeLSTM"
+    found = between(quantised, cells, tmp_path, feed)
+    assert found.nodes == [] and found.result["quantised"]["wrong"] == 0
 
 
 def test_a_clean_float_model_is_not_accused_of_what_a_quantised_reference_rounds(
