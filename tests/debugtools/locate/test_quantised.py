@@ -86,6 +86,21 @@ def test_a_wrong_operator_between_codes_is_no_fault_of_their_format(
     assert "sum" in [node["node"] for node in found.suspects[0]["region"]]
 
 
+@pytest.mark.parametrize("form", ["qdq", "qoperator"])
+@pytest.mark.parametrize("more", ["Exp", "Log"])
+def test_a_fault_of_the_float_reference_is_not_put_down_to_codes_behind_it(
+    more: str, form: str, quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, tmp_path: Path
+) -> None:
+    """The codes were made for other values than come of it, NaN among these."""
+    wrong = onnx.ModelProto()
+    wrong.CopyFrom(model)
+    next(node for node in wrong.graph.node if node.name == "second").output[0] = "before"
+    wrong.graph.node.insert(3, helper.make_node(more, ["before"], ["c"], "more"))
+    found = between(quantised(form), wrong, tmp_path, FEED)
+    assert [row["diagnosis"] for row in found.suspects] == ["kernel"]
+    assert f"{more} more" in found.suspects[0]["evidence"]
+
+
 def test_the_stages_of_a_tensor_are_held_against_it_and_rows_survive_msgspec(
     quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, tmp_path: Path
 ) -> None:
