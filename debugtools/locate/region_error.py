@@ -103,8 +103,7 @@ class RegionErrors:
             return replace(error, bound=error.rel, coarse=error.rel)
         made = self._made(met, region)
         error = self._stepwise(met, error, region, made, low)
-        kinds = (*self._asked, *self._lowered.types(met.name, region))
-        error = self._tested(met, error.allowing(kinds, len(region)), region, made)
+        error = self._tested(met, error.allowing(self._asked, len(region)), region, made)
         return self._quantised(met, error, region)
 
     def noise(self, met: Met, region: Sequence[int]) -> float:
@@ -169,7 +168,7 @@ class RegionErrors:
         """
         if not error.bound or met.local is None:
             return error
-        kinds = [dtype_name(met.reference), dtype_name(met.local)]
+        kinds = [dtype_name(met.reference), dtype_name(met.local), *self._lowered.types(met.name, region)]
         kinds += [self._types[name] for i in region for name in self._cut.reads[i] if name in self._types]
         if self._mode == "executed":  # rounding that the graph states may be gone, or be done elsewhere
             kinds += self._comparer.places.place(met.name).types
