@@ -20,6 +20,7 @@ from layerwise._tool.debugtools.compare.table.step import (
     LUCK,
     MOVED,
     Scale,
+    are_steady,
     lost_below,
     nudges,
     scale_of,
@@ -103,7 +104,9 @@ class RegionErrors:
             return replace(error, bound=error.rel, coarse=error.rel)
         made = self._made(met, region)
         error = self._stepwise(met, error, region, made, low)
-        error = self._tested(met, error.allowing(self._asked, len(region)), region, made)
+        steady = are_steady(step.node.op_type for step in made.steps)
+        kinds = (*self._asked, *([] if steady else self._lowered.types(met.name, region)))
+        error = self._tested(met, error.allowing(kinds, len(region)), region, made)
         return self._quantised(met, error, region)
 
     def noise(self, met: Met, region: Sequence[int]) -> float:
