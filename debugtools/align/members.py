@@ -11,6 +11,8 @@ from layerwise._tool.debugtools.align.layouts import layout_of_prints
 from layerwise._tool.debugtools.align.operators import plain
 
 _NEAR = 0.5
+_ROUNDING = {"float16": 1e-3, "bfloat16": 8e-3}
+"""Two units roundoff: nearer says nothing."""
 
 
 class Member(NamedTuple):
@@ -101,7 +103,7 @@ def _cost(
         return 1.0 + cost
     if not comparable(mine, theirs):
         return None
-    apart = max(distance(mine, theirs).in_order, 1e-6)
+    apart = max(distance(mine, theirs).in_order, 1e-6, *(_ROUNDING.get(each.dtype, 0.0) for each in (mine, theirs)))
     cost += min(1.5 + 0.25 * math.log10(apart), 1.5)  # orders of magnitude: a name does not outweigh them
     return cost + 0.2 * (mine.shape != theirs.shape) + 0.05 * (mine.dtype != theirs.dtype)
 

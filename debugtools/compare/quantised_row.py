@@ -20,7 +20,8 @@ class QuantisedRow(Struct, frozen=True, kw_only=True):
     two. worst: the channels that lose most. readers: names of the nodes that take it. word: what is wrong with it, ""
     if the format explains it; text: the same in a sentence; excess: relative L2 error beyond what the format
     explains. masked: its codes have to reach a mask's values, which leaves hardly any for the others: no fault of the
-    codes, but nothing is left of these.
+    codes, but nothing is left of these. elsewhere: its codes fit what the model computes there, and the original has
+    other values, for what lies before.
     """
 
     i: int = -1
@@ -47,6 +48,7 @@ class QuantisedRow(Struct, frozen=True, kw_only=True):
     text: str = ""
     excess: float = 0.0
     masked: bool = False
+    elsewhere: bool = False
 
 
 class QuantisedResult(Struct, frozen=True):

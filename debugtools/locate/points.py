@@ -41,6 +41,9 @@ def find_points(
     """Return the points by their tensor in the suspect's observed graph, in topological order.
 
     opaque: names in that graph that are no tensors (sequences, optionals, maps); theirs: those in the reference's.
+
+    What a Transpose makes of a point is none where the reference has its values in another order: whichever order it
+    makes would be found there, so that nothing held it against the right one.
     """
     names = suspect.observed.names
     found: Mapping[str, tuple[str, Held | None]] = names if names is not None else {t: (t, None) for t in suspect.made}
@@ -49,7 +52,9 @@ def find_points(
         if tensor in found and tensor not in opaque:
             own, layout = found[tensor]
             name = suspect.common(own)
-            if gives(reference, name) and reference.own(name) not in theirs:
+            node = suspect.observed.cut.nodes[suspect.observed.cut.maker[tensor]]
+            turns = node.op_type == "Transpose" and node.input[0] in points and reference.naming.turned(name)
+            if gives(reference, name) and reference.own(name) not in theirs and not turns:
                 points[tensor] = Point(name, layout)
     return points
 

@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layerwise._tool.backends.tensors import dtype_name
+import numpy as np
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import QUANTISED, unit_roundoff
 from layerwise._tool.debugtools.compare.quantised.coarsest import rounded_to
@@ -17,6 +20,7 @@ from layerwise._tool.debugtools.compare.table.step import (
     LUCK,
     MOVED,
     Scale,
+    are_steady,
     lost_below,
     nudges,
     scale_of,
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 _MOST_TESTS = 100  # of what rounding the inputs does, an iteration; each opens a session
+_ONE_STEP = 1.01  # where kernels round a tie, or what lies next to one, their way
 _DEAR_TESTS = 10  # the same where each builds an engine
 
 
@@ -73,7 +78,7 @@ class RegionErrors:
         """Take in a tensor's shape and types, before its error is asked for. own: its name in the suspect."""
         self._shapes[met.name] = met.reference.shape
         if self._ledger is not None:
-            self._ledger.saw(own, met.reference, self._comparer.sides[1].own(met.name))
+            self._ledger.saw(own, met.reference, self._comparer.sides[1].own(met.name), met.accumulated)
         if self._formats is not None and met.accumulated is not None:
             self._formats.saw(met.name, met.accumulated, own)
         if met.accumulated is not None:
@@ -99,7 +104,8 @@ class RegionErrors:
             return replace(error, bound=error.rel, coarse=error.rel)
         made = self._made(met, region)
         error = self._stepwise(met, error, region, made, low)
-        kinds = (*self._asked, *self._lowered.types(met.name, region))
+        steady = are_steady(step.node.op_type for step in made.steps)
+        kinds = (*self._asked, *([] if steady else self._lowered.types(met.name, region)))
         error = self._tested(met, error.allowing(kinds, len(region)), region, made)
         return self._quantised(met, error, region)
 
@@ -123,6 +129,8 @@ class RegionErrors:
         """The error with what the formats of a quantised side explain: their own rounding, and as far as it goes
         when the region carries it on.
         """
+        if error.beyond and not error.onset and self._rounds_alone(met, region):
+            return error.within(error.rel)
         noise = self.noise(met, region)
         if not noise or not error.bound or error.onset:
             return error
@@ -133,6 +141,20 @@ class RegionErrors:
             explained = max(explained, (QUANTISED + few) * self._walk.response(met, noise))
         explained += self._left_out(met, region)
         return error.within(explained)
+
+    def _rounds_alone(self, met: Met, region: Sequence[int]) -> bool:
+        """Whether a region does no more than give what its codes hold of the reference's values; or makes codes of
+        values that are not finite when they come to it, which codes do not hold."""
+        if self._ledger is None or met.local is None or met.local.shape != met.reference.shape:
+            return False
+        if not _is_finite(met.reference):
+            endless = not all(map(_is_finite, self._walk.read(met.tensor)))
+            return endless and self._ledger.makes_codes(region)
+        grid = self._ledger.rounds_alone(region)
+        if grid is None:
+            return False
+        off = np.abs(met.local - grid.rounded(met.reference))
+        return bool((off <= _ONE_STEP * float(grid.scale.max())).all())
 
     def _left_out(self, met: Met, region: Sequence[int]) -> float:
         """What the codes of a quantised reference do not reach, as far as its inputs have moved beyond what these were
@@ -149,7 +171,7 @@ class RegionErrors:
         """
         if not error.bound or met.local is None:
             return error
-        kinds = [dtype_name(met.reference), dtype_name(met.local)]
+        kinds = [dtype_name(met.reference), dtype_name(met.local), *self._lowered.types(met.name, region)]
         kinds += [self._types[name] for i in region for name in self._cut.reads[i] if name in self._types]
         if self._mode == "executed":  # rounding that the graph states may be gone, or be done elsewhere
             kinds += self._comparer.places.place(met.name).types
@@ -200,3 +222,7 @@ class RegionErrors:
         ops = [self._cut.nodes[i].op_type for i in region]
         times = nudges(ops, longest, one_backend=self._rule.one_backend) * self._coarser(met, region)
         return replace(error, condition=(MOVED + few) * self._walk.response(met, times=times))
+
+
+def _is_finite(array: Array) -> bool:
+    return not is_floating(dtype_name(array)) or bool(np.isfinite(array.astype(np.float32)).all())

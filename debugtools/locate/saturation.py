@@ -33,7 +33,7 @@ class SaturationTests:
         self._suspect, self._reference = suspect, reference
         self._mine = _PreciseRuns(suspect, names) if affected(suspect) else None
         self._theirs = None
-        if affected(reference) and not reference.naming.laid_out:
+        if affected(reference):
             own = map(reference.own, names.values())
             self._theirs = _PreciseRuns(reference, [reference.made[name] for name in own if name in reference.made])
 
@@ -53,7 +53,7 @@ class SaturationTests:
         own = self._reference.own(met.name)
         if self._theirs is not None and self._theirs.multiplies(own):
             wrong.append((self._reference, self._theirs, own))
-            theirs = self._precise_reference(self._theirs, own, walk, feed)
+            theirs = self._precise_reference(self._theirs, met, own, walk, feed)
         self._tries -= len(wrong)
         if not wrong or mine is None or theirs is None or mine.shape != theirs.shape:
             return None
@@ -64,16 +64,24 @@ class SaturationTests:
         names = [side.name for side, _, _ in wrong]
         return Saturated(met.name, error, left, len(runs.products), runs.label(tensor), names, wrong[0][0].index)
 
-    def _precise_reference(self, runs: "_PreciseRuns", own: str, walk: Walk, feed: Mapping[str, Array]) -> Array | None:
-        """A tensor of the reference on what the reference has, None where that is not there any more."""
+    def _precise_reference(
+        self, runs: "_PreciseRuns", met: Met, own: str, walk: Walk, feed: Mapping[str, Array]
+    ) -> Array | None:
+        """A tensor of the reference, `own` there, on what the reference has; None where that is not there any more."""
         known = dict(feed)
         for name in runs.feeds(own):
-            kept = known.get(name) if name in known else walk.reference.kept(self._reference.common(name))
+            kept = known.get(name) if name in known else self._kept(name, walk)
             if kept is None:
                 return None
             known[name] = kept
         ((_, made),) = runs.runs.run([own], known, ())
-        return None if made is None or isinstance(made, str) else made
+        return None if made is None or isinstance(made, str) else self._reference.naming.laid(met.name, made)
+
+    def _kept(self, own: str, walk: Walk) -> Array | None:
+        """A tensor of the reference in its own layout, None where that is not there any more."""
+        naming = self._reference.naming
+        found = ((name, walk.reference.kept(name)) for name in naming.commons(own))
+        return next((naming.unlaid(name, kept) for name, kept in found if kept is not None), None)
 
 
 def plain_saturation(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed]) -> Saturated | None:

@@ -249,6 +249,10 @@ class Walk:
         names = self.regions.of(tensor).feeds
         return {n: self.reference.get(self._points[n].name) if n in self._points else self._fed(n) for n in names}
 
+    def read(self, tensor: str) -> list[Array]:
+        """What the region of the last tensor met reads, as the reference has it."""
+        return list(self._plain_feeds(tensor).values())
+
     def _held(self, name: str, array: Array) -> Array:
         """A tensor of the reference as the suspect's graph takes it."""
         return self._points[name].fed(array, self._types.get(name)) if name in self._points else array

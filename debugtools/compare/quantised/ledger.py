@@ -1,10 +1,9 @@
 """What one side of a comparison holds in few bits, held against the float other side as its tensors are seen."""
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
-from statistics import median
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +12,10 @@ from msgspec.structs import replace
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounds_like, unit_roundoff
-from layerwise._tool.debugtools.compare.quantised.grid import reach
-from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, SAME, holds_codes
+from layerwise._tool.debugtools.compare.quantised.grid import Grid, reach
+from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, QUANTIZE, SAME, VIEWS, holds_codes
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
+from layerwise._tool.debugtools.compare.quantised.own_values import are_taken_up, cleared, holds, lost_elsewhere
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
 from layerwise._tool.debugtools.compare.quantised.rectifiers import (
     Rectified,
@@ -26,6 +26,7 @@ from layerwise._tool.debugtools.compare.quantised.rectifiers import (
 )
 from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site, Sites
 from layerwise._tool.debugtools.compare.quantised.stages import pair_stages, see_values
+from layerwise._tool.debugtools.compare.quantised.standing_out import standing_out
 from layerwise._tool.debugtools.compare.quantised.told import told
 from layerwise._tool.debugtools.compare.quantised.weights import Weights
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedResult, QuantisedRow
@@ -35,9 +36,8 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-_ALONE, _SPREADS = 4.0, 3.0  # dB, and spreads, by which one activation loses more than the others
-_FEW = 4
 _WORST = 5
+_CODES_ALONE = QUANTIZE | DEQUANTIZE | VIEWS
 
 
 def sites_of(side: Side) -> Sites | None:
@@ -120,9 +120,9 @@ class Ledger:
         for name, array in feed.items():
             self.saw(name, array, name)
 
-    def saw(self, own: str, values: Array, other: str) -> None:
-        """Take in the float side's values of a tensor. own, other: its names on both sides. Of several feeds the one
-        counts that loses most.
+    def saw(self, own: str, values: Array, other: str, mine: Array | None = None) -> None:
+        """Take in the float side's values of a tensor. own, other: its names on both sides; mine: the quantised side's
+        values, where these are to be asked. Of several feeds the one counts that loses most.
         """
         if own not in self._waiting or not is_floating(dtype_name(values)) or not values.size:
             return
@@ -137,9 +137,18 @@ class Ledger:
                 self._rows.setdefault(number, row)
                 continue
             known = self._rows.get(number)
+            row = cleared(row, known, partial(self._fits, site, own, other, mine))
             if known is None or (bool(row.word), row.loss or 0) > (bool(known.word), known.loss or 0):
                 self._rows[number] = row
             self._noise[number] = max(self._noise.get(number, 0.0), found.noise)
+
+    def _fits(self, site: Site, own: str, other: str, mine: Array | None) -> bool:
+        """Whether a tensor's codes fit the quantised side's own values, before they are quantised or after."""
+        if mine is None or site.grid is None or not is_floating(dtype_name(mine)) or not np.isfinite(mine).all():
+            return False
+        if own == site.value:
+            return holds(self._reader.activation(site, other, self._rectified(site, other, mine))[0])
+        return not site.grid.many and mine.size > 1 and are_taken_up(site.grid, mine)
 
     def _rectified(self, site: Site, other: str, values: Array) -> Array:
         """The values as their only reader sees them; behind a Relu that was left out since the codes reach or hold no
@@ -185,7 +194,7 @@ class Ledger:
 
     def rows(self) -> list[QuantisedRow]:
         """A row for each tensor in few bits: what is wrong first, then what loses most."""
-        found = {number: row for number, (row, _) in self._weights.items()} | self._standing_out()
+        found = {number: row for number, (row, _) in self._weights.items()} | standing_out(self._rows)
         for number, site in enumerate(self.sites.all):
             found.setdefault(number, self._reader.plain(site))
         return worst_first(list(found.values()))
@@ -216,46 +225,34 @@ class Ledger:
     def explains(self) -> bool:
         """Whether everything in few bits has an original, and is what its format makes of that."""
         rows = [row for row in self.rows() if row.role != "bias"]
-        return bool(rows) and not self.sites.unread and all(row.other and not row.word for row in rows)
+        wrong = any(row.word or (row.elsewhere and row.text) for row in rows)
+        return bool(rows) and not self.sites.unread and not wrong and all(row.other for row in rows)
 
     def accused(self) -> list[QuantisedRow]:
         """The rows of what the formats do not explain, the worst first."""
         return [row for row in self.rows() if row.word]
 
-    def _standing_out(self) -> dict[int, QuantisedRow]:
-        """The activations' rows; one that loses far more than all others do is wrong too."""
-        losses = [row.loss or 0.0 for row in self._rows.values() if row.sqnr is not None and not row.masked]
-        if len(losses) < _FEW:
-            return self._rows
-        middle = median(losses)
-        apart = sorted(abs(loss - middle) for loss in losses)
-        limit = middle + _ALONE + _SPREADS * apart[int(0.9 * (len(apart) - 1))]
-        return {number: self._told(row, limit) for number, row in self._rows.items()}
-
-    @cached_property
-    def _shared(self) -> set[tuple[float, float] | None]:
-        """Scales that several activations have: pools, views and concatenations keep what they read."""
-        counts = Counter(row.scale for row in self._rows.values())
-        return {scale for scale, count in counts.items() if count > 1}
-
-    def _told(self, row: QuantisedRow, limit: float) -> QuantisedRow:
-        loss = row.loss or 0.0
-        if row.word or row.masked or loss <= limit or row.form == "dynamic" or row.scale in self._shared:
-            return row
-        text = f"its values take up {row.used:.0%} of the codes" if row.used is not None else "its steps are large"
-        clipped = row.clipped is not None and row.clipped > 1e-3
-        text = f"{row.clipped:.1%} of its values are clipped" if clipped else text
-        text = f"{text}: {loss:.1f} dB lost, far more than at the others"
-        return replace(row, word="clipped" if clipped else "scale", text=text)
-
     def noise(self, region: Collection[int]) -> float:
         """Relative L2 error that the formats of what a region of nodes quantises or holds explain, before anything
         carries it on; 0 if that is nothing.
         """
-        found = 0.0
+        found, here = 0.0, self._made_or_held(region)
         for number in self._in(region):
-            found += (self._noise.get(number) or self._weights.get(number, (None, 0.0))[1] or self._usual(number)) ** 2
+            lost = 0.0 if number in here else lost_elsewhere(self._rows.get(number))
+            weight = self._weights.get(number, (None, 0.0))[1]
+            found += (lost or self._noise.get(number) or weight or self._usual(number)) ** 2
         return math.sqrt(found)
+
+    def rounds_alone(self, region: Collection[int]) -> Grid | None:
+        """The grid of the codes that a region makes, hands on or reads, if it does no more; None if it does."""
+        if not all(self._cut.nodes[i].op_type in _CODES_ALONE for i in region):
+            return None
+        grids = [self.sites.all[number].grid for number in self._in(region)]
+        return grids[0] if len(grids) == 1 and grids[0] is not None and not grids[0].many else None
+
+    def makes_codes(self, region: Collection[int]) -> bool:
+        """Whether a region makes or reads codes of an activation."""
+        return any(self.sites.all[number].role == "activation" for number in self._in(region))
 
     def ends(self, region: Collection[int]) -> tuple[float, float] | None:
         """What the codes of the one activation that a region quantises reach; None where it quantises none or more."""
@@ -273,9 +270,11 @@ class Ledger:
 
     def _in(self, region: Collection[int]) -> set[int]:
         """What is quantised, held or read in a region: what is fed to it as codes was rounded too."""
-        here = {number for i in region for number in self._places.get(i, ())}
         read = (self._tensors.get(name) for i in region for name in self._cut.reads[i])
-        return here | {number for number in read if number is not None}
+        return self._made_or_held(region) | {number for number in read if number is not None}
+
+    def _made_or_held(self, region: Collection[int]) -> set[int]:
+        return {number for i in region for number in self._places.get(i, ())}
 
     @cached_property
     def _places(self) -> dict[int, list[int]]:

@@ -40,7 +40,7 @@ OPERATORS = {
     ),
     "DynamicQuantizeMatMul": Operator((Slots(1, 2, 3),)),
     "MatMulIntegerToFloat": Operator((Slots(0, 2, 4), Slots(1, 3, 5))),
-    "DynamicQuantizeLSTM": Operator((Slots(1, 8, 9), Slots(2, 10, 11))),
+    "DynamicQuantizeLSTM": Operator((Slots(1, 8, 9, 0), Slots(2, 10, 11, 0))),
     "QAttention": Operator((Slots(0, 3, 6), Slots(1, 4, 7))),
 }  # fmt: skip
 """Those that have scales among their inputs."""

@@ -3,6 +3,7 @@
 A side that multiplies so is run again by kernels that do not: where most of a tensor's error is gone then, that is why.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeGuard
@@ -44,8 +45,9 @@ def affected(side: Side) -> TypeGuard[ModelSide]:
 
 
 def is_cause(error: float, left: float) -> bool:
-    """Whether kernels that do not saturate take most of an error away: relative L2, without and with them."""
-    return left <= _MOST * error
+    """Whether kernels that do not saturate take most of an error away: relative L2, without and with them. What is not
+    finite on one side alone is nothing that saturates."""
+    return math.isfinite(error) and left <= _MOST * error
 
 
 def products(cut: "GraphCut") -> list[int]:

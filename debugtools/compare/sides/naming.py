@@ -92,6 +92,11 @@ class Naming:
         """Whether any tensor has another layout here."""
         return bool(self._layouts)
 
+    def turned(self, name: str) -> bool:
+        """Whether a tensor (the comparison's name) has its axes in another order here."""
+        layout = self._layouts.get(name)
+        return layout is not None and bool(layout.permutation)
+
     def laid(self, name: str, array: Array) -> Array:
         """One of this side's tensors (name: the comparison's) in the comparison's layout; as it is where it does not
         fit, which its shape tells.

@@ -9,11 +9,18 @@ from msgspec import Struct
 from layerwise._tool.debugtools.compare.arithmetic.sums import Shape, divides, terms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import onnx
 
     from layerwise._tool.surgery.cut.segments import GraphCut
+
+
+_EACH = frozenset({
+    "Abs", "Add", "Cast", "Clip", "Constant", "Div", "Erf", "Exp", "Identity", "Log", "Max", "Min", "Mul", "Neg", "Pow",
+    "Reciprocal", "Relu", "Sigmoid", "Sqrt", "Sub", "Tanh", "Where",
+})  # fmt: skip
+"""Operators that take each number by itself."""
 
 
 class Span(Struct, frozen=True):
@@ -52,17 +59,26 @@ class Step(Struct, frozen=True):
 class Between(Struct, frozen=True):
     """How a tensor is made from known ones in both graphs, whose nodes there differ.
 
-    reads: the known tensors, by the comparison's names. longest: nodes in a row, of the graph that has more.
+    reads: the known tensors, by the comparison's names. longest: nodes in a row, of the graph that has more. same_sums:
+    both add up by the same operators.
     """
 
     steps: tuple[Step, ...]
     reads: tuple[str, ...]
     longest: int
+    same_sums: bool = False
 
     @property
     def ops(self) -> frozenset[str]:
         """All operators that take part."""
         return frozenset(step.node.op_type for step in self.steps)
+
+
+def same_sums(mine: "Iterable[onnx.NodeProto]", theirs: "Iterable[onnx.NodeProto]") -> bool:
+    """Whether two graphs have the same operators but for such as take each number by itself: then one backend adds up
+    in the same order in both."""
+    kept = ([node.op_type for node in nodes if node.op_type not in _EACH] for nodes in (mine, theirs))
+    return next(kept) == next(kept)
 
 
 def span(cut: "GraphCut", name: str, stops: Callable[[str], bool]) -> Span:

@@ -13,7 +13,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.sums import Shape
 from layerwise._tool.debugtools.compare.quantised.coarsest import coarsest_types, rounded_to
 from layerwise._tool.debugtools.compare.sides.models import Model
-from layerwise._tool.debugtools.compare.table.between import Between, span
+from layerwise._tool.debugtools.compare.table.between import Between, Span, same_sums, span
 from layerwise._tool.debugtools.compare.table.rounding import InferredShapes, Made, made_by, steps_of
 from layerwise._tool.surgery.cut.randomness import RANDOM_OPS, Randomness
 from layerwise._tool.surgery.origin.origin import Origin
@@ -185,7 +185,11 @@ class Places:
             return None
         theirs = other.model.cut
         mine = span(cut, name, known.__contains__)
-        found = span(theirs, other.own(name), lambda own: other.common(own) in known)
+        stands_for = other.own(name)
+        here = any(read in known and other.own(read) == stands_for for read in mine.reads)
+        found = Span((), (), 0)
+        if not here:
+            found = span(theirs, stands_for, lambda own: any(name in known for name in other.naming.commons(own)))
         reads = tuple(map(other.common, found.reads))
         ops = [[graph.nodes[i].op_type for i in part.nodes] for graph, part in ((cut, mine), (theirs, found))]
         if ops[0] == ops[1] and len(ops[0]) == 1 and sorted(mine.reads) == sorted(reads):
@@ -193,7 +197,9 @@ class Places:
         own = {other.own(read): shape for read, shape in inputs.items()}
         steps = steps_of(cut, mine.nodes, str, self._shapes(cut, inputs))
         steps += steps_of(theirs, found.nodes, other.common, self._shapes(theirs, own))
-        return Between(tuple(steps), tuple(dict.fromkeys([*mine.reads, *reads])), max(mine.steps, found.steps))
+        nodes = [[graph.nodes[i] for i in part.nodes] for graph, part in ((cut, mine), (theirs, found))]
+        reads = tuple(dict.fromkeys([*mine.reads, *reads]))
+        return Between(tuple(steps), reads, max(mine.steps, found.steps), same_sums(*nodes))
 
     @property
     def _aligned(self) -> "ModelSide | None":

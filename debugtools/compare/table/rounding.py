@@ -43,7 +43,7 @@ class InferredShapes:
 class Made(Struct, frozen=True):
     """The nodes that make a tensor from known ones, of both graphs where these differ.
 
-    count: how many of them may round; of the graph in which these are more.
+    count: how many of them may round; of the graph in which these are more. differ: the graphs add up in other ways.
     """
 
     steps: tuple[Step, ...] = ()
@@ -71,7 +71,7 @@ def made_by(steps: Sequence[Step], between: Between | None = None) -> Made:
     count = max(1, sum(step.node.op_type not in _CONSTANTS for step in steps))
     if between is None:
         return Made(tuple(steps), count)
-    return Made((*steps, *between.steps), max(count, between.longest), differ=True)
+    return Made((*steps, *between.steps), max(count, between.longest), differ=not between.same_sums)
 
 
 class StepRule(Struct, frozen=True):

@@ -117,6 +117,11 @@ def step_bound(
     return unit_roundoff(types) * (_OWN + math.sqrt(max(0, steps - 1)) + sums * math.sqrt(terms) + alike)
 
 
+def are_steady(ops: Iterable[str]) -> bool:
+    """Whether operators pass errors on as they are, so that roundings between them do not grow."""
+    return all(op in _STEADY_OPS for op in ops)
+
+
 def nudges(ops: Iterable[str], terms: int, *, one_backend: bool) -> float:
     """Return by how many roundings inputs are to be moved to see what a node makes of its own sums' rounding.
 

@@ -108,6 +108,17 @@ def test_a_float_suspect_is_not_accused_of_it_but_of_its_own_fault(
     assert "sum" in [node["node"] for node in found.suspects[0]["region"]]
 
 
+def test_a_float_suspect_is_not_accused_of_it_where_the_reference_has_tensors_in_another_shape(tmp_path: Path) -> None:
+    body = "[first] a = MatMul(x, w0) [relu] b = Relu(a) [minus] c = Neg(b) [second] y = MatMul(c, w1)"
+    apart = (
+        "p = MatMul(x, w0) q = Relu(p) t = Constant<value = int64[3] {4, 4, 32}>() u = Reshape(q, t) v = Neg(u) "
+        "z = MatMul(v, w1) s = Constant<value = int64[2] {16, 32}>() y = Reshape(z, s)"
+    )
+    other = FORMS["dynamic"](network(apart, drawn(2)), FEED)
+    found = between(network(body, drawn(2)), other, tmp_path, FEED)
+    assert found.nodes == [] and found.result["saturated"]["side"] == 1
+
+
 def test_a_kernel_that_saturates_beside_the_reference_evaluator_is_named(
     quantised: onnx.ModelProto, tmp_path: Path
 ) -> None:

@@ -11,8 +11,9 @@ from onnx import TensorProto, helper, numpy_helper
 from support.aligning import renamed
 from support.faults.quantised import Planter
 from support.locating import Located, between
+from support.models import from_text, with_weights
 from support.products import FEED, three_products
-from support.quantised import FORMS
+from support.quantised import FORMS, dynamic
 
 from layerwise._tool.backends.arrays import Array
 
@@ -85,6 +86,21 @@ def test_a_wrong_operator_between_codes_is_no_fault_of_their_format(
     assert "sum" in [node["node"] for node in found.suspects[0]["region"]]
 
 
+@pytest.mark.parametrize("form", ["qdq", "qoperator"])
+@pytest.mark.parametrize("more", ["Exp", "Log"])
+def test_a_fault_of_the_float_reference_is_not_put_down_to_codes_behind_it(
+    more: str, form: str, quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, tmp_path: Path
+) -> None:
+    """The codes were made for other values than come of it, NaN among these."""
+    wrong = onnx.ModelProto()
+    wrong.CopyFrom(model)
+    next(node for node in wrong.graph.node if node.name == "second").output[0] = "before"
+    wrong.graph.node.insert(3, helper.make_node(more, ["before"], ["c"], "more"))
+    found = between(quantised(form), wrong, tmp_path, FEED)
+    assert [row["diagnosis"] for row in found.suspects] == ["kernel"]
+    assert f"{more} more" in found.suspects[0]["evidence"]
+
+
 def test_the_stages_of_a_tensor_are_held_against_it_and_rows_survive_msgspec(
     quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, tmp_path: Path
 ) -> None:
@@ -97,6 +113,20 @@ def test_the_stages_of_a_tensor_are_held_against_it_and_rows_survive_msgspec(
     assert (row.role, row.form, row.other) == ("activation", "QOperator", "d")
     assert row.sqnr is not None
     assert row.scale is not None
+
+
+def test_an_lstm_of_two_directions_has_a_scale_for_each(tmp_path: Path) -> None:
+    random = np.random.default_rng(6)
+    kind = '<hidden_size = 8, direction = "bidirectional">'
+    cells = with_weights(
+        from_text(f"g (float[5, 2, 8] x) => (float[5, 2, 2, 8] y) {{ y = LSTM {kind} (x, w, r) }}"),
+        **{name: random.normal(0, 0.3, (2, 32, 8)).astype(np.float32) for name in "wr"},
+    )
+    feed = {"x": random.standard_normal((5, 2, 8)).astype(np.float32)}
+    quantised = dynamic(cells, reduce_range=True)
+    assert quantised.graph.node[0].op_type == "DynamicQuantizeLSTM"
+    found = between(quantised, cells, tmp_path, feed)
+    assert found.nodes == [] and found.result["quantised"]["wrong"] == 0
 
 
 def test_a_clean_float_model_is_not_accused_of_what_a_quantised_reference_rounds(
