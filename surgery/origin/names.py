@@ -1,4 +1,7 @@
-"""Origins from names: PyTorch's TorchScript exporter names a node `/encoder/layer.0/attention/self/query/MatMul`."""
+"""Origins from names: PyTorch's TorchScript exporter names a node `/encoder/layer.0/attention/self/query/MatMul`.
+
+What a Sequential calls is named by the Sequential's own name as well: `/features/features.0/features.0.2/Conv`.
+"""
 
 from collections.abc import Sequence
 
@@ -12,7 +15,10 @@ def named_path(name: str) -> Path | None:
     if name[:1] != "/" or len(name) > LONGEST:
         return None
     *modules, last = name[1:].split("/")
-    return tuple(modules) if last and all(modules) and len(modules) <= DEEPEST else None
+    if not last or not all(modules) or len(modules) > DEEPEST:
+        return None
+    inner = zip(modules, modules[1:], strict=False)
+    return (*modules[:1], *(each.removeprefix(f"{outer}.") or each for outer, each in inner))
 
 
 def named_origin(name: str, outputs: Sequence[str]) -> Origin | None:

@@ -74,5 +74,7 @@ def test_megabytes_are_read_in_no_time(unit: str) -> None:
 
 def test_a_name_is_a_path_where_torchscript_made_it() -> None:
     assert named_path("/encoder/layer.0/query/MatMul") == ("encoder", "layer.0", "query")
+    assert named_path("/heads.0/heads.0.0/heads.0.0.2/Sigmoid") == ("heads.0", "0", "2")
+    assert named_path("/layer1/layer1.0/conv1/Conv") == ("layer1", "0", "conv1")
     assert named_path("/Add") == ()
     assert [named_path(name) for name in ("node_linear", "a/b/MatMul", "/a//b", "/", "", "/a" * 200)] == [None] * 6
