@@ -20,7 +20,7 @@ LIMIT = 9.0
 _FAINT = 3.0
 _GAIN, _SHIFT, _LUCK = 0.03, 0.25, 8.0
 _EXPLAINED = 8.0  # times the format's error that are left once a factor or a distance is taken away
-_FINE = 1.1  # times the step that the values' own range asks for: calibrators round and widen ranges a little
+_FINE = 10 ** (LIMIT / 20)  # times the step that the values' own range asks for
 _LISTED = 6
 
 

@@ -204,7 +204,8 @@ class Sites:
             readers = (i,)
         role: Role = "bias" if grid.kind == "int32" else "weight"
         if grid.many and not grid.block:
-            grid = Grid(grid.kind, grid.scale, grid.zero, grid.axis % max(1, len(shape)))
+            axis = channel if node.op_type == "QGemm" and channel is not None else grid.axis  # its transB says which
+            grid = Grid(grid.kind, grid.scale, grid.zero, axis % max(1, len(shape)))
         return Site(i, name, role, form, grid, value, codes=codes, shape=shape, channel=channel, summed=summed,
                     readers=readers)  # fmt: skip
 

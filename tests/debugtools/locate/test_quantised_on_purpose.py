@@ -1,4 +1,5 @@
-"""Codes that hold only what the rectifier behind them takes, as quantisers of symmetric activations calibrate them."""
+"""What quantisers do on purpose and nobody is accused of: codes for what a rectifier leaves, a few weights off by half
+a step, scales along the axis that an operator's attribute says."""
 
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from onnx import numpy_helper
 from support.locating import between
 from support.models import with_weights
 from support.products import FEED, WIDTH, drawn, network
+from support.quantised import FORMS
 
 LOW, HIGH = "zero", "half"
 
@@ -53,12 +55,13 @@ def test_what_another_node_reads_too_must_be_held_below_zero(tmp_path: Path) -> 
     assert between(suspect, original, tmp_path, FEED).suspects[0]["diagnosis"] == "quantisation"
 
 
-def test_a_few_weights_may_lie_half_a_step_from_the_original(tmp_path: Path) -> None:
+@pytest.mark.parametrize("steps", [254, 127])  # a quantiser may widen ranges a little, or take 7 bits for a kernel
+def test_a_few_weights_may_lie_half_a_step_from_the_original(steps: int, tmp_path: Path) -> None:
     """Of two values in a channel, which reach from end to end, the usual error of a step's rounding is none at all."""
     random = np.random.default_rng(0)
     narrow = random.standard_normal((WIDTH, 2)).astype(np.float32)
     weight = random.uniform(0.2, 1, (2, WIDTH)).astype(np.float32) * np.float32([[-1], [1]])
-    scale = ((weight[1] - weight[0]) / 254).astype(np.float32)  # a quantiser may widen ranges a little
+    scale = ((weight[1] - weight[0]) / steps).astype(np.float32)
     zero = np.rint(-weight[0] / scale).astype(np.uint8)
     codes = np.clip(np.rint(weight / scale) + zero, 0, 255).astype(np.uint8)
     body = "[first] a = MatMul(x, w0) {}[second] y = MatMul(a, {})"
@@ -67,3 +70,9 @@ def test_a_few_weights_may_lie_half_a_step_from_the_original(tmp_path: Path) -> 
     quantised = with_weights(network(body.format(made, "v"), [narrow]), codes=codes, scale=scale, zero=zero)
     found = between(quantised, original, tmp_path, FEED)
     assert found.nodes == [], found.suspects[0]["evidence"]
+
+
+def test_scales_of_a_gemm_lie_along_its_output_channels(tmp_path: Path) -> None:
+    weights = [drawn(1)[0][:6], np.zeros(6, np.float32)]
+    original = network("[only] y = Gemm <transB = 1> (x, w0, w1)", weights)
+    assert between(FORMS["qop_channel"](original, FEED), original, tmp_path, FEED).nodes == []
