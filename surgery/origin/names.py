@@ -4,6 +4,7 @@ What a Sequential calls is named by the Sequential's own name as well: `/feature
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from layerwise._tool.surgery.origin.origin import Origin, Path
 
@@ -17,7 +18,7 @@ def named_path(name: str) -> Path | None:
     *modules, last = name[1:].split("/")
     if not last or not all(modules) or len(modules) > DEEPEST:
         return None
-    inner = zip(modules, modules[1:], strict=False)
+    inner = pairwise(modules)
     return (*modules[:1], *(each.removeprefix(f"{outer}.") or each for outer, each in inner))
 
 
