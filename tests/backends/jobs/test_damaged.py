@@ -157,9 +157,10 @@ def test_folders_with_other_names_are_not_jobs(jobs_home: Workspace, capsys: pyt
 def test_workspace_files_outside_jobs_may_be_damaged(
     jobs_home: Workspace, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    good = run(jobs_home, "rows").folder
+    good = run(jobs_home, "rows")
+    assert good.state == "done", (good.card, good.last_event)
     for job, how in enumerate(damage.REPLACED, 2):
-        shutil.copytree(good, jobs_home.jobs / str(job))
+        shutil.copytree(good.folder, jobs_home.jobs / str(job))
         damage.replace(jobs_home.jobs / name, how)
         assert [view.state for view in jobs_home.list_jobs()] == ["done"] * len(jobs_home.ids()), how
         assert job in [view.id for view in jobs_home.list_jobs()]
