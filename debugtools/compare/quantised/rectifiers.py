@@ -4,6 +4,7 @@ What the codes cannot hold then is what the rectifier takes away, so it is nobod
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
@@ -33,7 +34,8 @@ class Rectified(Struct, frozen=True):
     high: float
 
     def __call__(self, array: Array) -> Array:
-        return np.clip(array, self.low, self.high)
+        low, high = array.dtype.type(self.low), array.dtype.type(self.high)
+        return np.asarray(np.minimum(np.maximum(array, low), high))
 
     def back(self, array: Array) -> Array:
         """The tensor itself: the rectifier makes the same of it."""
@@ -47,7 +49,8 @@ def read_rectified(
     counterparts where the same rectifier alone reads these. base: the quantised side's names are the comparison's.
     """
     mine, theirs = quantised.model.cut, other.model.cut
-    const = Constants(theirs, Weights(theirs, other.model.file.folder)).const
+    known = Constants(theirs, Weights(theirs, other.model.file.folder))
+    counts = Counter(name for reads in theirs.reads for name in {*reads})  # bodies read too
     here: dict[str, Rectified] = {}
     there: dict[str, Rectified] = {}
     for site in sites.all:
@@ -56,8 +59,8 @@ def read_rectified(
             continue
         for name in _names(mine, sites, site):
             own = other.own(name if base else quantised.common(name))
-            behind = behind_rectifier(theirs, own)
-            if behind != own and _taken(theirs.nodes[theirs.maker[behind]], const) == seen:
+            readers = known.readers[own] if counts[own] == 1 and own not in theirs.outputs else []
+            if len(readers) == 1 and _taken(theirs.nodes[readers[0][0]], known.const) == seen:
                 here[name] = there[own] = seen
     return here, there
 
@@ -84,7 +87,7 @@ def _taken(node: onnx.NodeProto, const: Callable[[str], Array | None]) -> Rectif
         return None
     named = {a.name: a.f for a in node.attribute}
     ends = [named.get("min", -math.inf), named.get("max", math.inf)]
-    for place, name in enumerate(node.input[1:]):
+    for place, name in enumerate(node.input[1:3]):
         known = const(name) if name else None
         if name and (known is None or known.size != 1):
             return None
