@@ -165,6 +165,20 @@ class Terminal:
             self.pump(0.02)
         return value
 
+    def exit_code(self, seconds: float = 60.0) -> int:
+        """Of the program, once it has ended. What it sends is read until then: it may wait for its reader."""
+        deadline = time.monotonic() + seconds
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, f"still running after {seconds} s:\n{self.text}"
+            if self.master >= 0:
+                self.pump(0.02)
+            else:
+                self.process.wait(seconds)
+        while self.master >= 0 and self.pump(0.0):
+            pass
+        assert self.process.returncode is not None
+        return self.process.returncode
+
     # ── input ──
 
     def press(self, *keys: str) -> None:

@@ -46,7 +46,7 @@ def test_questions_are_asked_here_and_may_be_answered_elsewhere(jobs_home: Works
         terminal.wait_for("your answer >")
         terminal.press("it is late", "enter")
         terminal.wait_for(f"Job {asking}: done")
-        assert terminal.process.wait(60) == 0
+        assert terminal.exit_code() == 0
     result = jobs_home.view(asking).result
     assert result == {"answers": [{"answer": word} for word in ("bad", "good", "it is late")]}
     with Terminal([*ATTACH, str(asking)]) as terminal:
@@ -62,7 +62,7 @@ def test_the_end_of_the_input_leaves_the_question_and_an_interrupt_the_job(jobs_
         terminal.wait_for("waits for an answer")
         terminal.press("ctrl+c")
         terminal.wait_for(f"Job {asking} goes on")
-        assert terminal.process.wait(60) == 130
+        assert terminal.exit_code() == 130
     assert jobs_home.view(asking).state == "waiting"
 
 
@@ -71,7 +71,7 @@ def test_progress_is_live_and_lines_stay_whole(jobs_home: Workspace) -> None:
     with Terminal([*ATTACH, str(job)], columns=80, rows=24) as terminal:
         terminal.wait_for(lambda text: "tensors" in text and "/100" in text)
         terminal.wait_for(f"Job {job}: done")
-        assert terminal.process.wait(60) == 0
+        assert terminal.exit_code() == 0
         assert terminal.text.split() == ["[I]", "Job", f"{job}:", "done"]
 
 

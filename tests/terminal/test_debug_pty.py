@@ -94,7 +94,7 @@ def test_by_hand_over_a_disconnect_to_a_bundle_that_fails_alone(compared: Path, 
             os.kill(terminal.process.pid, signal.SIGKILL)
         else:
             terminal.press("q")
-        terminal.process.wait(60)
+        terminal.exit_code()
     with app(compared, columns=80, rows=24) as terminal:
         terminal.wait_for("[4 Debug]")
         terminal.wait_for(lambda text: "suggests" in text and question(terminal) == 2)

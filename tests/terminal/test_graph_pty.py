@@ -79,7 +79,7 @@ def test_filter_narrows_and_marks_are_counted_and_kept_over_a_restart(home: Home
         terminal.press("j", "j")
         terminal.wait_for(lambda text: "▌    20 Softmax" in text)
         terminal.press("q")
-        assert terminal.process.wait(60) == 0
+        assert terminal.exit_code() == 0
     with app(home.model, env=home.env) as terminal:
         terminal.wait_for("14,285 of 100,000")
         terminal.wait_for(lambda text: "▌    20 Softmax" in text)

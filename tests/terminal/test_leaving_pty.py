@@ -39,7 +39,7 @@ def test_a_signal_saves_the_session_and_ends_the_app(model: Path, number: signal
         terminal.press("j", "space")
         terminal.wait_for("1 marked")
         terminal.process.send_signal(number)
-        terminal.process.wait(60)
+        terminal.exit_code()
     assert saved(model)["marks"] == ["/encoder/layer.0/Relu_output_0"]
 
 
@@ -49,7 +49,7 @@ def test_without_its_terminal_the_app_ends(model: Path, hangup: bool) -> None:
         terminal.press("j", "space")
         terminal.wait_for("1 marked")
         terminal.hang_up()
-        terminal.process.wait(60)
+        terminal.exit_code()
     assert saved(model)["marks"] == ["/encoder/layer.0/Relu_output_0"]
 
 
@@ -65,7 +65,7 @@ def test_the_processes_that_wait_for_a_job_leave_with_the_app(model: Path, end: 
             terminal.hang_up()
         else:
             terminal.process.send_signal(signal.Signals[end])
-        terminal.process.wait(60)
+        terminal.exit_code()
         until(lambda: not any(map(alive, pair)))
     until(lambda: not processes_of(home))
 
@@ -91,8 +91,7 @@ def test_a_job_of_the_app_is_done_by_the_processes_that_waited(model: Path) -> N
 def test_leaving_gives_the_terminal_back(model: Path) -> None:
     with opened(model, fresh=True) as terminal:
         terminal.press("q")
-        assert terminal.process.wait(60) == 0
-        terminal.until_silent()
+        assert terminal.exit_code() == 0
         assert b"\x1b[?1049l" in terminal.raw and b"\x1b[?25h" in terminal.raw
 
 
@@ -101,7 +100,7 @@ def test_without_a_model_enter_opens_the_last_one_as_it_was(model: Path) -> None
         terminal.press("j", "space")
         terminal.wait_for("1 marked")
         terminal.press("q")
-        terminal.process.wait(60)
+        terminal.exit_code()
     with app(env={"LAYERWISE_HOME": str(model.parent / "home")}) as terminal:
         terminal.wait_for("small.onnx  7.83 kB  70 nodes")
         terminal.press("enter")
@@ -118,9 +117,7 @@ def test_over_ssh_the_mouse_is_left_to_the_terminal(model: Path) -> None:
 @pytest.mark.parametrize("term", ["dumb", ""])
 def test_a_terminal_that_cannot_draw_is_refused_with_a_hint(model: Path, term: str) -> None:
     with app(model, env={"TERM": term}) as terminal:
-        terminal.process.wait(60)
-        terminal.until_silent()
-        assert terminal.process.returncode == 2
+        assert terminal.exit_code() == 2
         assert "layerwise run" in terminal.text and b"\x1b[" not in terminal.raw
 
 

@@ -35,7 +35,7 @@ def test_a_full_disk_is_said_where_the_graph_would_be(disk: Path, tmp_path: Path
         assert "No graph:" in shown and "no space left" in shown.lower()
         assert "MatMul" not in shown
         terminal.press("q")
-        assert terminal.process.wait(60) == 0
+        assert terminal.exit_code() == 0
 
 
 @pytest.mark.parametrize("seed", range(2))

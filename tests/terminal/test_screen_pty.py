@@ -32,13 +32,12 @@ def test_a_second_terminal_sees_what_the_first_one_does(tmp_path: Path, workspac
             until(same)
             assert b"\x1b[?1003h" not in second.raw and b"\x1b[6n" not in second.raw
             first.press("q")
-            until(lambda: first.pump(0.02) == 0 and first.process.poll() is not None)
-            until(lambda: second.pump(0.02) == 0 and second.process.poll() is not None)
-            assert second.process.returncode == 0 and "no longer watched" in second.text
+            first.exit_code()
+            assert second.exit_code() == 0 and "no longer watched" in second.text
     assert not [*(workspace / FOLDER).glob("[2-9]*.sock")]
 
 
 def test_without_an_app_there_is_nothing_to_watch(workspace: Path) -> None:
     with Terminal(WATCH) as terminal:
         terminal.wait_for("no app runs on this workspace")
-        assert terminal.process.wait(10) == 1
+        assert terminal.exit_code() == 1

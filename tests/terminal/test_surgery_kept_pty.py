@@ -138,7 +138,7 @@ def test_unsaved_edits_survive_a_kill(encoder: Path, columns: int, rows: int) ->
         home = Path(os.environ["LAYERWISE_HOME"])
         terminal.meanwhile(lambda: any(map(kept_in_surgery, home.glob("sessions/*.json"))))
         os.kill(terminal.process.pid, signal.SIGKILL)
-        terminal.process.wait(60)
+        terminal.exit_code()
     with app(encoder, columns=columns, rows=rows) as terminal:
         terminal.wait_for("[5 Surgery]")
         terminal.wait_for(lambda text: "1 edit, not written" in text and not re.search(r" 1 Add", text))

@@ -122,8 +122,7 @@ def test_a_terminal_that_is_gone_or_stopped(name: str, way: str, gate: Gate) -> 
         check(name, gate)
         if way == "stopped":
             os.write(terminal.master, b"\x11")
-            until(lambda: terminal.pump(0.05) == 0 and terminal.process.poll() is not None)
-        code = terminal.process.wait(60)
+        code = terminal.exit_code()
     assert code == _COMMANDS[name][0] or (name == "attach" and code == -signal.SIGHUP)
 
 
