@@ -57,7 +57,9 @@ def see_through(
             stack.callback(supervision.close)
             stack.enter_context(_signals(supervision))
         supervision.run()
-    return workspace.view(int(folder.name))
+    view = supervision.told()
+    workspace.update(view)
+    return view
 
 
 @contextmanager

@@ -4,20 +4,21 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from layerwise._tool.backends.jobs.journal.events import EventReader
 from layerwise._tool.backends.jobs.journal.schema import Event
+from layerwise._tool.backends.jobs.journal.view import JobView
 
 
 class EventDelivery:
     """Gives every event of the job's journal to `on_event`, in order; `done` is called once nothing more is told.
 
-    Nothing is kept for a slow listener but the place in the journal. `on_event` is called in another thread.
+    Nothing is kept for a slow listener but the place in the journal. `on_event` is called in another thread, which
+    `view` belongs to until it has ended: the job, as what was told has it.
     """
 
     def __init__(self, folder: Path, on_event: Callable[[Event], None], done: Callable[[], None]) -> None:
         self.error: BaseException | None = None
         self.ended = False
-        self._reader = EventReader(folder)
+        self.view = JobView(folder)
         self._on_event = on_event
         self._done = done
         self._news = threading.Event()
@@ -52,6 +53,6 @@ class EventDelivery:
         self._news.wait()
         self._news.clear()
         last = self._last
-        for event in self._reader.read():
+        for event in self.view.news():
             self._on_event(event)
         return not last

@@ -107,6 +107,11 @@ class Supervision:
         if delivery.error is not None:
             raise delivery.error
 
+    def told(self) -> JobView:
+        """The job as far as `on_event` was told of it, else with nothing read yet."""
+        delivery = self._delivery
+        return delivery.view if delivery is not None and delivery.ended else JobView(self.folder)
+
     def close(self) -> None:
         """Give back what it took to wait, once no signal wakes it any more."""
         if self._delivery is None or self._delivery.ended:  # else it may wake the sleeper yet
