@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +10,7 @@ import onnx
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.model.reads import captures, reads
 from layerwise._tool.backends.tensors import format_shape
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.locate.origin import calls, is_torch
@@ -16,11 +18,16 @@ from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.tensor_error import Error, error_of
 from layerwise._tool.surgery.cut.explode import Regions
 from layerwise._tool.surgery.model.structure import node_label
+from layerwise._tool.surgery.rewrite.rewiring import making, reading
 
 _LISTED = 4
 _FLOATING = frozenset(
     {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 )
+_UNSAID = frozenset(  # what two equal nodes or weights need not have in common
+    {"name", "doc_string", "metadata_props", "raw_data", "external_data", "data_location", "float_data", "int32_data",
+     "int64_data", "double_data", "uint64_data", "string_data"}
+)  # fmt: skip
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 
@@ -54,9 +61,30 @@ class Differences:
         lines = [f"extra here: {_listed(extra)}"] if extra else []
         lines += [f"missing here: {_listed(missing)}"] if missing else []
         for node, other in pairs:
-            lines += _attributes(node, other)
+            lines += self._attributes(node, other)
             lines += self._inputs(node, other)
         return lines + weights
+
+    def _attributes(self, node: onnx.NodeProto, other: onnx.NodeProto) -> Iterator[str]:
+        if (node.domain, node.op_type) != (other.domain, other.op_type):
+            yield f"operator {shown(node.op_type, 60)}, in the reference {shown(other.op_type, 60)}"
+            return
+        mine, theirs = ({a.name: a for a in n.attribute} for n in (node, other))
+        for name in dict.fromkeys([*mine, *theirs]):
+            a, b = mine.get(name), theirs.get(name)
+            if a is not None and b is not None and a.type == b.type == onnx.AttributeProto.GRAPH:
+                yield from self._body(f"its {shown(name, 60)}", a.g, b.g)
+            elif a is None or b is None or _bytes(a) != _bytes(b):
+                yield f"attribute {shown(name, 60)} is {_value(a)}, in the reference {_value(b)}"
+
+    def _body(self, name: str, mine: onnx.GraphProto, theirs: onnx.GraphProto) -> Iterator[str]:
+        if _structure(mine, self._other) != _structure(theirs, str):
+            yield f"{name} is not the reference's"
+            return
+        for a, b in zip(_tensors(mine), _tensors(theirs), strict=True):
+            with suppress(LayerwiseError):  # a weight that cannot be read is told where it is used
+                weight = f"weight {shown(a.name, 80)} of {name}" if a.name else f"a weight of {name}"
+                yield from _unequal(weight, self._suspect.value(a), self._reference.value(b))
 
     def _inputs(self, node: onnx.NodeProto, other: onnx.NodeProto) -> Iterator[str]:
         named = [self._other(name) for name in node.input]
@@ -86,15 +114,16 @@ class Differences:
                     yield f"weight {shown(name, 80)} is not the reference's {shown(own, 80)}: off by {error.rel:.3g}"
 
     def _weight(self, name: str, own: str) -> Iterator[str]:
-        try:
-            a, b = self._suspect.weight(name), self._reference.weight(own)
-        except LayerwiseError:  # a weight that cannot be read is told where it is used
-            return
-        if a.shape != b.shape:
-            yield f"weight {shown(name, 80)} is {format_shape(a.shape)}, in the reference {format_shape(b.shape)}"
-        elif not np.array_equal(a, b):
-            error = error_of(a, b, (), 1)
-            yield f"weight {shown(name, 80)} is not the reference's: off by {error.rel:.3g}, at most {error.abs:.3g}"
+        with suppress(LayerwiseError):  # a weight that cannot be read is told where it is used
+            yield from _unequal(f"weight {shown(name, 80)}", self._suspect.weight(name), self._reference.weight(own))
+
+
+def _unequal(weight: str, mine: Array, theirs: Array) -> Iterator[str]:
+    if mine.shape != theirs.shape:
+        yield f"{weight} is {format_shape(mine.shape)}, in the reference {format_shape(theirs.shape)}"
+    elif not np.array_equal(mine, theirs):
+        error = error_of(mine, theirs, (), 1)
+        yield f"{weight} is not the reference's: off by {error.rel:.3g}, at most {error.abs:.3g}"
 
 
 def _kind(weight: onnx.TensorProto) -> tuple[bool, list[int]]:
@@ -130,19 +159,45 @@ def _paired(
     return pairs, extra, left
 
 
-def _attributes(node: onnx.NodeProto, other: onnx.NodeProto) -> Iterator[str]:
-    if (node.domain, node.op_type) != (other.domain, other.op_type):
-        yield f"operator {shown(node.op_type, 60)}, in the reference {shown(other.op_type, 60)}"
-        return
-    mine, theirs = ({a.name: a for a in n.attribute} for n in (node, other))
-    for name in dict.fromkeys([*mine, *theirs]):
-        a, b = mine.get(name), theirs.get(name)
-        if a is not None and b is not None and _bytes(a) == _bytes(b):
-            continue
-        if a is not None and b is not None and a.type == b.type and a.type in _GRAPHS:
-            yield f"its {shown(name, 60)} is not the reference's"
-        else:
-            yield f"attribute {shown(name, 60)} is {_value(a)}, in the reference {_value(b)}"
+def _structure(body: onnx.GraphProto, outside: Callable[[str], str]) -> bytes:
+    """A body without the values of its weights and without the names that it gives itself.
+
+    outside: the common name of a tensor that the body reads from around it.
+    """
+    made = (name for node in body.node for name in node.output)
+    own = [*(value.name for value in body.input), *(tensor.name for tensor in _initializers(body)), *made]
+    names = {name: outside(name) for name in captures(body)}
+    names |= {name: f"%{number}" for number, name in enumerate(filter(None, dict.fromkeys(own)))}
+    copy = onnx.GraphProto()
+    copy.node.extend(making(reading(node, names), names) for node in body.node)
+    copy.initializer.extend(_initializers(body))
+    for tensor in copy.initializer:
+        tensor.name = names[tensor.name]
+    copy.sparse_initializer.extend(body.sparse_initializer)
+    for value in body.output:
+        copy.output.add().name = names.get(value.name, value.name)
+    for part in (*copy.node, *_tensors(copy)):
+        for field, _ in part.ListFields():
+            if field.name in _UNSAID:
+                part.ClearField(field.name)
+    data: bytes = copy.SerializeToString(deterministic=True)
+    return data
+
+
+def _initializers(graph: onnx.GraphProto) -> list[onnx.TensorProto]:
+    """Those of a graph, in the order in which its nodes read them first."""
+    order = {name: number for number, name in enumerate(dict.fromkeys(name for n in graph.node for name in reads(n)))}
+    return sorted(graph.initializer, key=lambda tensor: order.get(tensor.name, len(order)))
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """The weights of a graph, its Constant nodes and its bodies."""
+    yield from _initializers(graph)
+    for attribute in (attribute for node in graph.node for attribute in node.attribute):
+        if attribute.type == onnx.AttributeProto.TENSOR:
+            yield attribute.t
+        for body in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
+            yield from _tensors(body)
 
 
 def _bytes(attribute: onnx.AttributeProto) -> bytes:

@@ -66,9 +66,13 @@ class Part:
             from layerwise._tool.backends.torch.parts import weight_of
 
             return weight_of(self.cut.model.graph.name, name)
+        return self.value(self.cut.initializers[name])
+
+    def value(self, tensor: onnx.TensorProto) -> Array:
+        """What a tensor of the graph's file holds. BadFile if it is damaged."""
         from layerwise._tool.backends.reference.evaluate import tensor_array  # it imports all reference operators
 
-        return tensor_array(self.cut.initializers[name], self.folder)
+        return tensor_array(tensor, self.folder)
 
     def weights(self, node: onnx.NodeProto) -> dict[str, Array]:
         """The initializers that a node takes as inputs."""

@@ -43,10 +43,9 @@ def _encode_struct(value: dict[str, Any]) -> bytes | None:
     from msgspec import msgpack
 
     with suppress(OverflowError):
+        value = {**value, "row": _as_written(value["row"])}
         if _NOT_FINITE.search(msgpack.encode(value, enc_hook=_plain)) is not None:
-            value = {**value, "row": _as_written(value["row"])}
-            if _NOT_FINITE.search(msgpack.encode(value, enc_hook=_plain)) is not None:
-                return None
+            return None
         line = fast.encode(value, enc_hook=_plain) + b"\n"
         return line if line.isascii() else None
     return None
@@ -57,9 +56,10 @@ def _as_written(row: Any) -> Any:
     from msgspec import Raw
     from msgspec.structs import astuple, force_setattr
 
-    written = copy(row)
+    written = row
     for name, value in zip(row.__struct_fields__, astuple(row), strict=True):
         if type(value) is float and not isfinite(value):
+            written = copy(row) if written is row else written
             force_setattr(written, name, Raw(_NOT_FINITE_TEXT.get(value, b"NaN")))
     return written
 

@@ -10,6 +10,7 @@ from onnx import helper, numpy_helper
 from support.comparing import ORT
 from support.locating import Located, between
 from support.models import from_text, if_model, loop_model, scan_model
+from support.sample_models import if_model as two_branches
 
 from layerwise._tool.backends.specs import RunnerSpec
 
@@ -49,6 +50,19 @@ def test_the_body_s_node_is_named(make: Any, attribute: str, index: int, op: str
     assert f"operator {op}, in the reference" in inner["evidence"]
     assert f"its {attribute} is not the reference's" in done.suspects[0]["evidence"]
     assert "inside" not in between(suspect, good, tmp_path, feed).suspects[0]
+
+
+def test_of_a_body_the_weight_that_differs_is_told(tmp_path: Path) -> None:
+    """Names of its own make no body another, nor does where in a file a weight lies."""
+    suspect, good = two_branches(), two_branches()
+    suspect.graph.initializer.insert(0, numpy_helper.from_array(np.ones(999, np.float32), "before"))
+    branch = body(suspect, "else_branch")
+    weight = numpy_helper.to_array(branch.initializer[0])
+    branch.initializer[0].CopyFrom(numpy_helper.from_array(weight * np.float32(1.01), "renamed"))
+    branch.node[0].input[1] = "renamed"
+    (found,) = between(suspect, good, tmp_path, {"x": np.linspace(-9, -1, 512, dtype=np.float32)}).suspects
+    told = "weight renamed of its else_branch is not the reference's: off by 0.01, at most 0.02"
+    assert found["evidence"].endswith(told) and "then_branch" not in found["evidence"]
 
 
 def long_sum(last: float) -> onnx.ModelProto:
