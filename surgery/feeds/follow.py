@@ -27,6 +27,12 @@ _INDICES = {
         "ArrayFeatureExtractor",
     )
 }
+_CACHE_OF_POSITIONS = {
+    ("", "RotaryEmbedding", 3): 1, ("com.microsoft", "RotaryEmbedding", 1): 2,
+    ("com.microsoft", "GroupQueryAttention", 9): 7,
+}  # fmt: skip
+"""Domain, operator and input of positions -> the input that has a row of cosines for each."""
+POSITIONED = frozenset(op for _, op, _ in _CACHE_OF_POSITIONS)
 _MOST = 20_000  # tensors looked at for one input
 
 
@@ -126,6 +132,9 @@ def _rows(graph: FeedGraph, use: Use) -> Iterator[tuple[IndexedTable, int]]:
         yield from _along(table, 0)
     elif node.op_type == "RoiAlign" and slot == 2:
         yield from _along(data, 0)
+    elif (node.domain, node.op_type, slot) in _CACHE_OF_POSITIONS:
+        cache = _CACHE_OF_POSITIONS[node.domain, node.op_type, slot]
+        yield from _along(graph.table(graph.read_by(use, cache)), 0)
 
 
 def _along(data: IndexedTable | None, axis: int) -> Iterator[tuple[IndexedTable, int]]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from layerwise._tool.backends.specs import InputKind
 from layerwise._tool.backends.tensors import TensorInfo, is_floating, is_integral
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.feeds.follow import Indexing, Traced, traced
+from layerwise._tool.surgery.feeds.follow import POSITIONED, Indexing, Traced, traced
 from layerwise._tool.surgery.feeds.graph import FeedGraph
 from layerwise._tool.surgery.feeds.masks import added_to_scores, mask_by_use
 from layerwise._tool.surgery.feeds.settings import setting
@@ -60,9 +60,10 @@ class Roles:
         high = max(low, high)
         what = f"{shown(repr(least.table), 80)} of {least.rows} rows" if least.table else "what has no known size"
         verb = {"OneHot": "is one-hot encoded by", "SoftmaxCrossEntropyLoss": "chooses from"}
+        verb |= dict.fromkeys(POSITIONED, "is a position in")
         more = len({index.table for index in indices}) - 1
         reason = f"{verb.get(least.op, 'gathers from')} {what}" + (f" and {more} more" if more else "")
-        if _POSITIONS.search(info.name):
+        if _POSITIONS.search(info.name) or least.op in POSITIONED:
             return self._positions(info, f"; {reason}", high)
         return Chosen("integers", low, high, reason)
 

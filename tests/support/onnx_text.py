@@ -8,14 +8,18 @@ import onnx
 import onnx.parser
 from onnx import numpy_helper
 
-_HEAD = '<ir_version: 9, opset_import: ["": 17]>\n'
 H = 8
 """Width of hidden states: two heads of four."""
 
 
-def model(text: str, weights: Mapping[str, tuple[int, ...]], constants: Mapping[str, object] = {}) -> onnx.ModelProto:
+def model(
+    text: str,
+    weights: Mapping[str, tuple[int, ...]],
+    constants: Mapping[str, object] = {},
+    opsets: str = '"": 17',
+) -> onnx.ModelProto:
     """A model from its text; weights are small random floats of these shapes."""
-    made = onnx.parser.parse_model(_HEAD + text)
+    made = onnx.parser.parse_model(f"<ir_version: 9, opset_import: [{opsets}]>\n{text}")
     _rename(made)
     rng = np.random.RandomState(0)
     for name, shape in weights.items():

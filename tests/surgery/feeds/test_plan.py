@@ -225,6 +225,22 @@ def test_indices_into_inner_tensors_stay_inside() -> None:
     fed(made, replace(AUTO, shapes={"x": [[3, 7]]}))
 
 
+@pytest.mark.parametrize(
+    ("opsets", "call"),
+    [
+        ('"": 23', "RotaryEmbedding(x, cos, sin, at)"),
+        ('"": 17, "com.microsoft": 1', "com.microsoft.RotaryEmbedding(x, at, cos, sin)"),
+    ],
+)
+def test_positions_that_turn_count_up_whatever_their_name(opsets: str, call: str) -> None:
+    text = f"m (float[batch, 2, sequence, 8] x, int64[batch, sequence] at) => (float[a, b, c, d] y) {{ y = {call} }}"
+    made = model(text, {"cos": (40, 4), "sin": (40, 4)}, opsets=opsets)
+    told = plan_line(plans_of(made)["at"])
+    assert told == "at: int64 [2,16], 0, 1, … 15: counts up; is a position in 'cos' of 40 rows"
+    if "microsoft" in opsets:  # the oldest onnxruntime has no kernel for the other
+        fed(made)
+
+
 def test_attributes_of_other_types_and_odd_names_are_no_error() -> None:
     made = LOOKALIKES["bert"]()
     for node in made.graph.node:
