@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from statistics import median
 
 import onnx
 import pytest
@@ -38,9 +39,7 @@ def test_a_bench_from_its_start_to_the_operator_in_the_graph(chain: Path, column
         bench(terminal)
         terminal.wait_for(lambda text: re.search(r"median \S+ ms +p90 \S+ +p95 \S+ +p99 \S+", text) is not None)
         assert terminal.is_idle(1.0)
-        terminal.press("j")
-        terminal.until_silent()
-        assert 0 < terminal.cost("j") <= 500
+        assert 0 < median(terminal.cost("j") for _ in range(7)) <= 500
         row = next(line for line in terminal.text.splitlines() if line.startswith("▌"))
         place = row.split()[1]
         terminal.press("o")
