@@ -42,7 +42,7 @@ sys.meta_path.insert(0, _OneName())
 
 _STARTS_PROCESSES = re.compile(
     r"^import subprocess|\bJobClient\b|\brun_inline\b|\bos\.fork\b|^from support import .*\bfork|^from support\.(?:"
-    "bench|chromium|cli|comparing|debugging|few_processes|forked|forks|hostile_sizes|jobs|killpoints|linting|locating|"
+    "bench|chromium|clean_fork|cli|comparing|debugging|few_processes|forked|forks|hostile_sizes|jobs|killpoints|linting|locating|"
     "many|other_user|output_kinds|surgeon_sides|surgery_ways|terminal|writers)\\b",
     re.MULTILINE,
 )

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from support.clean_fork import fork
+
 from layerwise._tool.backends.jobs.folder import LOG
 from layerwise._tool.backends.jobs.processes import supervise
 from layerwise._tool.backends.jobs.processes.control import WorkerProcess, start_worker, tagged
@@ -37,7 +39,7 @@ class ForkedWorker(WorkerProcess):
         whole = tagged(env, folder, attempt)
 
         def start(group: int) -> int:
-            pid = os.fork()
+            pid = fork()
             if pid == 0:
                 try:
                     os.close(self._alive)
@@ -116,7 +118,7 @@ def _serve(tools: Path, programs: Mapping[str, Program]) -> int:
         tool.write_text(_CLIENT.format(python=sys.executable, address=address, name=name))
         tool.chmod(0o755)
     os.environ["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    server = os.fork()
+    server = fork()
     if server == 0:
         while True:
             _answer(waiting.accept()[0], programs)
@@ -127,7 +129,7 @@ def _serve(tools: Path, programs: Mapping[str, Program]) -> int:
 def _answer(asked: socket.socket, programs: Mapping[str, Program]) -> None:
     message, streams, *_ = socket.recv_fds(asked, 1 << 20, 3)
     name, words, folder, environment = json.loads(message)
-    child = os.fork()
+    child = fork()
     if child == 0:
         for number, stream in enumerate(streams):
             os.dup2(stream, number)

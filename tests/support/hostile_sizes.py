@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from support.clean_fork import fork
 
 VALUE = helper.make_tensor_value_info
 INT64, FLOAT, BOOL = TensorProto.INT64, TensorProto.FLOAT, TensorProto.BOOL
@@ -155,7 +156,7 @@ def endless_functions(seed: int, count: int) -> Iterator[tuple[str, onnx.ModelPr
 def peak_of(work: Callable[[], None]) -> tuple[int, int]:
     """How a fork that does `work` ended (0: well; negative: by a signal), and the bytes of memory it took at most,
     with the processes that it waited for, beyond what it began with."""
-    pid = os.fork()
+    pid = fork()
     if pid == 0:
         _do(work)
     _, status, usage = os.wait4(pid, 0)

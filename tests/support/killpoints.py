@@ -15,6 +15,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from support.clean_fork import fork
+
 AtStep = Callable[[str, tuple[Any, ...]], bool]
 _REMOVALS = frozenset({"os.remove", "os.rmdir"})
 _STEPS = _REMOVALS | {"os.rename", "os.mkdir", "os.link", "os.symlink", "os.truncate"}
@@ -135,7 +137,7 @@ def _traced(work: Callable[[], object], at_step: AtStep) -> None:
 
 def _run(work: Callable[[], object]) -> int:
     """Do the work in a fork; 0 if it was done."""
-    child = os.fork()
+    child = fork()
     if child == 0:
         code = 1
         try:

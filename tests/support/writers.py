@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
+from support.clean_fork import fork
 from support.cli import Done, fork_of
 
 from layerwise._tool.backends.feeds.writer import save_feeds
@@ -114,7 +115,7 @@ class Lines:
 
 def forked(work: Callable[[], int]) -> int:
     """What `work` returns in a fork of this process, which must be a small number; -N if signal N killed it."""
-    pid = os.fork()
+    pid = fork()
     if pid == 0:
         code = 99
         try:

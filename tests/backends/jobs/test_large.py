@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.clean_fork import fork
 
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import EventWriter, last_events, last_number, read_events
@@ -27,7 +28,7 @@ def rows(count: int) -> bytes:
 
 def bounded(folder: Path, read: Callable[[Path], object]) -> None:
     """Call `read` in a child whose memory may grow by ROOM."""
-    child = os.fork()
+    child = fork()
     if child == 0:
         status = 1
         try:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from support.clean_fork import fork
 from support.cpu_time import cpu_seconds
 from support.jobs import events_of, jobs_home, row_of, run, submit, wait_for
 
@@ -47,7 +48,7 @@ def _create_and_leave(count: int) -> NoReturn:
 def test_ids_are_unique_across_processes(jobs_home: Workspace) -> None:
     children = []
     for _ in range(4):
-        if (child := os.fork()) == 0:
+        if (child := fork()) == 0:
             _create_and_leave(20)
         children.append(child)
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
