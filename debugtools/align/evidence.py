@@ -7,8 +7,8 @@ from typing import NamedTuple
 from layerwise._tool.debugtools.align.candidates import Values
 from layerwise._tool.debugtools.align.distance import FAR
 from layerwise._tool.debugtools.align.groups import Group, GroupGraph
-from layerwise._tool.debugtools.align.names import Names
-from layerwise._tool.debugtools.align.operators import ELEMENTWISE, fuses, is_fused, may_end
+from layerwise._tool.debugtools.align.names import METADATA, NAME, Names
+from layerwise._tool.debugtools.align.operators import ELEMENTWISE, folds, fuses, is_fused, may_end
 
 _SEARCHED = 32  # groups that are looked through for the next paired one
 _LEAD = 0.5  # powers of ten by which values may be further apart than the nearest ones and still agree
@@ -70,11 +70,12 @@ class PairScorer:
         one, other = self.first.groups[a], self.second.groups[b]
         value, agrees, in_order = self._value(a, b)
         sources, weights, is_open = self._sources(one, other)
-        named, name_score = self.names.weigh(a, b)
+        folded = self._folds_apart(one, other)
+        named, name_score = self.names.weigh(a, b, NAME if folded else NAME | METADATA)
+        operator = -1.0 if folded else self._operator(one, other)
         return Evidence(
-            value, agrees, in_order, self._operator(one, other), sources, self._sinks(one, other), weights, is_open,
-            named, name_score,
-        )  # fmt: skip
+            value, agrees, in_order, operator, sources, self._sinks(one, other), weights, is_open, named, name_score
+        )
 
     def same_operation(self, a: int, b: int) -> bool:
         """Whether two paired groups are made by one operator of inputs that are all paired with one another.
@@ -116,7 +117,8 @@ class PairScorer:
             return 0.5 if (one.node is None) == (other.node is None) and one.weight == other.weight else -0.5
         fused = is_fused(one.node.op) != is_fused(other.node.op)  # its end is its counterpart
         if one.operator != other.operator:
-            return (0.6 if fused else 0.25) if may_end(one.operator, other.operator, fused) else -0.5
+            whole = fused or self._is_folded(one, other)
+            return (0.6 if whole else 0.25) if may_end(one.operator, other.operator, fused) else -0.5
         if fused:
             return -1.0 if self._goes_on(one, other) else 0.35
         if one.slot != other.slot:
@@ -125,6 +127,18 @@ class PairScorer:
             self.second.before[other.number]
         )
         return 0.75 if alike else 0.35
+
+    def _folds_apart(self, one: Group, other: Group) -> bool:
+        """Whether one of two products is normalised by batch statistics and the other has that in its weights."""
+        return one.operator == other.operator and _normalised(self.first, one) != _normalised(self.second, other)
+
+    def _is_folded(self, one: Group, other: Group) -> bool:
+        """Whether one of two groups normalises what an operator makes, and the other is such an operator, which has the
+        normalisation in its weights."""
+        sides = (self.first, one), (self.second, other)
+        (side, norm), (there, product) = sides if one.operator == "batchnorm" else sides[::-1]
+        before = {side.groups[i].operator for i in side.before[norm.number] if i >= 0}
+        return norm.operator == "batchnorm" and product.operator in before and not _normalised(there, product)
 
     def _goes_on(self, one: Group, other: Group) -> bool:
         """Whether one of two products goes on to what the other, a fused one, has done already: scaling, activation."""
@@ -166,6 +180,11 @@ class PairScorer:
         theirs, _ = reached(self.second, other.number, self.back, ahead=True)
         mapped = {self.forth[i]: hops for i, hops in mine.items()}
         return _share(mapped, theirs) if mapped and theirs else None
+
+
+def _normalised(side: GroupGraph, group: Group) -> bool:
+    """Whether all that reads a product normalises it by batch statistics."""
+    return folds(group.operator) and not side.normalised.isdisjoint(group.members)
 
 
 def _share(mapped: Mapping[int, int], theirs: Mapping[int, int]) -> float:

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from layerwise._tool.debugtools.align.operators import operator_class
+
 
 class AlignNode(msgspec.Struct, frozen=True):
     """One operation. inputs and outputs: tensors by their names on this side; "" for what is left out.
@@ -25,3 +27,15 @@ class AlignGraph(msgspec.Struct, frozen=True):
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     weights: frozenset[str] = frozenset()
+
+
+def normalised(graph: AlignGraph) -> frozenset[str]:
+    """Tensors that are read only to be normalised by batch statistics; another graph may have that in the weights of
+    what makes them."""
+    found: set[str] = set()
+    others = set(graph.outputs)
+    for node in graph.nodes:
+        norm = operator_class(node.op) == "batchnorm"
+        found.update(node.inputs[:1] if norm else ())
+        others.update(node.inputs[1:] if norm else node.inputs)
+    return frozenset(found - others)

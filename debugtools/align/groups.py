@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
-from layerwise._tool.debugtools.align.graph import AlignNode
+from layerwise._tool.debugtools.align.graph import AlignNode, normalised
 from layerwise._tool.debugtools.align.operators import is_view, may_be_view, operator_class, plain, quantises
 from layerwise._tool.debugtools.align.side_data import SideData
 
@@ -45,6 +45,7 @@ class GroupGraph:
 
     def __init__(self, data: SideData) -> None:
         self.data, self.prints, self.graph = data, data.prints, data.graph
+        self.normalised = normalised(data.graph)
         self.groups: list[Group] = []
         self.of: dict[str, int] = {}
         self.makers: dict[str, AlignNode] = {}

@@ -21,9 +21,9 @@ class Names:
         self.near = list(self._named)
         self.trust = {NAME: 1.0, METADATA: 1.0}
 
-    def weigh(self, a: int, b: int) -> tuple[int, float]:
-        """Which kinds of names a pair of groups has in common, and what that is worth."""
-        kind = self._named.get((a, b), 0)
+    def weigh(self, a: int, b: int, kinds: int = NAME | METADATA) -> tuple[int, float]:
+        """Which of these kinds of names a pair of groups has in common, and what that is worth."""
+        kind = self._named.get((a, b), 0) & kinds
         kind = sum(bit for bit in (NAME, METADATA) if kind & bit and self.trust[bit] >= _TRUSTED)
         return kind, _WORTH[kind]
 

@@ -18,7 +18,9 @@ _CLASSES = {
     "div": "div true_divide reciprocal",
     "norm": "layernormalization simplifiedlayernormalization skiplayernormalization embedlayernormalization layer_norm "
     "native_layer_norm skipsimplifiedlayernormalization rmsnormalization rms_norm",
-    "batchnorm": "batchnormalization batch_norm _native_batch_norm_legit_no_training native_batch_norm",
+    "batchnorm": "batchnormalization batch_norm _native_batch_norm_legit_no_training native_batch_norm "
+    "_native_batch_norm_legit _native_batch_norm_legit_functional cudnn_batch_norm _batch_norm_no_update "
+    "_batch_norm_with_update",
     "groupnorm": "groupnormalization groupnorm group_norm native_group_norm instancenormalization instance_norm",
     "gelu": "gelu fastgelu biasgelu quickgelu",
     "silu": "silu swish hardswish hard_swish",
@@ -41,7 +43,7 @@ _CLASSES = {
 }
 ELEMENTWISE = frozenset(("add", "sub", "mul", "div", "pow", "min", "max", "where", "prelu"))
 _ENDS = {
-    "matmul": "add",
+    "matmul": "add batchnorm",
     "conv": "add batchnorm clip relu silu mul sigmoid leakyrelu",
     "convtranspose": "add batchnorm",
     "norm": "add mul",
@@ -102,6 +104,11 @@ def _ends(one: str, other: str, fused: bool) -> bool:
 def fuses(one: str, end: str) -> bool:
     """Whether onnxruntime's fused operator of a class may do what one of another class does behind it."""
     return end in _FUSED_ENDS.get(one, "").split()
+
+
+def folds(one: str) -> bool:
+    """Whether a normalisation by batch statistics that follows an operator of the class may lie in its weights."""
+    return "batchnorm" in _ENDS.get(one, "").split()
 
 
 def is_fused(op: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment
-from layerwise._tool.debugtools.align.graph import AlignGraph, AlignNode
+from layerwise._tool.debugtools.align.graph import AlignGraph, AlignNode, normalised
 from layerwise._tool.debugtools.align.side_data import SideData
 
 _SURE = frozenset({"hand", "name", "value"})
@@ -15,9 +15,12 @@ def module_pairs(found: Alignment, first: SideData, second: SideData) -> Iterato
     taken = {pair.tensor for pair in sure}, {pair.other for pair in sure}
     paired = {(pair.tensor, pair.other) for pair in found.pairs}
     mine, theirs = module_outputs(first.graph), module_outputs(second.graph)
+    folded = normalised(first.graph), normalised(second.graph)
     for path, tensor in mine.items():
         other = theirs.get(path)
         if other is None or tensor in taken[0] or other in taken[1] or (tensor, other) in paired:
+            continue
+        if (tensor in folded[0]) != (other in folded[1]):  # one has the normalisation behind it in its weights
             continue
         one, two = first.prints.get(tensor), second.prints.get(other)
         if one is not None and two is not None and (one.kind, one.size) == (two.kind, two.size):

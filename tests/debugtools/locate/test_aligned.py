@@ -73,3 +73,38 @@ def test_a_view_that_the_other_side_has_in_another_order_is_no_fault_behind_one(
     feed = {"x": np.random.default_rng(1).standard_normal((8, 16)).astype(np.float32)}
     found = between(scores(once=False, factor=1.05), scores(once=True), tmp_path, feed)
     assert [row["node"] for row in found.suspects if row["diagnosis"] == "kernel"] == ["first"]
+
+
+def convolution(*, folded: bool, mean: float) -> onnx.ModelProto:
+    """A convolution, its normalisation (folded: in the weights of the convolution) and a Relu, named as exported."""
+    random, p = np.random.default_rng(0), "f" if folded else "u"
+    weight, scale = random.standard_normal((8, 4, 3)), random.uniform(0.5, 2.0, 8)
+    gain = scale / np.sqrt(1 + 1e-5)
+    statistics = {f"{p}scale": scale, f"{p}shift": np.zeros(8), f"{p}mean": np.full(8, mean), f"{p}var": np.ones(8)}
+    held = {f"{p}w": weight * gain[:, None, None] if folded else weight}
+    held |= {f"{p}b": -mean * gain} if folded else statistics
+    conv = [f"{p}x1", f"{p}w", *([f"{p}b"] if folded else [])]
+    norm = helper.make_node(
+        "BatchNormalization", [f"{p}conv", *statistics], [f"{p}norm"], "/conv/conv.1/BatchNormalization"
+    )
+    nodes = [
+        helper.make_node("Tanh", ["x"], [f"{p}x1"], "/Tanh"),
+        helper.make_node("Conv", conv, [f"{p}conv"], "/conv/conv.0/Conv", pads=[1, 1]),
+        *([] if folded else [norm]),
+        helper.make_node("Relu", [f"{p}conv" if folded else f"{p}norm"], [f"{p}relu"], "/conv/conv.2/Relu"),
+        helper.make_node("ReduceMean", [f"{p}relu"], ["y"], "/ReduceMean", axes=[2], keepdims=0),
+    ]
+    io = [helper.make_tensor_value_info("x", 1, [2, 4, 9]), helper.make_tensor_value_info("y", 1, [2, 8])]
+    values = [numpy_helper.from_array(value.astype(np.float32), name) for name, value in held.items()]
+    graph = helper.make_graph(nodes, "g", io[:1], io[1:], values)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("suspect", ["folded", "normalised"])
+def test_a_normalisation_that_lies_in_the_weights_is_one_with_its_convolution(suspect: str, tmp_path: Path) -> None:
+    """The convolution of a folded export is the counterpart of the normalisation, not of the other convolution, though
+    both lie in modules of one name: a stale mean accuses it alone."""
+    models = [convolution(folded=folded, mean=mean) for folded, mean in ((True, 0.1), (False, 0.7))]
+    feed = {"x": np.random.default_rng(1).standard_normal((2, 4, 9)).astype(np.float32)}
+    done = between(*(models if suspect == "folded" else models[::-1]), tmp_path, feed)
+    assert done.nodes == ["/conv/conv.0/Conv" if suspect == "folded" else "/conv/conv.1/BatchNormalization"]
