@@ -1,7 +1,6 @@
 """Nodes of two graphs that were matched: which of them changed, and how; bodies of control flow included."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
@@ -18,6 +17,7 @@ from layerwise._tool.debugtools.diff.regions import DiffRegion, pair_weights, pa
 from layerwise._tool.debugtools.diff.weights import Weights, distance, match_weights, same
 from layerwise._tool.surgery.inspect.text import attribute_text
 from layerwise._tool.surgery.inspect.view import GraphView
+from layerwise._tool.surgery.model.proto import default_of
 
 _LISTED = 8
 _FIRST, _SECOND = attrgetter("first"), attrgetter("second")
@@ -129,7 +129,8 @@ class NodeChanges:
         if (x is None) == (y is None) or one.op != other.op:
             return False
         node, place, value = (other, 0, y) if x is None else (one, 1, x)
-        return bool(default_of(node, name, self.opsets[place].get(node.domain, 0)) == value)
+        version = self.opsets[place].get(node.domain, 0)
+        return bool(default_of(node.op, node.domain, name, version) == value)
 
     def _outputs(self, matching: Matching, prefix: str) -> None:
         """Graph outputs that another node makes than the one that corresponds."""
@@ -142,19 +143,6 @@ class NodeChanges:
                     f"{prefix}output {shown(y, 200)}: made by {shown(labels[0], 200)}, now by {shown(labels[1], 200)}"
                 )
                 self.changed.add(text, node=prefix + labels[0], other=prefix + labels[1], op="", changes=[text])
-
-
-def default_of(node: Node, name: str, opset: int) -> Any:
-    """The value that an operator of ONNX takes an attribute for where it is left out, None if there is none."""
-    import onnx.defs
-
-    with suppress(onnx.defs.SchemaError):
-        schema = onnx.defs.get_schema(node.op, opset or onnx.defs.onnx_opset_version(), node.domain)
-        attribute = schema.attributes.get(name)
-        if attribute is not None and attribute.default_value.name:
-            value = onnx.helper.get_attribute_value(attribute.default_value)
-            return value.decode() if isinstance(value, bytes) else value
-    return None
 
 
 def _read_within(side: GraphSide, inside: Container[int]) -> set[str]:

@@ -17,6 +17,8 @@ from layerwise._tool.debugtools.locate.origin import calls, is_torch
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.tensor_error import Error, error_of
 from layerwise._tool.surgery.cut.explode import Regions
+from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.model.proto import default_of
 from layerwise._tool.surgery.model.structure import node_label
 from layerwise._tool.surgery.rewrite.rewiring import making, reading
 
@@ -74,7 +76,11 @@ class Differences:
             a, b = mine.get(name), theirs.get(name)
             if a is not None and b is not None and a.type == b.type == onnx.AttributeProto.GRAPH:
                 yield from self._body(f"its {shown(name, 60)}", a.g, b.g)
-            elif a is None or b is None or _bytes(a) != _bytes(b):
+            elif a is None or b is None:
+                part, present = (self._theirs, b) if a is None else (self._mine, a)
+                if present is not None and not _by_default(part, node, present):
+                    yield f"attribute {shown(name, 60)} is {_value(a)}, in the reference {_value(b)}"
+            elif _bytes(a) != _bytes(b):
                 yield f"attribute {shown(name, 60)} is {_value(a)}, in the reference {_value(b)}"
 
     def _body(self, name: str, mine: onnx.GraphProto, theirs: onnx.GraphProto) -> Iterator[str]:
@@ -198,6 +204,14 @@ def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
             yield attribute.t
         for body in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
             yield from _tensors(body)
+
+
+def _by_default(graph: GraphCut, node: onnx.NodeProto, given: onnx.AttributeProto) -> bool:
+    """Whether an attribute has the value that it has where it is left out."""
+    versions = {entry.domain: entry.version for entry in graph.model.opset_import}
+    default = default_of(node.op_type, node.domain, given.name, versions.get(node.domain, 0))
+    value = onnx.helper.get_attribute_value(given)
+    return bool(default == (value.decode("utf-8", "replace") if isinstance(value, bytes) else value))
 
 
 def _bytes(attribute: onnx.AttributeProto) -> bytes:

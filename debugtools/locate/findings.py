@@ -37,6 +37,7 @@ class Findings:
         self._noise_floor = NoiseFloor()
         self._failures: list[str] = []
         self._outputs: dict[str, bool] = {}
+        self._compared: set[str] = set()
         self._stopped = ""
         self._tensors = 0
         self._saturated: Saturated | None = None
@@ -49,6 +50,7 @@ class Findings:
         """Take in one tensor."""
         name = row.tensor
         self._truth.add(row)
+        self._compared.add(name)
         if isinstance(row.local, float) and is_floating(row.dtype[0]):
             self._noise_floor.add(row.op, row.i, row.local, off=row.diagnosis == "kernel", iteration=row.iteration)
         if suspect is not None:
@@ -151,6 +153,17 @@ class Findings:
         alike = alike and self._saturated is None
         return bool(self._outputs) and alike and not self._stopped
 
+    def _outputs_left(self) -> list[str]:
+        """What to say of outputs of either side that were not compared with anything."""
+        found = []
+        for title, side in (("", self._suspect), ("the reference's ", self._reference)):
+            names = side.model.cut.outputs if isinstance(side, ModelSide) and side.model.has_graph else ()
+            left = [name for name in names if self._compared.isdisjoint(side.naming.commons(name))]
+            if left:
+                listed = ", ".join(shown(name, 80) for name in left[:_TOLD]) + (", …" if len(left) > _TOLD else "")
+                found.append(f"not compared: {title}{'output' if len(left) == 1 else 'outputs'} {listed}")
+        return found
+
     def _chosen(self) -> list[tuple[Suspect, list[str]]]:
         found = self._noise_floor.standing_out(self._worth_telling())
         if self.quantised_reference:
@@ -182,5 +195,7 @@ class Findings:
         if self.ledger is not None:
             return f"no suspect among {self._tensors} tensors: {self.ledger.result().text}"
         if all(self._outputs.values()):
-            return f"no suspect: {self._tensors} tensors and all outputs agree"
+            lacking = self._outputs_left()
+            agree = f"{self._tensors} tensors agree" if lacking else f"{self._tensors} tensors and all outputs agree"
+            return "; ".join([f"no suspect: {agree}", *lacking])
         return f"no suspect: each of {self._tensors} tensors is right on the reference's inputs; their errors add up"

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import onnx
 from google.protobuf.message import Message
@@ -46,6 +46,22 @@ def schema_of(op_type: str, version: int) -> "defs.OpSchema | None":
         return defs.get_schema(op_type, version, "")
     except (defs.SchemaError, TypeError):  # TypeError: a version beyond 2^31
         return None
+
+
+def default_of(op_type: str, domain: str, name: str, version: int) -> Any:
+    """Return the value that an operator takes an attribute for where it is left out, None if there is none.
+
+    version: of the opset; 0: the newest.
+    """
+    try:
+        schema = defs.get_schema(op_type, version or defs.onnx_opset_version(), domain)
+    except (defs.SchemaError, TypeError):
+        return None
+    attribute = schema.attributes.get(name)
+    if attribute is None or not attribute.default_value.name:
+        return None
+    value = onnx.helper.get_attribute_value(attribute.default_value)
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def shell(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -111,7 +111,8 @@ class Aligner:
             )
             found = self._measured(base, side, feed, given.pairs)
         self._given[side.index], self._alone[side.index] = given.pairs, given.alone
-        self._apply(base, side, feed, with_outputs(corrected(found, given.pairs, given.alone), base, side))
+        found = corrected(found, given.pairs, given.alone)
+        self._apply(base, side, feed, with_outputs(found, base, side, self._seen.get(side.index)))
 
     def _measured(self, base: ModelSide, side: ModelSide, feed: Feed, given: list[AlignedPair]) -> Alignment:
         data = self._data(base, feed), self._data(side, feed)
@@ -146,7 +147,7 @@ class Aligner:
             inputs = [name for name in base.model.cut.inputs if side.own(name) in side.model.cut.inputs]
             side.naming = Naming({name: side.own(name) for name in inputs})
             found = corrected(found, given, self._alone[side.index])
-            self._apply(base, side, feed, with_outputs(found, base, side))
+            self._apply(base, side, feed, with_outputs(found, base, side, self._seen[side.index]))
             changed |= self._pairs(side) != before
         for file in self._setup.sides:
             if isinstance(file, SavedSide) and file.index in self._found:

@@ -108,3 +108,24 @@ def test_a_normalisation_that_lies_in_the_weights_is_one_with_its_convolution(su
     feed = {"x": np.random.default_rng(1).standard_normal((2, 4, 9)).astype(np.float32)}
     done = between(*(models if suspect == "folded" else models[::-1]), tmp_path, feed)
     assert done.nodes == ["/conv/conv.0/Conv" if suspect == "folded" else "/conv/conv.1/BatchNormalization"]
+
+
+def test_an_output_is_no_inner_tensor_of_the_other_model(tmp_path: Path) -> None:
+    """What the suspect leaves out lies behind a tensor that equals its output: the two outputs differ all the same."""
+    good = second()
+    (output,) = good.graph.output
+    last = next(node for node in good.graph.node if output.name in node.output)
+    last.output[0] = "inner"
+    good.graph.node.append(helper.make_node("Mul", ["inner", "factor"], [output.name], "scaled"))
+    good.graph.initializer.append(numpy_helper.from_array(np.float32(1.01), "factor"))
+    done = between(first(), good, tmp_path, FEED)
+    assert done.nodes == ["/out/Add"] and done.suspects[0]["evidence"].endswith("Mul scaled")
+
+
+def test_an_output_that_was_not_compared_is_told(tmp_path: Path) -> None:
+    good = second()
+    (output,) = good.graph.output
+    good.graph.node.append(helper.make_node("ArgMax", [output.name], ["best"], "best"))
+    good.graph.output.append(helper.make_tensor_value_info("best", 7, None))
+    done = between(first(), good, tmp_path, FEED)
+    assert done.suspects == [] and done.result["summary"].endswith("agree; not compared: the reference's output best")
