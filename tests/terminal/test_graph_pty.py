@@ -112,8 +112,8 @@ def test_three_panes_at_180_columns_and_tab_goes_round_them(home: Home) -> None:
     with app(home.model, env=home.env, columns=180, rows=50) as terminal:
         terminal.wait_for("/encoder/layer.0/Relu")
         terminal.wait_for(lambda text: text.splitlines()[3].count("│") == 2)
+        terminal.wait_for(lambda text: "Add #0" in text.splitlines()[3].split("│")[1] and "▸ Add #0 ◂" in text)
         terminal.until_silent()
-        assert "Add #0" in terminal.text.splitlines()[3].split("│")[1]
         assert "▸ Add #0 ◂" in "".join(line.split("│")[-1] for line in terminal.text.splitlines())
         assert terminal.text.count("▸ Add #0 ◂") == 1
         assert "errors show here once a comparison has run" in terminal.text
