@@ -47,14 +47,16 @@ _STARTS_PROCESSES = re.compile(
     re.MULTILINE,
 )
 _SLOW = frozenset(Path(__file__).parent / path for path in (
-    "backends/model/test_hostile.py", "backends/reference/test_runner.py", "debugtools/bench/test_loop.py",
-    "debugtools/compare/test_device.py", "debugtools/diff/test_models.py",
-    "debugtools/search/strategies/test_flaky.py", "debugtools/search/test_precision.py",
+    "backends/model/test_hostile.py", "backends/reference/test_runner.py", "debugtools/baseline/test_check.py",
+    "debugtools/bench/test_loop.py", "debugtools/compare/test_device.py", "debugtools/diff/test_models.py",
+    "debugtools/search/strategies/test_flaky.py", "debugtools/search/strategies/test_reduce.py",
+    "debugtools/search/strategies/test_repeat.py", "debugtools/search/test_precision.py",
     "debugtools/test_faults.py", "debugtools/test_other_attempt.py", "debugtools/test_other_replay.py",
     "surgery/cut/test_explode.py", "surgery/edits/test_hostile.py", "surgery/graph/test_index.py",
     "surgery/inspect/test_describe.py",
-    "surgery/precision/test_conversion.py", "surgery/precision/test_nodes.py", "surgery/test_demo.py",
-    "surgery/test_hostile_models.py", "trt/test_precision.py",
+    "packaging/test_declared.py", "surgery/precision/test_conversion.py", "surgery/precision/test_nodes.py",
+    "surgery/rewrite/test_opset.py", "surgery/test_demo.py", "surgery/test_hostile_models.py",
+    "surgery/visual/test_document.py", "surgery/visual/test_page.py", "trt/test_precision.py", "tui/test_snapshots.py",
 ))  # fmt: skip
 
 

@@ -89,7 +89,8 @@ def _with_reference(runners: list[RunnerSpec], reference: str | None) -> list[Ru
         )
     if not runners or runners[-1].kind == "saved" or len(runners) > 2:
         raise UsageError(
-            "--reference-model needs one runner, which then runs both models, or two: the second runs the reference."
+            "--reference-model needs one runner, which then runs both models (--onnxrt, say), or two: the second runs "
+            "the reference."
         )
     last = msgspec.structs.replace(runners[-1], model=reference)
     return [*runners[:1], last]
