@@ -95,7 +95,7 @@ def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
     if not layers:
         why = "" if rounding else "; `--tolerance auto` asks whether rounding explains it"
         return f"{head}{why}; `--mark-all` shows where it begins"
-    return f"{head}: {_HERE.get(result.first_bad.finding, f'the error grew up to there; {_LOCATE}')}"
+    return f"{head}: {_HERE.get(result.first_bad.finding, f'what comes before it passes; {_LOCATE}')}"
 
 
 def _ill_conditioned(result: CompareResult) -> str:
