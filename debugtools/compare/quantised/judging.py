@@ -50,14 +50,19 @@ def judge_weight(site: Site, original: Array, held: Array, found: Measured) -> F
 
 def allowed(site: Site, original: Array, held: Array, found: Measured) -> Measured:
     """What was measured of a weight, all error explained of channels that hold each value as near as steps do that are
-    no larger than its values ask for: of a few values it may be far above the usual one, and lean to one side.
+    no larger than its values ask for: of a few values it may be far above the usual one, and lean to one side. So may
+    symmetric codes of few bits, the largest of which is nearer to the middle than the lowest, where quantisers begin.
     """
     grid = site.grid
     if grid is None or not limits(grid.kind).whole or not (found.loss > _FAINT).any():
         return found
+    lowest, axes = grid.to_lowest(original), _others(original.ndim, found.power.size, site)
+    if lowest is not None:
+        error = np.square(lowest.rounded(original) - original, dtype=np.float64).mean(axis=axes)
+        found = replace(found, best=np.maximum(found.best, error))
     best = grid.best(original)
     fine = np.abs(grid.spread(grid.scale, original.shape)) <= _FINE * best.spread(best.scale, original.shape)
-    good = (_near(grid, original, held) & fine).all(axis=_others(original.ndim, found.power.size, site))
+    good = (_near(grid, original, held) & fine).all(axis=axes)
     return replace(found, best=np.where(good, np.maximum(found.best, found.error), found.best))
 
 

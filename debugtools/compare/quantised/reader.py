@@ -78,12 +78,12 @@ class SiteReader:
         return _filled(row, name, known, verdict), known
 
     def steps(self, site: Site) -> float:
-        """Relative L2 error that rounding to whole steps gives a weight whose original is not known; 0 if unknown."""
-        if site.grid is None or site.codes is None or "int" not in site.grid.kind:
+        """Relative L2 error that rounding usually gives a weight whose original is not known; 0 if unknown."""
+        if site.grid is None or site.codes is None:
             return 0.0
-        held = site.grid.values(site.codes())
-        power, step = float(np.mean(np.square(held, dtype=np.float64))), float(np.mean(np.square(site.grid.scale)))
-        return math.sqrt(step / 12 / power) if power and math.isfinite(step) else 0.0
+        codes = site.codes()
+        power, lost = float(np.mean(np.square(site.grid.values(codes), dtype=np.float64))), site.grid.usual(codes)
+        return math.sqrt(lost / power) if power and math.isfinite(lost) else 0.0
 
     def activation(self, site: Site, name: str, values: Array) -> tuple[QuantisedRow, Measured]:
         """The row of an activation against the float original's values; name: the original's."""
