@@ -114,8 +114,8 @@ class Grid(Struct, frozen=True, eq=False):
         if apart is None:
             operator(values, self.spread(part, values.shape), out=values)
         else:
-            axis = 0 if self.across else self.axis % values.ndim
-            operator(apart, np.expand_dims(part, axis + 1), out=apart)
+            each = part.reshape(-1, 1) if self.across else np.expand_dims(part, self.axis % values.ndim + 1)
+            operator(apart, each, out=apart)
 
     def _apart(self, values: Array, part: Array) -> Array | None:
         """A view of values by blocks, places in a block on the axis after them; None where blocks do not fill it."""
@@ -202,8 +202,12 @@ class Grid(Struct, frozen=True, eq=False):
         zero = None if self.zero is None else np.full_like(scale, middle)
         return replace(self, scale=np.where(scale == 0, 1, scale).astype(np.float32), zero=zero)
 
+    def sums(self, values: Array) -> Array:
+        """The sum of the values that share a scale, in the scales' shape."""
+        return self._extreme(values, np.add)
+
     def _extreme(self, values: Array, pick: Any) -> Array:
-        """The smallest or largest value of each group that shares a scale."""
+        """The smallest or largest value of each group that shares a scale (or their sum)."""
         axis = self.axis % max(1, values.ndim)
         if not self.many:
             return np.asarray(pick.reduce(values, axis=None), np.float32)

@@ -14,6 +14,7 @@ from layerwise._tool.debugtools.compare.quantised.judging import (
     allowed,
     channel_axis_of,
     judge_activation,
+    judge_blocks,
     judge_weight,
     used_share,
 )
@@ -73,6 +74,9 @@ class SiteReader:
         axis = channel_axis_of(site, original.ndim)
         known = allowed(site, original, held, measured(original, held, best, axis))
         verdict = judge_weight(site, original, held, known)
+        if not (verdict.word or verdict.text):
+            blocks = judge_blocks(site, original, held)
+            verdict = blocks if blocks.word else verdict
         at_end = _at_end(codes, site.grid) & (np.abs(held - original) > _half_step(site.grid, original))
         row = replace(row, clipped=float(np.mean(at_end)))
         return _filled(row, name, known, verdict), known

@@ -1,16 +1,18 @@
 """What quantisers do on purpose and nobody is accused of: codes for what a rectifier leaves, a few weights off by half
-a step, scales along the axis that an operator's attribute says."""
+a step, scales along the axis that an operator's attribute says, blocks that end within a row."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from support.faults.quantised import Planter
 from support.locating import between
 from support.models import with_weights
 from support.products import FEED, WIDTH, drawn, network
-from support.quantised import FORMS
+from support.quantised import FORMS, bnb4, nbits
 
 LOW, HIGH = "zero", "half"
 
@@ -76,3 +78,63 @@ def test_scales_of_a_gemm_lie_along_its_output_channels(tmp_path: Path) -> None:
     weights = [drawn(1)[0][:6], np.zeros(6, np.float32)]
     original = network("[only] y = Gemm <transB = 1> (x, w0, w1)", weights)
     assert between(FORMS["qop_channel"](original, FEED), original, tmp_path, FEED).nodes == []
+
+
+def narrow(seed: int, width: int) -> onnx.ModelProto:
+    """Two products with a rectifier between, over a few values."""
+    random = np.random.default_rng(seed)
+    body = "[first] a = MatMul(x, w0) [behind] b = Relu(a) [second] y = MatMul(b, w1)"
+    sizes = ((WIDTH, width), (width, WIDTH))
+    return network(body, [random.standard_normal(size).astype(np.float32) for size in sizes])
+
+
+BLOCKS: dict[str, Callable[[onnx.ModelProto], onnx.ModelProto]] = {
+    "nf4": bnb4,
+    "fp4": lambda original: bnb4(original, quant_type=0, block=16),
+    "2 bits": lambda original: nbits(original, bits=2),
+    "4 bits": lambda original: nbits(original, symmetric=False, block=16),
+    "8 bits": lambda original: nbits(original, bits=8),
+}
+
+
+@pytest.mark.parametrize("width", [1, 3, 20])
+@pytest.mark.parametrize("form", BLOCKS)
+def test_blocks_may_end_within_a_row_or_hold_a_few_values(form: str, width: int, tmp_path: Path) -> None:
+    original = narrow(5, width)
+    found = between(BLOCKS[form](original), original, tmp_path, FEED)
+    assert found.nodes == [], found.suspects[0]["evidence"]
+    assert found.result["quantised"]["tensors"] == 2
+
+
+@pytest.mark.parametrize("kind", ["scale", "nibble order", "codebook"])
+@pytest.mark.parametrize("form", ["nf4", "fp4"])
+def test_damage_to_blocks_that_end_within_a_row_is_named_first(form: str, kind: str, tmp_path: Path) -> None:
+    original = narrow(5, 20)
+    damage = next(Planter(BLOCKS[form](original), 3).plants(kind))
+    assert between(damage.model, original, tmp_path, FEED).nodes[0] in damage.names, damage.detail
+
+
+@pytest.mark.parametrize("change", [lambda scale: scale / 4, lambda scale: scale * 4])
+def test_one_block_of_many_by_another_scale_is_named(change: Callable[[object], object], tmp_path: Path) -> None:
+    original = network("[only] y = MatMul(x, w0)", drawn(1))
+    quantised = nbits(original, block=16)
+    scales = next(tensor for tensor in quantised.graph.initializer if tensor.name == "w0_scales")
+    changed = numpy_helper.to_array(scales).copy()
+    changed[7, 1] = change(changed[7, 1])
+    scales.CopyFrom(numpy_helper.from_array(changed, scales.name))
+    assert between(quantised, original, tmp_path, FEED).nodes == ["only"]
+
+
+def test_the_original_of_a_weight_that_is_there_twice_is_what_its_reader_reads(tmp_path: Path) -> None:
+    body = "[first] a = MatMul(x, w0) [second] y = MatMul(a, w1)"
+    original = network(body, [drawn(1)[0]] * 2)
+    quantised = nbits(original)
+    for tensor in quantised.graph.initializer:
+        for node in quantised.graph.node:
+            node.input[:] = [
+                "packed_" + name[2:] if name == tensor.name and "_" in name else name for name in node.input
+            ]
+        tensor.name = "packed_" + tensor.name[2:] if "_" in tensor.name else tensor.name
+    found = between(quantised, original, tmp_path, FEED)
+    assert found.nodes == [], found.suspects[0]["evidence"]
+    assert all(row["other"] for row in found.table("quantised"))
