@@ -24,6 +24,7 @@ _HOPELESS = 1.03
 _MANY = 24  # nodes that are kept, beyond which no others are tried in their place
 _PAIR, _MORE = 0.3, 0.02
 _MOST = 1e12  # times the bound's square; what is beyond is as hopeless
+_FEW = 4  # nodes that are kept, of which two are left out at once too
 _CHANCE, _SURE = 0.02, 2e-5  # probabilities below which a set is not tried, a node is not left out to see
 _SMALL, _TRIES = 16, 8  # so many sets a node are tried of few nodes, a set for so many nodes of many
 
@@ -218,10 +219,21 @@ class Choosing:
             if kept is None:
                 return Choice(None, False, len(self._known))
             before, (kept, minimal) = kept, self._needed(kept)
+            if kept == before and len(kept) <= _FEW and self._doubt():
+                kept = self._without_two(kept)
             if kept == before:
                 clear = sum(1 for k in kept if minimal and kept - {k} not in self._known)
                 return Choice(kept, minimal, len(self._known), clear)
             cost = self._cost(kept)
+
+    def _without_two(self, kept: frozenset[int]) -> frozenset[int]:
+        """The set without two nodes that make up for each other, if it holds."""
+        pairs = [kept.difference(gone) for gone in combinations(sorted(kept), 2)]
+        fewer = [less for less in pairs if less not in self._known]
+        for less in sorted(fewer, key=self._cost):
+            if self._may() and self._holds(less):
+                return less
+        return kept
 
     def _enough(self, kept: frozenset[int]) -> frozenset[int] | None:
         """A set that holds: with more of what is worst for its cost, twice as much each time."""
