@@ -82,33 +82,38 @@ def dynamic(
     )
 
 
-def nbits(model: onnx.ModelProto, *, symmetric: bool = True) -> onnx.ModelProto:
-    """The model with the weights of MatMul in blocks of 4 bits, as onnxruntime's kernel packs them."""
+def nbits(
+    model: onnx.ModelProto, *, symmetric: bool = True, bits: int = 4, block: int = _BLOCK
+) -> onnx.ModelProto:  # fmt: skip
+    """The model with the weights of MatMul in blocks of few bits (2, 4, 8), as onnxruntime's kernel packs them."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     weights = {tensor.name: tensor for tensor in copy.graph.initializer}
     for node in copy.graph.node:
         if node.op_type == "MatMul" and node.input[1] in weights and len(weights[node.input[1]].dims) == 2:
-            _pack(copy, node, numpy_helper.to_array(weights[node.input[1]]).astype(np.float32), symmetric)
+            weight = numpy_helper.to_array(weights[node.input[1]]).astype(np.float32)
+            _pack(copy, node, weight, symmetric, bits, block)
     copy.opset_import.append(helper.make_opsetid("com.microsoft", 1))
     return copy
 
 
-def _pack(model: onnx.ModelProto, node: onnx.NodeProto, weight: Array, symmetric: bool) -> None:
-    from onnxruntime.capi._pybind_state import quantize_matmul_4bits
+def _pack(
+    model: onnx.ModelProto, node: onnx.NodeProto, weight: Array, symmetric: bool, bits: int, block: int
+) -> None:  # fmt: skip
+    from onnxruntime.capi import _pybind_state
 
     (k, n), name = weight.shape, node.input[1]
-    blocks = -(-k // _BLOCK)
-    packed = np.zeros((n, blocks, _BLOCK // 2), np.uint8)
-    scales, zeros = np.zeros(n * blocks, np.float32), np.zeros(n * ((blocks + 1) // 2), np.uint8)
-    quantize_matmul_4bits(packed, np.ascontiguousarray(weight), scales, zeros, _BLOCK, n, k, symmetric)
+    blocks, quantise = -(-k // block), getattr(_pybind_state, f"quantize_matmul_{bits}bits")
+    packed = np.zeros((n, blocks, block * bits // 8), np.uint8)
+    scales, zeros = np.zeros(n * blocks, np.float32), np.zeros(n * -(-blocks * bits // 8), np.uint8)
+    quantise(packed, np.ascontiguousarray(weight), scales, zeros, block, n, k, symmetric)
     parts = {"_Q4": packed, "_scales": scales.reshape(n, blocks)}
     parts |= {} if symmetric else {"_zero_points": zeros.reshape(n, -1)}
     for end, array in parts.items():
         if name + end not in {tensor.name for tensor in model.graph.initializer}:
             model.graph.initializer.append(numpy_helper.from_array(array, name + end))
     made = helper.make_node("MatMulNBits", [node.input[0], *(name + end for end in parts)], node.output, node.name,
-                            domain="com.microsoft", K=k, N=n, bits=4, block_size=_BLOCK)  # fmt: skip
+                            domain="com.microsoft", K=k, N=n, bits=bits, block_size=block)  # fmt: skip
     node.CopyFrom(made)
 
 
@@ -174,13 +179,13 @@ def _typed(activation: str, weight: str, **more: Any) -> Callable[[onnx.ModelPro
     return made
 
 
-def bnb4(model: onnx.ModelProto, *, quant_type: int = 1) -> onnx.ModelProto:
+def bnb4(model: onnx.ModelProto, *, quant_type: int = 1, block: int = _BLOCK) -> onnx.ModelProto:
     """The weights of MatMul in bitsandbytes' NF4 (1) or FP4 (0), by onnxruntime's quantiser."""
     from onnxruntime.quantization.matmul_bnb4_quantizer import MatMulBnb4Quantizer
 
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    quantiser = MatMulBnb4Quantizer(copy, quant_type, 32)
+    quantiser = MatMulBnb4Quantizer(copy, quant_type, block)
     quantiser.process()
     made: onnx.ModelProto = quantiser.model.model
     return made
@@ -204,5 +209,8 @@ FORMS: dict[str, Callable[[onnx.ModelProto, Feed], onnx.ModelProto]] = {
     "dynamic_7": lambda model, feed: dynamic(model, per_channel=True, reduce_range=True),
     "dynamic_u8": lambda model, feed: dynamic(model, unsigned=True),
     "bnb4": lambda model, feed: bnb4(model),
+    "bnb4_fp4": lambda model, feed: bnb4(model, quant_type=0, block=64),
+    "nbits_2": lambda model, feed: nbits(model, bits=2),
+    "nbits_8": lambda model, feed: nbits(model, symmetric=False, bits=8, block=64),
 }
 """By name: how a float model is quantised, with a feed to calibrate on."""

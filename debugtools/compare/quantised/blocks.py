@@ -42,21 +42,25 @@ def _product(node: onnx.NodeProto, named: dict[str, int], const: Const) -> Block
     order = const(node.input[4]) if len(node.input) > 4 and node.input[4] else None
     grid = Grid(f"uint{bits}", scale, zero, 1, block)
     if order is not None and not np.array_equal(order, np.arange(k) // block):
-        groups = order.astype(np.int64)
-        grid = Grid(f"uint{bits}", scale[:, groups], zero[:, groups], 1)
+        grid = Grid(f"uint{bits}", scale, zero, 1, groups=order.astype(np.int64))
     return BlockWeight(
         node.input[1], grid, (n, k), lambda: unpacked(packed.reshape(n, -1), bits)[:, : blocks * block][:, :k]
     )
 
 
 def _looked_up(node: onnx.NodeProto, named: dict[str, int], const: Const) -> BlockWeight:
-    """bitsandbytes' codes, the first of two in the high bits, over the largest value of a block."""
+    """bitsandbytes' codes, the first of two in the high bits, over the largest value of a block; blocks are of all
+    values in their order, and go on from one row to the next where these are no multiple of them.
+    """
     k, n, block = (named.get(name, 0) for name in ("K", "N", "block_size"))
     packed, largest = _given(node, 1, const), _given(node, 2, const).astype(np.float32)
     kind = "nf4" if named.get("quant_type", 1) else "fp4"
-    if not block or k % block:
-        raise ValueError(f"its blocks of {block} values run from one row of {k} into the next")
-    grid = Grid(kind, largest.reshape(n, k // block), None, 1, block)
+    if block < 1:
+        raise ValueError(f"its blocks have {block} values")
+    if k % block:
+        grid = Grid(kind, largest.reshape(-1), block=block, across=True)
+    else:
+        grid = Grid(kind, largest.reshape(n, k // block), None, 1, block)
 
     def levels() -> Array:
         data = packed.view(np.uint8).reshape(-1)

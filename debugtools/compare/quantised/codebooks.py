@@ -17,6 +17,13 @@ BOOKS = {
 """The levels of bitsandbytes' types by their codes, as MatMulBnb4 has them."""
 
 
+def cells(levels: Array, kind: str) -> Array:
+    """The distance between the ends of what each of a codebook's levels is the nearest to."""
+    known = np.unique(BOOKS[kind])
+    ends = np.concatenate([known[:1], (known[1:] + known[:-1]) / 2, known[-1:]])
+    return np.asarray(np.diff(ends)[np.searchsorted(known, levels)], np.float32)
+
+
 def nearest_level(values: Array, kind: str) -> Array:
     """The nearest levels of a codebook; values over the scale."""
     levels = np.unique(BOOKS[kind])

@@ -7,10 +7,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_row
-from layerwise._tool.debugtools.compare.quantised.codebooks import BOOKS, nearest_level
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounds_like, unit_roundoff
+from layerwise._tool.debugtools.compare.quantised.codebooks import BOOKS, cells, nearest_level
 
 
 class Limits(Struct, frozen=True):
@@ -40,6 +42,8 @@ class Grid(Struct, frozen=True, eq=False):
     """kind: type of the codes (a codebook's are its levels). scale, zero: FP32; zero is None where there is none.
 
     axis: along which scales change, if there are several; block: values of that axis that share one, 0 for one each.
+    across: blocks are of all values in their order, so that one may end within a row and the next begin there; scales
+    are [blocks] then. groups: of each place along the axis, which of the scales there is its own.
     A scale of the values' own shape holds one for each value.
     """
 
@@ -48,6 +52,8 @@ class Grid(Struct, frozen=True, eq=False):
     zero: Array | None = None
     axis: int = 0
     block: int = 0
+    across: bool = False
+    groups: Array | None = None
 
     @property
     def many(self) -> bool:
@@ -67,7 +73,11 @@ class Grid(Struct, frozen=True, eq=False):
             return part.reshape(())
         if part.shape == shape:
             return part
+        if self.across:
+            return self._in_order(part, shape)
         axis = self.axis % max(1, len(shape))
+        if self.groups is not None:
+            return np.take(part, self.groups, axis)
         if self.block:
             wide = np.repeat(part, self.block, axis)
             return np.take(wide, np.arange(shape[axis]), axis) if wide.shape[axis] > shape[axis] else wide
@@ -76,6 +86,12 @@ class Grid(Struct, frozen=True, eq=False):
         if part.size != shape[axis]:
             raise ValueError(f"{part.size} scales for {shape[axis]} channels")
         return part.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+
+    def _in_order(self, part: Array, shape: tuple[int, ...]) -> Array:
+        size = math.prod(shape)
+        if part.size != -(-size // self.block):
+            raise ValueError(f"{part.size} scales for {size} values in blocks of {self.block}")
+        return np.repeat(part.reshape(-1), self.block)[:size].reshape(shape)
 
     def fits(self, shape: tuple[int, ...]) -> bool:
         """Whether the scales fit values of that shape."""
@@ -98,11 +114,16 @@ class Grid(Struct, frozen=True, eq=False):
         if apart is None:
             operator(values, self.spread(part, values.shape), out=values)
         else:
-            operator(apart, np.expand_dims(part, self.axis % values.ndim + 1), out=apart)
+            each = part.reshape(-1, 1) if self.across else np.expand_dims(part, self.axis % values.ndim + 1)
+            operator(apart, each, out=apart)
 
     def _apart(self, values: Array, part: Array) -> Array | None:
-        """A view of values with an axis more, for the places in a block; None where blocks do not fill the axis."""
-        if not self.block or part.ndim != values.ndim or not values.flags.c_contiguous:
+        """A view of values by blocks, places in a block on the axis after them; None where blocks do not fill it."""
+        if not self.block or not values.flags.c_contiguous:
+            return None
+        if self.across:
+            return values.reshape(-1, self.block) if part.size * self.block == values.size else None
+        if part.ndim != values.ndim:
             return None
         axis, shape = self.axis % values.ndim, values.shape
         whole = (*shape[:axis], shape[axis] // self.block, *shape[axis + 1 :])
@@ -126,6 +147,18 @@ class Grid(Struct, frozen=True, eq=False):
     def rounded(self, values: Array) -> Array:
         """The values as the nearest codes hold them."""
         return self.values(self.codes(values))
+
+    def usual(self, codes: Array) -> float:
+        """Mean square of what rounding to these codes usually takes from values: of steps and cells that are evenly
+        filled.
+        """
+        if limits(self.kind).whole:
+            return float(np.mean(np.square(self.scale, dtype=np.float64))) / 12
+        if self.kind in BOOKS:
+            widths = replace(self, zero=None).values(cells(codes, self.kind))
+            return float(np.mean(np.square(widths, dtype=np.float64))) / 12
+        held = self.values(codes)
+        return unit_roundoff([rounds_like(self.kind)]) ** 2 / 3 * float(np.mean(np.square(held, dtype=np.float64)))
 
     def outside(self, values: Array) -> Array:
         """Which values lie more than half a step beyond the codes."""
@@ -153,13 +186,39 @@ class Grid(Struct, frozen=True, eq=False):
             scale = (high - low) / (known.high - known.low)
             scale = np.where(scale == 0, 1, scale)
             zero = np.clip(np.round(known.low - low / scale), known.low, known.high)
-        return Grid(self.kind, np.where(scale == 0, 1, scale).astype(np.float32), zero, self.axis, self.block)
+        return replace(self, scale=np.where(scale == 0, 1, scale).astype(np.float32), zero=zero)
+
+    def to_lowest(self, values: Array) -> "Grid | None":
+        """The same format with its lowest code for the value that is the largest without its sign, as onnxruntime's
+        quantiser of blocks has it (its scale is negative where that value is above 0); None if it is not symmetric, of
+        integers, or each value has its own scale.
+        """
+        known = limits(self.kind)
+        if not (self.symmetric and known.whole) or (self.many and self.scale.shape == values.shape):
+            return None
+        low, high = (self._extreme(values, pick) for pick in (np.minimum, np.maximum))
+        middle = 0.0 if known.low < 0 else (known.high + 1) / 2
+        scale = np.where(high > -low, high, low) / (known.low - middle)
+        zero = None if self.zero is None else np.full_like(scale, middle)
+        return replace(self, scale=np.where(scale == 0, 1, scale).astype(np.float32), zero=zero)
+
+    def sums(self, values: Array) -> Array:
+        """The sum of the values that share a scale, in the scales' shape."""
+        return self._extreme(values, np.add)
 
     def _extreme(self, values: Array, pick: Any) -> Array:
-        """The smallest or largest value of each group that shares a scale."""
+        """The smallest or largest value of each group that shares a scale (or their sum)."""
         axis = self.axis % max(1, values.ndim)
         if not self.many:
             return np.asarray(pick.reduce(values, axis=None), np.float32)
+        if self.across:
+            flat = np.ascontiguousarray(values).reshape(-1)
+            return replace(self, across=False)._extreme(flat, pick)
+        if self.groups is not None:
+            order = np.argsort(self.groups, kind="stable")
+            starts = np.searchsorted(self.groups[order], np.arange(self.scale.shape[axis]))
+            ends = np.minimum(starts, len(order) - 1)  # of groups that no place is in
+            return np.asarray(pick.reduceat(np.take(values, order, axis), ends, axis), np.float32)
         if self.block:
             if values.shape[axis] % self.block == 0 and values.flags.c_contiguous:
                 shape = (*values.shape[:axis], -1, self.block, *values.shape[axis + 1 :])
@@ -174,7 +233,11 @@ class Grid(Struct, frozen=True, eq=False):
     def text(self, shape: tuple[int, ...] = ()) -> str:
         """Type, granularity and symmetry in words."""
         each = "per tensor"
-        if self.block:
+        if self.across:
+            each = f"blocks of {self.block} across rows"
+        elif self.groups is not None:
+            each = f"{self.scale.shape[self.axis]} groups along axis {self.axis}"
+        elif self.block:
             each = f"blocks of {self.block} along axis {self.axis}"
         elif self.many:
             each = f"per channel, axis {self.axis}"

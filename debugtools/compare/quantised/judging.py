@@ -20,6 +20,7 @@ LIMIT = 9.0
 _FAINT = 3.0
 _GAIN, _SHIFT, _LUCK = 0.03, 0.25, 8.0
 _EXPLAINED = 8.0  # times the format's error that are left once a factor or a distance is taken away
+_FACTOR, _STEP, _LEFT, _ROUGH = 0.6, 0.75, 2.0, 0.1  # of blocks: ln of a factor, steps, times the format's error
 _FINE = 10 ** (LIMIT / 20)  # times the step that the values' own range asks for
 _LISTED = 6
 
@@ -48,16 +49,62 @@ def judge_weight(site: Site, original: Array, held: Array, found: Measured) -> F
     return FormatVerdict(word, f"{_which(bad)}{text}", _worst(np.where(bad, found.loss + 1, 0)))
 
 
+def judge_blocks(site: Site, original: Array, held: Array) -> FormatVerdict:
+    """Judge the blocks of a weight that is right by channel: of many, one by another scale or zero point hardly shows
+    there. What else a block loses is no fault: quantisers that make up in one for the error of others (GPTQ) do that.
+    """
+    grid = site.grid
+    if grid is None or not grid.many or not (grid.block or grid.groups is not None):
+        return FormatVerdict()
+    blocks = _by_block(grid, original, held)
+    left = _LEFT * blocks.best * np.maximum(blocks.gain**2, 1)
+    with np.errstate(all="ignore"):
+        scaled = np.abs(np.log(np.abs(blocks.gain))) > _FACTOR
+    scaled &= (blocks.error - (blocks.gain - 1) ** 2 * blocks.power <= left) & (blocks.best <= _ROUGH * blocks.power)
+    moved = np.abs(blocks.shift) > _STEP * np.abs(grid.scale).reshape(-1)
+    moved &= (blocks.error - blocks.shift**2 <= _LEFT * blocks.best) & limits(grid.kind).whole
+    bad = (scaled | moved) & (blocks.loss > _FAINT)
+    if not bad.any():
+        return FormatVerdict()
+    at = int(np.argmax(np.where(bad, blocks.loss, -1)))
+    which = f"{int(bad.sum())} of {bad.size} blocks, the worst {_place(grid, at)}: its "
+    if scaled[at]:
+        return FormatVerdict("scale", f"{which}scale is {_number(blocks.gain[at])} times what the original asks for")
+    return FormatVerdict("zero point", f"{which}values lie {_number(blocks.shift[at])} from the original's")
+
+
+def _by_block(grid: Grid, original: Array, held: Array) -> Measured:
+    """What was measured of each block."""
+    count, off = max(1, original.size // grid.scale.size), held - original
+    ways = [way for way in (grid.best(original), grid.to_lowest(original)) if way is not None]
+    power, error, both = (grid.sums(part) / count for part in (np.square(original), np.square(off), original * held))
+    best = np.max([grid.sums(np.square(way.rounded(original) - original)) / count for way in ways], axis=0)
+    gain = np.divide(both, power, out=np.ones_like(both), where=power > 0)
+    parts = (power, error, best, gain, grid.sums(off) / count)
+    return Measured(count, *(part.reshape(-1).astype(np.float64) for part in parts))
+
+
+def _place(grid: Grid, at: int) -> str:
+    """Which block it is, by its place among the scales."""
+    places = np.unravel_index(at, grid.scale.shape)
+    return str([int(place) for place in places]) if len(places) > 1 else str(at)
+
+
 def allowed(site: Site, original: Array, held: Array, found: Measured) -> Measured:
     """What was measured of a weight, all error explained of channels that hold each value as near as steps do that are
-    no larger than its values ask for: of a few values it may be far above the usual one, and lean to one side.
+    no larger than its values ask for: of a few values it may be far above the usual one, and lean to one side. So may
+    symmetric codes of few bits, the largest of which is nearer to the middle than the lowest, where quantisers begin.
     """
     grid = site.grid
     if grid is None or not limits(grid.kind).whole or not (found.loss > _FAINT).any():
         return found
+    lowest, axes = grid.to_lowest(original), _others(original.ndim, found.power.size, site)
+    if lowest is not None:
+        error = np.square(lowest.rounded(original) - original, dtype=np.float64).mean(axis=axes)
+        found = replace(found, best=np.maximum(found.best, error))
     best = grid.best(original)
     fine = np.abs(grid.spread(grid.scale, original.shape)) <= _FINE * best.spread(best.scale, original.shape)
-    good = (_near(grid, original, held) & fine).all(axis=_others(original.ndim, found.power.size, site))
+    good = (_near(grid, original, held) & fine).all(axis=axes)
     return replace(found, best=np.where(good, np.maximum(found.best, found.error), found.best))
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -76,7 +76,7 @@ class Ledger:
         self._cut: GraphCut = quantised.model.cut
         originals = self.originals = None
         if isinstance(other, ModelSide) and other.model.has_graph and other.spec.kind != "torch":
-            originals = self.originals = Originals(other.model.cut, weights_of(other))
+            originals = self.originals = Originals(other.model.cut, weights_of(other), self._read_there)
         self._reader = SiteReader(self._cut, originals)
         self._seen: dict[str, Rectified] = {}
         self._rows: dict[int, QuantisedRow] = {}
@@ -103,6 +103,14 @@ class Ledger:
     @cached_property
     def _roots(self) -> frozenset[str]:
         return frozenset(site.tensor for site in self.sites.all if site.role == "activation")
+
+    def _read_there(self, site: Site) -> Iterator[str]:
+        """What the float side's nodes read that make what a weight's readers make, by its names."""
+        assert isinstance(self.other, ModelSide)
+        cut = self.other.model.cut
+        for name in (name for i in site.readers for name in self._cut.nodes[i].output if name):
+            maker = cut.maker.get(self.other.own(self.side.common(name)))
+            yield from () if maker is None else cut.nodes[maker].input
 
     def pair(self) -> None:
         """Have both sides know the stages of quantised tensors. To be called when the sides are aligned."""

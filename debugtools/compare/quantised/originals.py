@@ -1,7 +1,7 @@
 """Finds the float original of a quantised weight: by name, else by what it correlates with."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -18,17 +18,21 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 Way = Literal["plain", "turned", "folded"]
-_ENDS = re.compile(r"(_quantized|_q\d+(g\d+)?|_quant|_(De)?QuantizeLinear(_Output)?|_dq|_packed)$", re.IGNORECASE)
+_ENDS = re.compile(r"(_quantized|_q\d+(g\d+)?|_quant|_bnb4|_(De)?QuantizeLinear(_Output)?|_dq|_packed)$", re.IGNORECASE)
 _SAMPLE = 4096
 _ALIKE, _CLEAR = 0.3, 0.05
 _FEW = 8  # elements that tell nothing
 
 
 class Originals:
-    """The floating weights of another model. weight: gives an initializer's value."""
+    """The floating weights of another model. weight: gives an initializer's value; read_there: what the nodes of that
+    model read that make what a quantised weight's readers make.
+    """
 
-    def __init__(self, cut: "GraphCut", weight: Weights) -> None:
-        self._cut, self._weight = cut, weight
+    def __init__(
+        self, cut: "GraphCut", weight: Weights, read_there: Callable[[Site], Iterable[str]] = lambda site: ()
+    ) -> None:
+        self._cut, self._weight, self._read_there = cut, weight, read_there
         self._samples: dict[tuple[str, bool], Array] = {}
 
     @cached_property
@@ -60,16 +64,19 @@ class Originals:
     def find(self, site: Site, value: Array) -> tuple[str, Array] | None:
         """The name of the original of a weight that became `value`, and its own value in the same layout (FP32)."""
         named = next((name for name in _names(site) if name in self._floating), None)
-        if named is not None:
-            found = [array for turned in (False, True) if (array := self._laid(named, value.shape, turned)) is not None]
-            if len(found) == 2:
-                found.sort(key=lambda array: -_correlation(_sample(array), _sample(value)))
-            if found:
-                return named, self._nearest(named, found[0], value)
-        if value.size < _FEW:
-            return None
-        name = self._by_value(value)
-        return None if name is None else (name[0], self._nearest(*name, value))
+        found = None if named is None else self._by_name(named, value)
+        if found is None and value.size >= _FEW:
+            found = self._by_value(value)
+        if found is None:  # a few values, or a weight that is there twice
+            there = (self._by_name(name, value) for name in self._read_there(site) if name in self._floating)
+            found = next(filter(None, there), None)
+        return None if found is None else (found[0], self._nearest(*found, value))
+
+    def _by_name(self, name: str, value: Array) -> tuple[str, Array] | None:
+        found = [array for turned in (False, True) if (array := self._laid(name, value.shape, turned)) is not None]
+        if len(found) == 2:
+            found.sort(key=lambda array: -_correlation(_sample(array), _sample(value)))
+        return (name, found[0]) if found else None
 
     def name_of(self, site: Site) -> str | None:
         """The name of a weight's original, if that is as it is in the same layout; None if it is not known."""

@@ -14,6 +14,7 @@ from layerwise._tool.debugtools.compare.quantised.judging import (
     allowed,
     channel_axis_of,
     judge_activation,
+    judge_blocks,
     judge_weight,
     used_share,
 )
@@ -73,17 +74,20 @@ class SiteReader:
         axis = channel_axis_of(site, original.ndim)
         known = allowed(site, original, held, measured(original, held, best, axis))
         verdict = judge_weight(site, original, held, known)
+        if not (verdict.word or verdict.text):
+            blocks = judge_blocks(site, original, held)
+            verdict = blocks if blocks.word else verdict
         at_end = _at_end(codes, site.grid) & (np.abs(held - original) > _half_step(site.grid, original))
         row = replace(row, clipped=float(np.mean(at_end)))
         return _filled(row, name, known, verdict), known
 
     def steps(self, site: Site) -> float:
-        """Relative L2 error that rounding to whole steps gives a weight whose original is not known; 0 if unknown."""
-        if site.grid is None or site.codes is None or "int" not in site.grid.kind:
+        """Relative L2 error that rounding usually gives a weight whose original is not known; 0 if unknown."""
+        if site.grid is None or site.codes is None:
             return 0.0
-        held = site.grid.values(site.codes())
-        power, step = float(np.mean(np.square(held, dtype=np.float64))), float(np.mean(np.square(site.grid.scale)))
-        return math.sqrt(step / 12 / power) if power and math.isfinite(step) else 0.0
+        codes = site.codes()
+        power, lost = float(np.mean(np.square(site.grid.values(codes), dtype=np.float64))), site.grid.usual(codes)
+        return math.sqrt(lost / power) if power and math.isfinite(lost) else 0.0
 
     def activation(self, site: Site, name: str, values: Array) -> tuple[QuantisedRow, Measured]:
         """The row of an activation against the float original's values; name: the original's."""

@@ -45,7 +45,7 @@ class Chooser:
         self._allowed = judging.allowed()
         self._margin = 1.0
         self._refuted: set[frozenset[int]] = set()
-        self._asked: set[frozenset[int]] = set()
+        self._asked: dict[frozenset[int], float | None] = {}
         self.lost = False
         self._grouped = any(row.grouped for row in rows.values())
 
@@ -53,21 +53,24 @@ class Chooser:
         """Complete the result with what is chosen. Where the mixed model just fails though its set holds, sets must
         hold by as much more, and this one is out.
         """
-        runs = result.runs
+        runs, proofs = result.runs, 0
+        square = None if self._grouped or not self._by_error else self._asked.__getitem__
         for _ in range(_ROUNDS):
             choice = Choosing(
-                self._items(), self._holds, self._spec.limit, _BEYOND, self._doubt, self._least, sure=self._grouped
+                self._items(), self._holds, self._spec.limit, _BEYOND, self._doubt, self._least, sure=self._grouped,
+                square=square, told=self._known(result), room=self._margin**2,
             ).run()  # fmt: skip
             if choice.kept is None:
-                return replace(result, passed=False, kept=None, runs=runs + len(self._asked))
+                return replace(result, passed=False, kept=None, runs=runs + len(self._asked) + proofs)
             low = self._low(choice.kept)
             measured = self._measured(low)
+            proofs += 1
             proof, here = self._proving.proof(low, measured.error), measured.ratio or 0.0
             if proof.ratio <= 1 or proof.ratio > here * _LOST:
                 break
             self._refuted.add(choice.kept)
             self._margin = min(self._margin, here / proof.ratio)
-        told = replace(result, runs=runs + len(self._asked))
+        told = replace(result, runs=runs + len(self._asked) + proofs)
         self.lost = proof.ratio > 1
         if self.lost:
             lost, rounding = finite(proof.errors.worst), measured.error
@@ -99,6 +102,18 @@ class Chooser:
     def _doubt(self) -> bool:
         return not all(map(alike, self._tried.values()))
 
+    @property
+    def _by_error(self) -> bool:
+        """Whether the bound is one of the relative L2 error alone."""
+        return self._spec.bound is not None and self._spec.bound.metric in ("rel_l2", "sqnr") and self._mixed is None
+
+    def _known(self, result: LensResult) -> dict[frozenset[int], float | None]:
+        """The squares of sets that were measured: all low, and what was asked for."""
+        return {frozenset(): self._square(result.all_low), **self._asked}
+
+    def _square(self, error: float | None) -> float | None:
+        return None if error is None else (error / self._allowed) ** 2
+
     def _least(self) -> float:
         """The least square of a set that was measured, over what was predicted; 0 where that tells nothing."""
         if self._doubt():
@@ -114,8 +129,8 @@ class Chooser:
         return [i for k, i in enumerate(self._order) if k not in kept]
 
     def _holds(self, kept: frozenset[int]) -> bool:
-        self._asked.add(kept)
-        ratio = self._measured(self._low(kept)).ratio
+        row = self._measured(self._low(kept))
+        self._asked[kept], ratio = self._square(row.error), row.ratio
         self._context.progress(len(self._tried), None, "sets tried")
         return kept not in self._refuted and ratio is not None and ratio <= self._margin
 

@@ -105,9 +105,9 @@ class LensResult(SearchResult, kw_only=True):
     how many of `sets` were predicted within 15 %; factor: median of measured over predicted.
 
     kept: what stays in FP32, None: no bound was given, or no set keeps it; minimal: no node of it can be left out;
-    by_prediction: of how many that was not measured, since the prediction is far beyond the bound. runs: nodes and sets
-    that were measured for the choice; one_by_one: that it takes to keep one node after another, each time the best of
-    all. proved: error of the mixed model as it is run at last; lost: that of one that was much worse
+    by_prediction: of how many that was not measured, since the prediction is far beyond the bound. runs: nodes, sets
+    and mixed models that were run for the choice; one_by_one: that it takes to keep one node after another, each time
+    the best of all. proved: error of the mixed model as it is run at last; lost: that of one that was much worse
     than its set on the switchboard (`rounding`), after which mixed models were measured; None: there was none.
     real: whether that ran on ONNX's own operators, not_real: why not; needs: what has to be set for onnxruntime to load
     it, or to run it where its kernels saturate; saturated: the error without that there. path, files: what was written.

@@ -105,8 +105,8 @@ class LensRun:
             rows = self._effects()
             set_costs(list(rows.values()), self._spec.cost, self._spec.times, lens.form.bits, self._context.warn)
             sets = self._checks(rows)
-            result = replace(self._result(rows, sets), runs=len(rows))
-            return result if self._spec.bound is None else self._chosen(rows, result)
+            result = replace(self._result(rows, sets), runs=len(rows) + len(sets))
+            return result if self._spec.bound is None else self._chosen(rows, result, sets)
         finally:
             lens.close()
 
@@ -126,18 +126,22 @@ class LensRun:
         return GroupedEffects(self._context, self._spec, self._lens, self._judging.allowed(), mixed)
 
     def _chosen(
-        self, rows: Mapping[int, EffectRow], result: LensResult, mixed: MixedModels | None = None
-    ) -> LensResult:
-        """Choose; by mixed models where the one that is chosen by the switchboard does not keep the bound."""
+        self, rows: Mapping[int, EffectRow], result: LensResult, checks: Sequence[SetRow] = (),
+        mixed: MixedModels | None = None,
+    ) -> LensResult:  # fmt: skip
+        """Choose; by mixed models where the one that is chosen by the switchboard does not keep the bound. checks: sets
+        that tell whether squares add, besides those that are tried.
+        """
         chooser = Chooser(self._context, self._spec, self._lens, rows, self._judging, self._proving, mixed)
         chosen = chooser.choose(result)
-        if any(row.grouped for row in rows.values()):
-            chosen = replace(chosen, **_adding([row for row in chooser.tries() if row.low], len(rows)))
+        tries = [row for row in chooser.tries() if row.low]
+        if tries or any(row.grouped for row in rows.values()):
+            chosen = replace(chosen, **_adding([*checks, *tries], len(rows)))
         if chooser.lost and mixed is None:
             models = MixedModels(self._context, self._proving)
             found = self._groups(models)
             more = found.rows()
-            return self._chosen(more, replace(chosen, passed=True, runs=chosen.runs + found.runs), models)
+            return self._chosen(more, replace(chosen, passed=True, runs=chosen.runs + found.runs), (), models)
         return replace(chosen, seconds=time.perf_counter() - self._started)
 
     def _warn_of_the_rest(self) -> None:
@@ -173,9 +177,10 @@ class LensRun:
         return rows
 
     def _checks(self, rows: Mapping[int, EffectRow]) -> list[SetRow]:
-        """Sets that the prediction is held against, all of them at once first."""
+        """Sets that the prediction is held against: all of them at once, and random ones where no choice tries any."""
         every = [one.i for one in self._lens.candidates if rows[one.i].effect is not None]
-        sets = [sorted(every), *some_sets(every, self._spec.checks)] if len(every) > 1 else [sorted(every)]
+        count = self._spec.checks if len(every) > 1 and self._spec.bound is None else 0
+        sets = [sorted(every), *(some_sets(every, count) if count else ())]
         earlier = {row.key: row for row in typed(self._context.previous_rows("sets"), SetRow) if row.what == "check"}
         found = []
         for number, low in enumerate(sets):

@@ -1,4 +1,5 @@
-"""Damage to quantised models: a wrong scale, a swapped zero point, a clipped channel, a weight along the wrong axis."""
+"""Damage to quantised models: a wrong scale, a swapped zero point, a clipped channel, a weight along the wrong axis,
+codes of 4 bits that lie the other way round in their bytes, and such that are read by another codebook."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ import onnx
 from onnx import numpy_helper
 from support.faults.running import Array
 
-KINDS = ("scale", "zero point", "clipped channel", "wrong axis")
+KINDS = ("scale", "zero point", "clipped channel", "wrong axis", "nibble order", "codebook")
 _FACTORS = (8.0, 4.0, 0.25, 0.125)
 _WEIGHTS = {"QLinearConv": (3, 4, 5), "QLinearMatMul": (3, 4, 5), "QGemm": (3, 4, 5), "DequantizeLinear": (0, 1, 2)}
 
@@ -26,7 +27,8 @@ class Damage:
 
 @dataclass(frozen=True)
 class _Weight:
-    """Names of a quantised weight's parts; axis: of its output channels, 0 of a packed one. node: that reads it."""
+    """Names of a quantised weight's parts; axis: of its output channels, 0 of a packed one. node: that reads it. rows:
+    a packed one has rows of output channels, rather than no shape."""
 
     codes: str
     scale: str
@@ -34,6 +36,11 @@ class _Weight:
     axis: int
     node: onnx.NodeProto
     packed: bool = False
+    rows: bool = True
+
+
+def _bits(node: onnx.NodeProto) -> int:
+    return next((a.i for a in node.attribute if a.name == "bits"), 4)
 
 
 class Planter:
@@ -54,6 +61,7 @@ class Planter:
         """Damage of a kind, at random places, without end of tries as long as there are places."""
         make: Callable[[Any], Damage | None] = {
             "scale": self._scale, "zero point": self._zero, "clipped channel": self._clip, "wrong axis": self._axis,
+            "nibble order": self._nibbles, "codebook": self._codebook,
         }[kind]  # fmt: skip
         places: list[Any] = list(self._weights())
         if kind in ("scale", "zero point"):
@@ -77,6 +85,8 @@ class Planter:
                     yield _Weight(at[1], scale, at[3] if len(at) > 3 else "", axis, node)
             elif node.op_type == "MatMulNBits":
                 yield _Weight(at[1], at[2], at[3] if len(at) > 3 else "", 0, node, packed=True)
+            elif node.op_type == "MatMulBnb4":
+                yield _Weight(at[1], at[2], "", 0, node, packed=True, rows=False)
 
     def _activations(self) -> Iterator[tuple[str, str]]:
         """Scale and zero point of what is quantised while the model runs."""
@@ -143,6 +153,8 @@ class Planter:
 
     def _clip(self, place: _Weight) -> Damage | None:
         codes = self._array(place.codes)
+        if place.packed and (not place.rows or _bits(place.node) != 4):
+            return None
         if place.packed:
             row = int(self._random.integers(codes.shape[0]))
             parts = [np.clip((codes[row] >> shift) & 15, 6, 10) << shift for shift in (0, 4)]
@@ -162,7 +174,7 @@ class Planter:
     def _axis(self, place: _Weight) -> Damage | None:
         scale, codes = self._array(place.scale), self._array(place.codes)
         if place.packed:
-            if codes.shape[0] != codes.shape[1] * codes.shape[2] * 2:
+            if not place.rows or _bits(place.node) != 4 or codes.shape[0] != codes.shape[1] * codes.shape[2] * 2:
                 return None
             return self._packed_along(place, codes, scale)
         if scale.size < 2 or codes.ndim < 2 or codes.dtype.kind not in "iu" or codes.dtype.itemsize != 1:
@@ -179,6 +191,24 @@ class Planter:
         moved = np.clip(np.rint(values / wrong.reshape(shape)), -127, 127).astype(codes.dtype)
         return self._done("wrong axis", {place.codes: moved, place.scale: wrong.reshape(scale.shape)},
                           f"{place.codes} quantised along axis {other}")  # fmt: skip
+
+    def _nibbles(self, place: _Weight) -> Damage | None:
+        if not place.packed or _bits(place.node) != 4:
+            return None
+        codes = self._array(place.codes)
+        turned = ((codes >> 4) | (codes << 4)).astype(np.uint8)
+        return self._done("nibble order", {place.codes: turned}, f"{place.codes} with the halves of its bytes swapped")
+
+    def _codebook(self, place: _Weight) -> Damage | None:
+        if place.node.op_type != "MatMulBnb4":
+            return None
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        readers = [node for node in model.graph.node if place.codes in node.input]
+        for a in (a for node in readers for a in node.attribute if a.name == "quant_type"):
+            a.i = 1 - a.i
+        names = frozenset(node.name for node in readers)
+        return Damage("codebook", names, f"{place.codes} read by another codebook", model)
 
     def _packed_along(self, place: _Weight, codes: Array, scale: Array) -> Damage:
         """Blocks of the transposed weight's rows."""
