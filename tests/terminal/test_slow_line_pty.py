@@ -45,13 +45,10 @@ def test_bytes_of_four_running_jobs(busy: Workspace, tmp_path: Path, slow: str, 
         terminal.wait_for(f"{JOBS} jobs")
         terminal.press("3")
         terminal.wait_for("[3 Jobs]")
-        seen = ""
-        for page in ("j", "1", "3"):
-            terminal.press(page)
-            terminal.pump(1.0)
+        for key, page, seen in (("j", "[3 Jobs]", "rows"), ("1", "[1 Graph]", "40 nodes"), ("3", "[3 Jobs]", "rows")):
+            terminal.press(key)
+            terminal.wait_for(lambda text, page=page, seen=seen: page in text and seen in text)  # type: ignore[misc]
             assert any(rate(terminal) <= most for _ in range(PAINTED))
-            seen += terminal.text
-        assert "[3 Jobs]" in seen and "[1 Graph]" in seen and "rows" in seen
         assert (b"\x1b[38;2" in terminal.raw[-2000:]) == (slow == "0")
 
 
