@@ -184,7 +184,7 @@ class PairScorer:
 
 def _normalised(side: GroupGraph, group: Group) -> bool:
     """Whether all that reads a product normalises it by batch statistics."""
-    return folds(group.operator) and not side.normalised.isdisjoint(group.members)
+    return not side.normalised.isdisjoint(group.members) and folds(group.operator)
 
 
 def _share(mapped: Mapping[int, int], theirs: Mapping[int, int]) -> float:

@@ -129,7 +129,9 @@ def _unequal(weight: str, mine: Array, theirs: Array) -> Iterator[str]:
         yield f"{weight} is {format_shape(mine.shape)}, in the reference {format_shape(theirs.shape)}"
     elif not np.array_equal(mine, theirs):
         error = error_of(mine, theirs, (), 1)
-        yield f"{weight} is not the reference's: off by {error.rel:.3g}, at most {error.abs:.3g}"
+        if error.rel or error.abs:  # else NaN at the same places
+            size = f": off by {error.rel:.3g}, at most {error.abs:.3g}" if math.isfinite(error.rel) else ""
+            yield f"{weight} is not the reference's{size}"
 
 
 def _kind(weight: onnx.TensorProto) -> tuple[bool, list[int]]:

@@ -132,8 +132,7 @@ def _rows(graph: FeedGraph, use: Use) -> Iterator[tuple[IndexedTable, int]]:
         yield from _along(table, 0)
     elif node.op_type == "RoiAlign" and slot == 2:
         yield from _along(data, 0)
-    elif (node.domain, node.op_type, slot) in _CACHE_OF_POSITIONS:
-        cache = _CACHE_OF_POSITIONS[node.domain, node.op_type, slot]
+    elif (cache := _CACHE_OF_POSITIONS.get((node.domain.removeprefix("ai.onnx"), node.op_type, slot))) is not None:
         yield from _along(graph.table(graph.read_by(use, cache)), 0)
 
 

@@ -20,6 +20,10 @@ _LENGTHS = re.compile(r"(^|[._/])(\w+_)?(len|lens|lengths?|seq_?lens?|sizes_of)$
 _STEPS = re.compile(r"^(time_?steps?|t)$", re.I)
 _TYPES_OF_TOKENS = re.compile(r"token_type|segment_ids?$", re.I)
 _ADDED_LOW = -1e4  # finite in FP16
+_VERBS = {
+    "OneHot": "is one-hot encoded by", "SoftmaxCrossEntropyLoss": "chooses from",
+    **dict.fromkeys(POSITIONED, "is a position in"),
+}  # fmt: skip
 _TYPES = {"uint8": (0, 255), "int8": (-128, 127)}
 
 
@@ -59,10 +63,8 @@ class Roles:
         least = min(indices, key=lambda index: (index.high, not index.weight))
         high = max(low, high)
         what = f"{shown(repr(least.table), 80)} of {least.rows} rows" if least.table else "what has no known size"
-        verb = {"OneHot": "is one-hot encoded by", "SoftmaxCrossEntropyLoss": "chooses from"}
-        verb |= dict.fromkeys(POSITIONED, "is a position in")
         more = len({index.table for index in indices}) - 1
-        reason = f"{verb.get(least.op, 'gathers from')} {what}" + (f" and {more} more" if more else "")
+        reason = f"{_VERBS.get(least.op, 'gathers from')} {what}" + (f" and {more} more" if more else "")
         if _POSITIONS.search(info.name) or least.op in POSITIONED:
             return self._positions(info, f"; {reason}", high)
         return Chosen("integers", low, high, reason)
