@@ -30,6 +30,8 @@ class PacedScreen(Screen[Result], inherit_bindings=False):
     def _compositor_refresh(self) -> None:
         line: Paced | None = getattr(self.app, "slow_line", None)
         wait = line.wait(monotonic()) if line is not None else 0.0
+        if self.app._batch_count:  # what is drawn in a batch is not sent, and would not be drawn again
+            wait = max(wait, SOONER)
         if wait <= 0:
             super()._compositor_refresh()
             if line is not None:

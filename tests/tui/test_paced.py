@@ -1,0 +1,61 @@
+"""Frames of a slow line: none is lost."""
+
+import asyncio
+from typing import Any
+
+from textual.app import App, ComposeResult
+from textual.widgets import Static
+
+from layerwise._tool.tui.widgets.paced import PacedScreen
+
+
+class Line:
+    """A line that takes a frame some time after each change."""
+
+    def wait(self, now: float) -> float:
+        return 0.0 if self.free else 0.05
+
+    def frame_sent(self, now: float) -> None: ...
+
+    free = True
+
+
+class OneText(PacedScreen[None]):
+    def compose(self) -> ComposeResult:
+        yield Static("before")
+
+
+class Sent(App[None]):
+    """sent: what went to the terminal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slow_line, self.sent = Line(), ""
+
+    def get_default_screen(self) -> OneText:
+        return OneText()
+
+    def _display(self, screen: Any, renderable: Any) -> None:
+        if renderable is not None and not self._batch_count:
+            self.sent += renderable.render_segments(self.console)
+
+
+def test_a_frame_that_is_due_while_changes_are_collected_is_sent_behind_them() -> None:
+    async def scenario() -> None:
+        app = Sent()
+        async with app.run_test() as pilot:
+            screen: Any = app.screen
+            app.slow_line.free, app.sent = False, ""
+            screen.query_one(Static).update("after")
+            while screen._owed is None:
+                await pilot.pause()
+            owed = screen._owed
+            app.slow_line.free = True
+            with app.batch_update():
+                while screen._owed is owed:
+                    await asyncio.sleep(0.005)
+            while screen._owed is not None:
+                await asyncio.sleep(0.005)
+            assert "after" in app.sent
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
