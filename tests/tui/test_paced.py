@@ -23,6 +23,7 @@ class Line:
 class OneText(PacedScreen[None]):
     def compose(self) -> ComposeResult:
         yield Static("before")
+        yield Static("second", id="second")
 
 
 class Sent(App[None]):
@@ -46,7 +47,7 @@ def test_a_frame_that_is_due_while_changes_are_collected_is_sent_behind_them() -
         async with app.run_test() as pilot:
             screen: Any = app.screen
             app.slow_line.free, app.sent = False, ""
-            screen.query_one(Static).update("after")
+            screen.query(Static).first().update("after")
             while screen._owed is None:
                 await pilot.pause()
             owed = screen._owed
@@ -57,5 +58,26 @@ def test_a_frame_that_is_due_while_changes_are_collected_is_sent_behind_them() -
             while screen._owed is not None:
                 await asyncio.sleep(0.005)
             assert "after" in app.sent
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_what_changes_just_before_a_frame_is_sent_is_in_it() -> None:
+    async def scenario() -> None:
+        app = Sent()
+        async with app.run_test() as pilot:
+            screen: Any = app.screen
+            app.slow_line.free, app.sent = False, ""
+            screen.query(Static).first().update("after")
+            while screen._owed is None:
+                await pilot.pause()
+            second = screen.query_one("#second", Static)
+            second.update("changed")
+            while second not in screen._dirty_widgets:
+                await asyncio.sleep(0)
+            app.slow_line.free = True
+            screen._pay()
+            await pilot.pause()
+            assert "changed" in app.sent
 
     asyncio.run(asyncio.wait_for(scenario(), 60))

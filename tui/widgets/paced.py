@@ -33,6 +33,7 @@ class PacedScreen(Screen[Result], inherit_bindings=False):
         if self.app._batch_count:  # what is drawn in a batch is not sent, and would not be drawn again
             wait = max(wait, SOONER)
         if wait <= 0:
+            self._compositor.update_widgets(self._dirty_widgets)  # those that came while it waited are forgotten then
             super()._compositor_refresh()
             if line is not None:
                 line.frame_sent(monotonic())
