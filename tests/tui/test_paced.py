@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from unittest.mock import patch
 
 from textual.app import App, ComposeResult
 from textual.widgets import Static
@@ -46,8 +47,10 @@ def test_a_frame_that_is_due_while_changes_are_collected_is_sent_behind_them() -
         app = Sent()
         async with app.run_test() as pilot:
             screen: Any = app.screen
+            while screen._dirty_widgets or screen._compositor._dirty_regions:
+                await pilot.pause()
             app.slow_line.free, app.sent = False, ""
-            screen.query(Static).first().update("after")
+            screen.query(Static).first().update("after", layout=False)
             while screen._owed is None:
                 await pilot.pause()
             owed = screen._owed
@@ -67,17 +70,21 @@ def test_what_changes_just_before_a_frame_is_sent_is_in_it() -> None:
         app = Sent()
         async with app.run_test() as pilot:
             screen: Any = app.screen
+            while screen._dirty_widgets or screen._compositor._dirty_regions:
+                await pilot.pause()
             app.slow_line.free, app.sent = False, ""
-            screen.query(Static).first().update("after")
+            screen.query(Static).first().update("after", layout=False)
             while screen._owed is None:
                 await pilot.pause()
-            second = screen.query_one("#second", Static)
-            second.update("changed")
-            while second not in screen._dirty_widgets:
-                await asyncio.sleep(0)
-            app.slow_line.free = True
-            screen._pay()
-            await pilot.pause()
+            second, timer = screen.query_one("#second", Static), screen._update_timer
+            timer.pause()
+            with patch.object(timer, "resume"):  # Textual has taken note of the change, and not yet looked at it
+                second.update("changed", layout=False)
+                while second not in screen._dirty_widgets:
+                    await asyncio.sleep(0)
+                app.slow_line.free = True
+                screen._pay()
+            await pilot.pause(0.1)
             assert "changed" in app.sent
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
