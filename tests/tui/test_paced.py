@@ -88,3 +88,29 @@ def test_what_changes_just_before_a_frame_is_sent_is_in_it() -> None:
             assert "changed" in app.sent
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_a_frame_that_waited_shows_no_new_text_in_old_places() -> None:
+    async def scenario() -> None:
+        app = Sent()
+        async with app.run_test() as pilot:
+            screen: Any = app.screen
+            while screen._dirty_widgets or screen._compositor._dirty_regions:
+                await pilot.pause()
+            app.slow_line.free, app.sent = False, ""
+            second, timer = screen.query_one("#second", Static), screen._update_timer
+            second.update("changed", layout=False)
+            while screen._owed is None:
+                await pilot.pause()
+            timer.pause()
+            with patch.object(timer, "resume"):  # Textual has taken note of both, and not yet looked at them
+                screen.query(Static).first().styles.height = 5
+                while not screen._layout_required:
+                    await asyncio.sleep(0)
+                app.slow_line.free = True
+                screen._pay()
+            assert second.region.y == 5
+            await pilot.pause(0.1)
+            assert "changed" in app.sent
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))

@@ -44,4 +44,7 @@ class PacedScreen(Screen[Result], inherit_bindings=False):
 
     def _pay(self) -> None:
         self._owed = None
-        self._compositor_refresh()
+        if self._layout_required and self.is_current and not self.app._batch_count:
+            self._on_timer_update()  # lays out, then comes back to send: else new text stood in old places
+        else:
+            self._compositor_refresh()
