@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
-from layerwise._tool.debugtools.search.lens.choose import Choice, Choosing, Item
+from layerwise._tool.debugtools.search.lens.belief import Belief
+from layerwise._tool.debugtools.search.lens.choose import (
+    FEW,
+    Choice,
+    Doubts,
+    Trying,
+    choose_by_belief,
+    choose_by_squares,
+)
 from layerwise._tool.debugtools.search.lens.errors import finite
 from layerwise._tool.debugtools.search.lens.judging import Judging
+from layerwise._tool.debugtools.search.lens.knapsack import Item
 from layerwise._tool.debugtools.search.lens.lens import Lens
 from layerwise._tool.debugtools.search.lens.mixed_models import MixedModels
 from layerwise._tool.debugtools.search.lens.proof import Proof, Proving
@@ -46,6 +55,7 @@ class Chooser:
         self._margin = 1.0
         self._refuted: set[frozenset[int]] = set()
         self._asked: dict[frozenset[int], float | None] = {}
+        self._belief: Belief | None = None
         self.lost = False
         self._grouped = any(row.grouped for row in rows.values())
 
@@ -54,12 +64,8 @@ class Chooser:
         hold by as much more, and this one is out.
         """
         runs, proofs = result.runs, 0
-        square = None if self._grouped or not self._by_error else self._asked.__getitem__
         for _ in range(_ROUNDS):
-            choice = Choosing(
-                self._items(), self._holds, self._spec.limit, _BEYOND, self._doubt, self._least, sure=self._grouped,
-                square=square, told=self._known(result), room=self._margin**2,
-            ).run()  # fmt: skip
+            choice = self._choice(result.all_low)
             if choice.kept is None:
                 return replace(result, passed=False, kept=None, runs=runs + len(self._asked) + proofs)
             low = self._low(choice.kept)
@@ -77,6 +83,18 @@ class Chooser:
             return replace(told, passed=False, kept=None, lost=lost, rounding=rounding)
         one_by_one = sum(len(self._order) - k for k in range(len(choice.kept or ())))
         return self._told(choice, low, proof, replace(told, one_by_one=one_by_one, by_prediction=choice.clear))
+
+    def _choice(self, all_low: float | None) -> Choice:
+        """all_low: what all candidates do at once."""
+        items = self._items()
+        tries = Trying(items, self._holds, self._spec.limit)
+        alone = self._by_error and not self._grouped and all(len(item.squares) == 1 for item in items)
+        self._belief = belief = Belief(items) if alone and len(items) <= FEW else None
+        if belief is None:
+            return choose_by_squares(tries, Doubts(_BEYOND, self._grouped, self._doubt, self._least))
+        for kept, square in {frozenset[int](): self._square(all_low), **self._asked}.items():
+            belief.learn(kept, square, judged=False)
+        return choose_by_belief(tries, belief, self._doubt, room=self._margin**2)
 
     def tries(self) -> list[SetRow]:
         """The sets that were measured, each with what was predicted."""
@@ -107,10 +125,6 @@ class Chooser:
         """Whether the bound is one of the relative L2 error alone."""
         return self._spec.bound is not None and self._spec.bound.metric in ("rel_l2", "sqnr") and self._mixed is None
 
-    def _known(self, result: LensResult) -> dict[frozenset[int], float | None]:
-        """The squares of sets that were measured: all low, and what was asked for."""
-        return {frozenset(): self._square(result.all_low), **self._asked}
-
     def _square(self, error: float | None) -> float | None:
         return None if error is None else (error / self._allowed) ** 2
 
@@ -131,6 +145,8 @@ class Chooser:
     def _holds(self, kept: frozenset[int]) -> bool:
         row = self._measured(self._low(kept))
         self._asked[kept], ratio = self._square(row.error), row.ratio
+        if self._belief is not None:
+            self._belief.learn(kept, self._asked[kept], judged=True)
         self._context.progress(len(self._tried), None, "sets tried")
         return kept not in self._refuted and ratio is not None and ratio <= self._margin
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from layerwise._tool.debugtools.search.lens.choose import Item, cheapest
+from layerwise._tool.debugtools.search.lens.knapsack import Item, cheapest
 
 Squares = tuple[float, ...]
 _CLEAR = 0.25  # of its group's square, below which a difference of two measurements tells little

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from layerwise._tool.debugtools.search.lens.choose import Choice, Choosing, Item
+from layerwise._tool.debugtools.search.lens.belief import Belief
+from layerwise._tool.debugtools.search.lens.choose import Choice, Trying, choose_by_belief
+from layerwise._tool.debugtools.search.lens.knapsack import Item
 
 COUNT = 10
 Kept = frozenset[int]
@@ -30,15 +32,15 @@ def drawn(seed: int) -> tuple[list[Item], Callable[[Kept], float]]:
 
 def chosen(items: list[Item], square: Callable[[Kept], float]) -> tuple[Choice, int]:
     """The choice, and how many sets it had measured."""
-    asked: dict[Kept, float] = {}
+    belief = Belief(items)
+    belief.learn(frozenset(), square(frozenset()), judged=False)
 
     def holds(kept: Kept) -> bool:
-        asked[kept] = square(kept)
-        return asked[kept] <= 1
+        belief.learn(kept, square(kept), judged=True)
+        return square(kept) <= 1
 
-    told = {frozenset[int](): square(frozenset())}
-    found = Choosing(items, holds, 200, square=asked.__getitem__, told=told).run()
-    return found, len(asked)
+    found = choose_by_belief(Trying(items, holds, 200), belief, lambda: True)
+    return found, found.tries
 
 
 def cost(items: list[Item], kept: Kept) -> float:

@@ -21,7 +21,8 @@ from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import FeedSpec, ModelOptions, RunnerSpec
 from layerwise._tool.debugtools.compare.sides.models import Model
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.debugtools.search.lens.choose import Choosing, Item, cheapest
+from layerwise._tool.debugtools.search.lens.choose import Doubts, Trying, choose_by_squares
+from layerwise._tool.debugtools.search.lens.knapsack import Item, cheapest
 from layerwise._tool.debugtools.search.lens.lens import Lens
 from layerwise._tool.debugtools.search.lens.run import debug_lens
 from layerwise._tool.debugtools.search.lens.spec import Bound, LensSpec, Rounding
@@ -224,7 +225,7 @@ def test_no_cheaper_set_keeps_the_bound() -> None:
 
         subsets = (frozenset(some) for size in range(10) for some in itertools.combinations(range(9), size))
         best = min(cost(kept) for kept in subsets if holds(kept))
-        choice = Choosing(given, holds, 200).run()
+        choice = choose_by_squares(Trying(given, holds, 200), Doubts())
         assert choice.kept is not None and holds(choice.kept) and choice.minimal
         assert not any(holds(choice.kept - {k}) for k in choice.kept)
         if not both:

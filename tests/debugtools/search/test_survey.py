@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from layerwise._tool.debugtools.search.lens.choose import Choosing, Item, cheapest
+from layerwise._tool.debugtools.search.lens.choose import Doubts, Trying, choose_by_squares
+from layerwise._tool.debugtools.search.lens.knapsack import Item, cheapest
 from layerwise._tool.debugtools.search.lens.survey import Survey
 
 
@@ -54,7 +55,7 @@ def test_the_choice_from_groups_costs_no_more_than_the_best_of_all_subsets() -> 
         for group in Survey(costs, measured).groups():
             for k in group.members:
                 items[k] = Item((group.squares[0] / len(group.members),), costs[k])
-        choice = Choosing(items, holds, 200, 1.2).run()
+        choice = choose_by_squares(Trying(items, holds, 200), Doubts(beyond=1.2))
         subsets = (frozenset(some) for size in range(13) for some in itertools.combinations(range(12), size))
         best = min(cost(kept) for kept in subsets if holds(kept))
         assert choice.kept is not None and holds(choice.kept)
