@@ -42,14 +42,16 @@ class ReferenceFormats:
     def noise(self, name: str) -> float:
         """Relative L2 error that the reference's formats explain where it makes a tensor, before that is carried on."""
         theirs = self._side.own(name)
-        return self._ledger.noise(self._regions.of(theirs).nodes) if theirs in self._side.model.cut.maker else 0.0
+        return (
+            self._ledger.regions.noise(self._regions.of(theirs).nodes) if theirs in self._side.model.cut.maker else 0.0
+        )
 
     def beyond(self, name: str, values: Array) -> float:
         """Relative L2 size of what the codes in which the reference makes a tensor leave out of its values at their
         ends."""
         theirs = self._side.own(name)
         known = theirs in self._side.model.cut.maker
-        ends = self._ledger.ends(self._regions.of(theirs).nodes) if known else None
+        ends = self._ledger.regions.ends(self._regions.of(theirs).nodes) if known else None
         if ends is None or not is_floating(dtype_name(values)):
             return 0.0
         wide = values.astype(np.float64)

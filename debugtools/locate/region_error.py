@@ -113,7 +113,7 @@ class RegionErrors:
         """What the formats of the quantised side explain where a tensor is made."""
         if self._formats is not None:
             return self._formats.noise(met.name)
-        return self._ledger.noise(region) if self._ledger is not None else 0.0
+        return self._ledger.regions.noise(region) if self._ledger is not None else 0.0
 
     def has_mixed(self, place: Place, own: str, region: Sequence[int]) -> bool:
         """Whether a tensor, or what makes it, is of other types on the other side."""
@@ -149,8 +149,8 @@ class RegionErrors:
             return False
         if not _is_finite(met.reference):
             endless = not all(map(_is_finite, self._walk.read(met.tensor)))
-            return endless and self._ledger.makes_codes(region)
-        grid = self._ledger.rounds_alone(region)
+            return endless and self._ledger.regions.makes_codes(region)
+        grid = self._ledger.regions.rounds_alone(region)
         if grid is None:
             return False
         off = np.abs(met.local - grid.rounded(met.reference))

@@ -1,9 +1,9 @@
-"""What is wrong with a tensor in few bits, beyond what its format explains.
+"""What is wrong with a weight in few bits, beyond what its format explains.
 
 The format's own error is that of the same type and granularity with the range that the float original has: half a step
 at most, a step over the root of 12 in the middle. Beyond `LIMIT` decibels of that nobody rounds so: other calibrators,
 and weights that were searched for (GPTQ, HQQ), stay below. Where values are off by one factor or one distance, less is
-enough (`_FAINT`), since rounding does neither.
+enough (`FAINT`), since rounding does neither.
 """
 
 import numpy as np
@@ -11,16 +11,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits, reach
+from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits
 from layerwise._tool.debugtools.compare.quantised.measures import Measured, measured
 from layerwise._tool.debugtools.compare.quantised.sites import Site
 from layerwise._tool.debugtools.compare.quantised_row import Word
 
 LIMIT = 9.0
-_FAINT = 3.0
+FAINT = 3.0
 _GAIN, _SHIFT, _LUCK = 0.03, 0.25, 8.0
 _EXPLAINED = 8.0  # times the format's error that are left once a factor or a distance is taken away
-_FACTOR, _STEP, _LEFT, _ROUGH = 0.6, 0.75, 2.0, 0.1  # of blocks: ln of a factor, steps, times the format's error
 _FINE = 10 ** (LIMIT / 20)  # times the step that the values' own range asks for
 _LISTED = 6
 
@@ -49,54 +48,13 @@ def judge_weight(site: Site, original: Array, held: Array, found: Measured) -> F
     return FormatVerdict(word, f"{_which(bad)}{text}", _worst(np.where(bad, found.loss + 1, 0)))
 
 
-def judge_blocks(site: Site, original: Array, held: Array) -> FormatVerdict:
-    """Judge the blocks of a weight that is right by channel: of many, one by another scale or zero point hardly shows
-    there. What else a block loses is no fault: quantisers that make up in one for the error of others (GPTQ) do that.
-    """
-    grid = site.grid
-    if grid is None or not grid.many or not (grid.block or grid.groups is not None):
-        return FormatVerdict()
-    blocks = _by_block(grid, original, held)
-    left = _LEFT * blocks.best * np.maximum(blocks.gain**2, 1)
-    with np.errstate(all="ignore"):
-        scaled = np.abs(np.log(np.abs(blocks.gain))) > _FACTOR
-    scaled &= (blocks.error - (blocks.gain - 1) ** 2 * blocks.power <= left) & (blocks.best <= _ROUGH * blocks.power)
-    moved = np.abs(blocks.shift) > _STEP * np.abs(grid.scale).reshape(-1)
-    moved &= (blocks.error - blocks.shift**2 <= _LEFT * blocks.best) & limits(grid.kind).whole
-    bad = (scaled | moved) & (blocks.loss > _FAINT)
-    if not bad.any():
-        return FormatVerdict()
-    at = int(np.argmax(np.where(bad, blocks.loss, -1)))
-    which = f"{int(bad.sum())} of {bad.size} blocks, the worst {_place(grid, at)}: its "
-    if scaled[at]:
-        return FormatVerdict("scale", f"{which}scale is {_number(blocks.gain[at])} times what the original asks for")
-    return FormatVerdict("zero point", f"{which}values lie {_number(blocks.shift[at])} from the original's")
-
-
-def _by_block(grid: Grid, original: Array, held: Array) -> Measured:
-    """What was measured of each block."""
-    count, off = max(1, original.size // grid.scale.size), held - original
-    ways = [way for way in (grid.best(original), grid.to_lowest(original)) if way is not None]
-    power, error, both = (grid.sums(part) / count for part in (np.square(original), np.square(off), original * held))
-    best = np.max([grid.sums(np.square(way.rounded(original) - original)) / count for way in ways], axis=0)
-    gain = np.divide(both, power, out=np.ones_like(both), where=power > 0)
-    parts = (power, error, best, gain, grid.sums(off) / count)
-    return Measured(count, *(part.reshape(-1).astype(np.float64) for part in parts))
-
-
-def _place(grid: Grid, at: int) -> str:
-    """Which block it is, by its place among the scales."""
-    places = np.unravel_index(at, grid.scale.shape)
-    return str([int(place) for place in places]) if len(places) > 1 else str(at)
-
-
 def allowed(site: Site, original: Array, held: Array, found: Measured) -> Measured:
     """What was measured of a weight, all error explained of channels that hold each value as near as steps do that are
     no larger than its values ask for: of a few values it may be far above the usual one, and lean to one side. So may
     symmetric codes of few bits, the largest of which is nearer to the middle than the lowest, where quantisers begin.
     """
     grid = site.grid
-    if grid is None or not limits(grid.kind).whole or not (found.loss > _FAINT).any():
+    if grid is None or not limits(grid.kind).whole or not (found.loss > FAINT).any():
         return found
     lowest, axes = grid.to_lowest(original), _others(original.ndim, found.power.size, site)
     if lowest is not None:
@@ -116,7 +74,7 @@ def _bad(found: Measured, grid: Grid) -> Array:
     step = np.sqrt(12 * found.best)
     gained = np.abs(found.gain - 1) > _GAIN + luck * noise
     shifted = np.abs(found.shift) > step * (_SHIFT + luck * 0.29)
-    bad: Array = (found.loss > LIMIT) | ((gained | shifted) & (found.loss > _FAINT))
+    bad: Array = (found.loss > LIMIT) | ((gained | shifted) & (found.loss > FAINT))
     tiny = found.power <= 1e-10 * found.power.max(initial=0.0)
     return np.asarray(bad & ~(tiny & (found.error <= 4 * float(grid.scale.max()) ** 2)))
 
@@ -133,9 +91,12 @@ def _reason(site: Site, original: Array, held: Array, found: Measured, bad: Arra
     allowed = _EXPLAINED * best
     pure = np.abs(gain - 1) < 0.1
     if np.mean((error - bias <= allowed) & pure) > 0.5 and site.role != "bias":
-        return "zero point", f"its zero point is off: the values lie {_number(np.median(shift))} from the original's"
+        return (
+            "zero point",
+            f"its zero point is off: the values lie {figure(np.median(shift))} from the original's",
+        )
     if np.mean((scaled <= allowed * np.maximum(gain**2, 1)) & ~(np.abs(gain - 1) < _GAIN)) > 0.5:
-        return "scale", f"its scale is {_number(np.median(gain))} times what the original asks for"
+        return "scale", f"its scale is {figure(np.median(gain))} times what the original asks for"
     smaller = np.mean((gain < 1) & (np.abs(shift) ** 2 < 0.5 * error)) > 0.5
     if smaller and _short(site, original, held, bad) > 0.5:
         return "clipped", "its values are clipped"
@@ -195,7 +156,7 @@ def _other_axis(site: Site, original: Array, held: Array, found: Measured) -> st
     grid = site.grid
     if grid is None or not grid.many or grid.block or grid.scale.ndim != 1 or site.codes is None:
         return ""
-    if found.whole_loss < _FAINT:
+    if found.whole_loss < FAINT:
         return ""
     for axis in range(original.ndim):
         if axis == grid.axis or original.shape[axis] != grid.scale.size:
@@ -241,48 +202,6 @@ def _rescaled(site: Site, original: Array, held: Array, found: Measured) -> bool
     return bool(left <= _EXPLAINED * float((found.best.mean()) * max(1.0, float(np.square(gain).mean()))))
 
 
-def judge_activation(values: Array, grid: Grid, reads: Grid, found: Measured) -> FormatVerdict:
-    """Judge a quantised activation against the float original's values. grid: what it is quantised by; reads: what the
-    codes are taken for. Whether both are alike is asked elsewhere.
-    """
-    loss = found.whole_loss
-    if loss <= LIMIT:
-        return FormatVerdict()
-    outside = float(np.mean(grid.outside(values)))
-    low, high = _range(values)
-    if outside > 0.001:
-        return _beyond(values, grid, outside, (low, high))
-    used = used_share(values, grid)
-    factor = _number(1 / max(used, 1e-9))
-    text = f"its scale is {factor} times what the values ask for: they take up {used:.1%} of the codes"
-    return FormatVerdict("scale", text)
-
-
-def _beyond(values: Array, grid: Grid, outside: float, ends: tuple[float, float]) -> FormatVerdict:
-    """Of values that the codes cannot reach."""
-    low, high = reach(grid)
-    wide = (high - low) / max(ends[1] - ends[0], 1e-30)
-    if wide > 0.7 and limits(grid.kind).whole:
-        text = f"its zero point is off: the codes reach from {_number(low)} to {_number(high)}, the values from "
-        return FormatVerdict("zero point", f"{text}{_number(ends[0])} to {_number(ends[1])} ({outside:.1%} clipped)")
-    text = f"{outside:.1%} of the values are clipped: they reach from {_number(ends[0])} to {_number(ends[1])}, "
-    return FormatVerdict("clipped", f"{text}the codes from {_number(low)} to {_number(high)}")
-
-
-def used_share(values: Array, grid: Grid) -> float:
-    """The share of the codes' range that the values take up, 0 being one of them."""
-    low, high = _range(values)
-    ends = reach(grid)
-    if grid.symmetric:
-        largest = max(abs(low), abs(high))
-        return largest / max(abs(ends[0]), abs(ends[1]), 1e-30)
-    return (max(high, 0) - min(low, 0)) / max(ends[1] - ends[0], 1e-30)
-
-
-def _range(values: Array) -> tuple[float, float]:
-    return float(values.min(initial=0.0)), float(values.max(initial=0.0))
-
-
 def _worst(loss: Array) -> tuple[int, ...]:
     if loss.size < 2:
         return ()
@@ -299,5 +218,6 @@ def _which(bad: Array) -> str:
     return f"channel{'' if len(found) == 1 else 's'} {named} of {bad.size}: "
 
 
-def _number(value: float) -> str:
+def figure(value: float) -> str:
+    """A number as it is told."""
     return f"{float(value):.3g}"

@@ -1,8 +1,7 @@
 """What one side of a comparison holds in few bits, held against the float other side as its tensors are seen."""
 
-import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -11,9 +10,8 @@ from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name, is_floating
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounds_like, unit_roundoff
-from layerwise._tool.debugtools.compare.quantised.grid import Grid, reach
-from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, QUANTIZE, SAME, VIEWS, holds_codes
+from layerwise._tool.debugtools.compare.quantised.grid import reach
+from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, SAME, holds_codes
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
 from layerwise._tool.debugtools.compare.quantised.own_values import are_taken_up, cleared, holds, lost_elsewhere
 from layerwise._tool.debugtools.compare.quantised.reader import SiteReader, worst_first
@@ -24,6 +22,7 @@ from layerwise._tool.debugtools.compare.quantised.rectifiers import (
     read_rectified,
     rectified,
 )
+from layerwise._tool.debugtools.compare.quantised.region_formats import RegionFormats
 from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site, Sites
 from layerwise._tool.debugtools.compare.quantised.stages import pair_stages, see_values
 from layerwise._tool.debugtools.compare.quantised.standing_out import standing_out
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 _WORST = 5
-_CODES_ALONE = QUANTIZE | DEQUANTIZE | VIEWS
 
 
 def sites_of(side: Side) -> Sites | None:
@@ -81,6 +79,7 @@ class Ledger:
         self._seen: dict[str, Rectified] = {}
         self._rows: dict[int, QuantisedRow] = {}
         self._noise: dict[int, float] = {}
+        self.regions = RegionFormats(self._cut, sites, self._lost)
         self._waiting: dict[str, list[int]] = defaultdict(list)
         for number, site in enumerate(sites.all):
             if site.role == "activation":
@@ -92,7 +91,8 @@ class Ledger:
         """Views of codes, and what these become, tell of an activation too that has no counterpart itself."""
         found = set()
         for name in self.sites.grids:
-            number = self._tensors.get(self.sites.source(name, self._roots, SAME)) if name not in self._roots else None
+            source = self.sites.source(name, self._roots, SAME)
+            number = None if name in self._roots else self.regions.activations.get(source)
             if number is not None:
                 made = [self._cut.nodes[i] for i, slot in self.sites.readers[name] if slot == 0]
                 for each in (name, *(node.output[0] for node in made if node.op_type in DEQUANTIZE)):
@@ -240,65 +240,10 @@ class Ledger:
         """The rows of what the formats do not explain, the worst first."""
         return [row for row in self.rows() if row.word]
 
-    def noise(self, region: Collection[int]) -> float:
-        """Relative L2 error that the formats of what a region of nodes quantises or holds explain, before anything
-        carries it on; 0 if that is nothing.
-        """
-        found, here = 0.0, self._made_or_held(region)
-        for number in self._in(region):
-            lost = 0.0 if number in here else lost_elsewhere(self._rows.get(number))
-            weight = self._weights.get(number, (None, 0.0))[1]
-            found += (lost or self._noise.get(number) or weight or self._usual(number)) ** 2
-        return math.sqrt(found)
-
-    def rounds_alone(self, region: Collection[int]) -> Grid | None:
-        """The grid of the codes that a region makes, hands on or reads, if it does no more; None if it does."""
-        if not all(self._cut.nodes[i].op_type in _CODES_ALONE for i in region):
-            return None
-        grids = [self.sites.all[number].grid for number in self._in(region)]
-        return grids[0] if len(grids) == 1 and grids[0] is not None and not grids[0].many else None
-
-    def makes_codes(self, region: Collection[int]) -> bool:
-        """Whether a region makes or reads codes of an activation."""
-        return any(self.sites.all[number].role == "activation" for number in self._in(region))
-
-    def ends(self, region: Collection[int]) -> tuple[float, float] | None:
-        """What the codes of the one activation that a region quantises reach; None where it quantises none or more."""
-        sites = [self.sites.all[number] for i in region for number in self._places.get(i, ())]
-        grids = [site.grid for site in sites if site.role == "activation" and site.grid is not None]
-        return reach(grids[0]) if len(grids) == 1 else None
-
-    def _usual(self, number: int) -> float:
-        """What the format of an activation explains whose float original is not known, or lies on the grid by chance:
-        a single number, which the grid was made for."""
-        site = self.sites.all[number]
-        if site.role != "activation":
-            return 0.0
-        return unit_roundoff([rounds_like("uint8" if site.grid is None else site.grid.kind)])
-
-    def _in(self, region: Collection[int]) -> set[int]:
-        """What is quantised, held or read in a region: what is fed to it as codes was rounded too."""
-        read = (self._tensors.get(name) for i in region for name in self._cut.reads[i])
-        return self._made_or_held(region) | {number for number in read if number is not None}
-
-    def _made_or_held(self, region: Collection[int]) -> set[int]:
-        return {number for i in region for number in self._places.get(i, ())}
-
-    @cached_property
-    def _places(self) -> dict[int, list[int]]:
-        found = defaultdict(list)
-        for number, site in enumerate(self.sites.all):
-            found[site.i].append(number)
-        return found
-
-    @cached_property
-    def _tensors(self) -> dict[str, int]:
-        """The activation whose codes a tensor holds, views of them among these."""
-        found = {site.tensor: number for number, site in enumerate(self.sites.all) if site.role == "activation"}
-        for name in self.sites.grids:
-            if name not in found:
-                found[name] = found[self.sites.source(name, found)]
-        return found
+    def _lost(self, number: int, read: bool) -> float:
+        """What `RegionFormats` asks for: what is read may hold other values than its codes were made for."""
+        lost = lost_elsewhere(self._rows.get(number)) if read else 0.0
+        return lost or self._noise.get(number) or self._weights.get(number, (None, 0.0))[1]
 
     def reads_accused(self, region: Sequence[int]) -> bool:
         """Whether a region of nodes holds or reads what is wrong, or lost beside a mask."""

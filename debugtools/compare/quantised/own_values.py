@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.quantised.grid import Grid, limits, reach
-from layerwise._tool.debugtools.compare.quantised.judging import used_share
+from layerwise._tool.debugtools.compare.quantised.judging_activations import used_share
 from layerwise._tool.debugtools.compare.quantised.standing_out import ALONE
 from layerwise._tool.debugtools.compare.quantised_row import QuantisedRow
 

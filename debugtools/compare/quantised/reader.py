@@ -13,11 +13,10 @@ from layerwise._tool.debugtools.compare.quantised.judging import (
     FormatVerdict,
     allowed,
     channel_axis_of,
-    judge_activation,
-    judge_blocks,
     judge_weight,
-    used_share,
 )
+from layerwise._tool.debugtools.compare.quantised.judging_activations import judge_activation, used_share
+from layerwise._tool.debugtools.compare.quantised.judging_blocks import judge_blocks
 from layerwise._tool.debugtools.compare.quantised.measures import Measured, measured
 from layerwise._tool.debugtools.compare.quantised.originals import Originals
 from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site
