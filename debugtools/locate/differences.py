@@ -1,7 +1,7 @@
 """What is different in two models where a tensor is made: nodes, attributes, inputs, weights."""
 
 import math
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 
@@ -15,7 +15,8 @@ from layerwise._tool.backends.tensors import format_shape
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.locate.origin import calls, is_torch
 from layerwise._tool.debugtools.locate.part import Part
-from layerwise._tool.debugtools.locate.tensor_error import Error, error_of
+from layerwise._tool.debugtools.locate.similar_weights import similar_weights
+from layerwise._tool.debugtools.locate.tensor_error import error_of
 from layerwise._tool.surgery.cut.explode import Regions
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.model.proto import default_of
@@ -23,9 +24,6 @@ from layerwise._tool.surgery.model.structure import node_label
 from layerwise._tool.surgery.rewrite.rewiring import making, reading
 
 _LISTED = 4
-_FLOATING = frozenset(
-    {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
-)
 _UNSAID = frozenset(  # what two equal nodes or weights need not have in common
     {"name", "doc_string", "metadata_props", "raw_data", "external_data", "data_location", "float_data", "int32_data",
      "int64_data", "double_data", "uint64_data", "string_data"}
@@ -56,7 +54,7 @@ class Differences:
             return ["the reference has it as a weight"] if own in self._theirs.initializers else []
         mine = [self._mine.nodes[i] for i in region]
         theirs = [self._theirs.nodes[i] for i in self._regions.of(own).nodes]
-        weights = list(self._similar_weights(mine, theirs) if self._aligned else self._weights(mine))
+        weights = list(self._similar(mine, theirs) if self._aligned else self._weights(mine))
         if any(map(is_torch, mine)) != any(map(is_torch, theirs)):
             return [f"computed by {calls(mine)}, in the reference by {calls(theirs)}", *weights]
         pairs, extra, missing = _paired(mine, theirs)
@@ -103,21 +101,8 @@ class Differences:
             if own in self._theirs.initializers:
                 yield from self._weight(name, own)
 
-    def _similar_weights(self, mine: Sequence[onnx.NodeProto], theirs: Sequence[onnx.NodeProto]) -> Iterator[str]:
-        """Of each weight the one of the same dimensions that is nearest, if it is another one; turned where it is."""
-        others = _weights_of(theirs, self._theirs.initializers)
-        for name in _weights_of(mine, self._mine.initializers):
-            kind = _kind(self._mine.initializers[name])
-            alike = [own for own in others if _kind(self._theirs.initializers[own]) == kind]
-            try:
-                value = self._suspect.weight(name)
-                found = [(_apart(value, self._reference.weight(own)), own) for own in alike]
-            except LayerwiseError:  # a weight that cannot be read is told where it is used
-                continue
-            if found:
-                error, own = min(found, key=lambda each: each[0].rel)
-                if error.beyond:
-                    yield f"weight {shown(name, 80)} is not the reference's {shown(own, 80)}: off by {error.rel:.3g}"
+    def _similar(self, mine: Sequence[onnx.NodeProto], theirs: Sequence[onnx.NodeProto]) -> Iterator[str]:
+        return similar_weights(mine, self._suspect, theirs, self._reference)
 
     def _weight(self, name: str, own: str) -> Iterator[str]:
         with suppress(LayerwiseError):  # a weight that cannot be read is told where it is used
@@ -132,21 +117,6 @@ def _unequal(weight: str, mine: Array, theirs: Array) -> Iterator[str]:
         if error.rel or error.abs:  # else NaN at the same places
             size = f": off by {error.rel:.3g}, at most {error.abs:.3g}" if math.isfinite(error.rel) else ""
             yield f"{weight} is not the reference's{size}"
-
-
-def _kind(weight: onnx.TensorProto) -> tuple[bool, list[int]]:
-    """What two weights must have in common to be held against each other: codes say nothing of values."""
-    return weight.data_type in _FLOATING, sorted(weight.dims)
-
-
-def _weights_of(nodes: Sequence[onnx.NodeProto], weights: Container[str]) -> list[str]:
-    return list(dict.fromkeys(name for node in nodes for name in node.input if name in weights))
-
-
-def _apart(mine: Array, theirs: Array) -> Error:
-    """How far a weight is from another, as it is or turned."""
-    found = [error_of(mine, other, (), 1) for other in (theirs, theirs.T) if other.shape == mine.shape]
-    return min(found, key=lambda error: error.rel, default=Error(math.inf))
 
 
 def _paired(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,3 +59,21 @@ def test_equal_terms_that_are_added_by_fours_stay_within_the_bound(term: float, 
     bound = step_bound(FLOATS, 4 * count, 1, one_backend=True, one_sided=True, equal=True)
     assert abs(error) <= bound
     assert bound < 4 * count * 2.0**-24
+
+
+@settings(max_examples=40, deadline=None)
+@given(length=st.integers(2, 600), rows=st.integers(1, 5))
+def test_fourier_transforms_of_any_length_stay_within_the_bound(length: int, rows: int) -> None:
+    """onnxruntime takes angles in the type itself where the length is no power of two."""
+    x = np.random.default_rng(length).standard_normal((rows, length, 1)).astype(np.float32)
+    node = helper.make_node("DFT", ["x"], ["y"], axis=1)
+    ends = [helper.make_tensor_value_info("x", 1, x.shape), helper.make_tensor_value_info("y", 1, None)]
+    model = helper.make_model(
+        helper.make_graph([node], "g", ends[:1], ends[1:]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    (made,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    exact = np.fft.fft(x[..., 0].astype(np.float64))
+    error = np.linalg.norm(made[..., 0] + 1j * made[..., 1] - exact)
+    bound = step_bound(FLOATS, terms(node, {"x": x.shape}.get, made.size), 1, one_backend=False)
+    assert error <= bound * np.linalg.norm(exact)
+    assert bound <= 20 * length * 2.0**-24

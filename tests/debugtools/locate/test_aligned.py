@@ -103,11 +103,15 @@ def convolution(*, folded: bool, mean: float) -> onnx.ModelProto:
 @pytest.mark.parametrize("suspect", ["folded", "normalised"])
 def test_a_normalisation_that_lies_in_the_weights_is_one_with_its_convolution(suspect: str, tmp_path: Path) -> None:
     """The convolution of a folded export is the counterpart of the normalisation, not of the other convolution, though
-    both lie in modules of one name: a stale mean accuses it alone."""
+    both lie in modules of one name: a stale mean accuses it alone, and is told as what it makes of the bias."""
     models = [convolution(folded=folded, mean=mean) for folded, mean in ((True, 0.1), (False, 0.7))]
     feed = {"x": np.random.default_rng(1).standard_normal((2, 4, 9)).astype(np.float32)}
     done = between(*(models if suspect == "folded" else models[::-1]), tmp_path, feed)
     assert done.nodes == ["/conv/conv.0/Conv" if suspect == "folded" else "/conv/conv.1/BatchNormalization"]
+    bias = ("fb", "ushift with uscale folded in")
+    one, other = bias if suspect == "folded" else bias[::-1]
+    weights = [part for part in done.suspects[0]["evidence"].split("; ") if part.startswith("weight ")]
+    assert [part.partition(": off by ")[0] for part in weights] == [f"weight {one} is not the reference's {other}"]
 
 
 def test_an_output_is_no_inner_tensor_of_the_other_model(tmp_path: Path) -> None:
