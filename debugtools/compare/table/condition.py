@@ -81,7 +81,7 @@ class Conditions:
         if not self._tests:
             return 0.0
         self._tests -= 1
-        part = self._part(name, pair[1], fused)
+        part = self._part(name, fused)
         if part is None:
             return 0.0
         return part.run(lambda run, types: _explained(run, part.read, types, pair, (error, step, nudges))) or 0.0
@@ -94,23 +94,22 @@ class Conditions:
 
         pair, step, nudges: as `explained` takes them. known: the tensors from which `step` is counted.
         """
-        if not self._checks:
+        graph = self._places.remade()
+        otherwise = graph is not None and not graph.of_both and unit_roundoff([dtype_name(pair[1])])
+        if otherwise or not self._checks:  # the other side's nodes round otherwise
             return None
         self._checks -= 1
-        part = self._part(name, pair[1], 1)
+        part = self._part(name, 1)
         if part is None or any(made in known for made in part.inner):
             return None
         return part.run(lambda run, types: _off(run, part.read, types, pair, step, nudges), threads=1)
 
-    def _part(self, name: str, made: Array, fused: int) -> "_Part | None":
-        """The nodes that make a tensor from those that are held; None where they cannot be run.
-
-        made: the reference's; fused: as `explained` takes it.
+    def _part(self, name: str, fused: int) -> "_Part | None":
+        """The nodes that make a tensor from those that are held; None where they cannot be run. fused: as `explained`
+        takes it.
         """
         graph = self._places.remade()
         if self._feed is None or graph is None or name not in graph.cut.maker:
-            return None
-        if not graph.of_both and unit_roundoff([dtype_name(made)]):  # the other side's nodes round otherwise
             return None
         from layerwise._tool.surgery.cut.explode import Exploder  # it imports onnx, and most comparisons test nothing
 

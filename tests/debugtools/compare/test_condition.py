@@ -72,6 +72,31 @@ def test_what_a_node_makes_of_rounding_is_no_fault_and_what_is_more_is_one(case:
     assert wrong.result["first_bad"]["node"] == "scale"
 
 
+def of_another_export(path: str) -> str:
+    """The model with no name in common but its input's."""
+    model = onnx.load(path)
+    for node in model.graph.node:
+        node.name = ""
+        node.input[:] = [name if name == "x" else f"other_{name}" for name in node.input]
+        node.output[:] = [f"other_{name}" for name in node.output]
+    for value in (*model.graph.initializer, *model.graph.output):
+        value.name = f"other_{value.name}"
+    del model.graph.value_info[:]
+    onnx.save(model, f"{path}.other.onnx")
+    return f"{path}.other.onnx"
+
+
+@pytest.mark.parametrize("case", ["a mean taken off", "weights whose sums vanish"])
+def test_two_exports_are_not_accused_of_it_either(case: str, tmp_path: Path) -> None:
+    good = of_another_export(steep(case, tmp_path / "good.onnx"))
+    rounded = np.nextafter(SHIFT, np.where(np.arange(64) % 3, 0, 999), dtype=np.float32)
+    done = compared(steep(case, tmp_path / "rounded.onnx", shift=rounded), good)
+    assert [row["tensor"] for row in done.table() if row["passed"] is False] == [], done.result["conclusion"]
+    assert done.result["first_ill_conditioned"]["node"] == "steep"
+    wrong = compared(steep(case, tmp_path / "wrong.onnx", 1.2), good)
+    assert wrong.result["first_bad"]["node"] == "scale"
+
+
 def built(path: Path, nodes: list[onnx.NodeProto], weights: dict[str, Array], shape: tuple[int, ...], kind: int) -> str:
     """A model of x with the last node's output."""
     graph = helper.make_graph(
