@@ -36,7 +36,8 @@ def _first(suspect: SuspectRow) -> str:
         return f"{label} {evidence.removeprefix('it ')}."
     if suspect.diagnosis == "ill-conditioned":
         times = suspect.amplification
-        return f"{label} makes {'rounding errors large' if times is None else f'errors {times:.3g} times larger'}."
+        makes = "rounding errors large" if times is None else f"errors {times:.3g} times larger"
+        return f"No node is wrong by itself; {label} makes {makes}."
     if suspect.diagnosis == "kernel" and suspect.times is not None and suspect.times > 1:
         return f"{label} is wrong by itself, {suspect.times:.3g} times what rounding explains."
     return f"{label} {_WRONG.get(suspect.diagnosis) or f'is suspected: {evidence}'}."
