@@ -53,8 +53,8 @@ def suspect(diagnosis: str = "kernel", local: float | None = 0.01, evidence: str
         ),
         (
             LocateResult(passed=True, suspects=[suspect("ill-conditioned")], n_suspects=1, level=0.001),
-            f"No node is wrong by itself; {NAME} makes errors 7 times larger. No output that was compared differs for it. "
-            f"Most nodes are off by about 0.001: the suspect computes in lower precision. {TRUTH}",
+            f"No node is wrong by itself; {NAME} makes errors 7 times larger. No output that was compared differs for "
+            f"it. Most nodes are off by about 0.001: the suspect computes in lower precision. {TRUTH}",
         ),
         (
             LocateResult(passed=True, suspects=[suspect("kernel", None, "it cannot run: no")], outputs_differ=True),
