@@ -91,7 +91,7 @@ class GroupGraph:
                 continue
             self.makers[name] = node
             if slot == 0 and self._views(node):
-                group = self.groups[inputs[0]]
+                group = self.groups[self.of[viewed(node)]]
                 group.members.append(name)
                 self.of[name] = group.number
                 continue
@@ -102,10 +102,10 @@ class GroupGraph:
             self._new(name, **fields)
 
     def _views(self, node: AlignNode) -> bool:
-        """Whether the node's output belongs to the group of its first input."""
-        if not node.inputs or node.inputs[0] not in self.of:
+        """Whether the node's output belongs to the group of what it would be a view of."""
+        if viewed(node) not in self.of:
             return False
-        before, after = self.prints.get(node.inputs[0]), self.prints.get(node.outputs[0])
+        before, after = self.prints.get(viewed(node)), self.prints.get(node.outputs[0])
         if is_view(node.op):
             return before is None or after is None or before.size == after.size
         if not may_be_view(node.op) or before is None or after is None:
@@ -128,3 +128,12 @@ class GroupGraph:
             return group.node is None and not group.weight and group.root not in self.graph.inputs
         small = all(p.size <= 1 or (p.kind != "float" and p.size <= _SHAPE_SIZE) for p in prints)
         return small and group.root not in self.graph.inputs and group.root not in self.graph.outputs
+
+
+def viewed(node: AlignNode) -> str:
+    """The input whose values a view holds; "" where there is none. torch's copy gives its second in the shape of its
+    first, as an assignment to a part of a tensor is traced.
+    """
+    if plain(node.op) in ("copy", "copy_") and len(node.inputs) > 1:
+        return node.inputs[1]
+    return node.inputs[0] if node.inputs else ""

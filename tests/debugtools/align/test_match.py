@@ -9,9 +9,11 @@ import pytest
 from support.aligning import Values, convnet, encoder, feed_of, renamed, scaled_weight, side
 
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment
+from layerwise._tool.debugtools.align.graph import AlignGraph, AlignNode
+from layerwise._tool.debugtools.align.groups import GroupGraph
 from layerwise._tool.debugtools.align.layouts import find_layout
 from layerwise._tool.debugtools.align.match import align
-from layerwise._tool.debugtools.align.side_data import SideData
+from layerwise._tool.debugtools.align.side_data import SideData, collect
 
 Sides = tuple[Alignment, Values, Values]
 
@@ -163,3 +165,16 @@ def test_what_has_no_counterpart_names_the_nearest(tmp_path: Path) -> None:
     found = align(one, two)
     assert all(pair.confidence == "possible" for pair in found.pairs)
     assert {item.side for item in found.unpaired} == {0, 1}
+
+
+def test_an_assignment_to_a_part_holds_what_is_assigned() -> None:
+    """torch traces it as copy(part, values), in the shape of the part."""
+    x = np.arange(12).reshape(3, 4)
+    values = {"x": x, "part": x[0], "sum": x[0] * 5 + 1, "copied": x[0] * 5 + 1}
+    nodes = (
+        AlignNode("aten.select.int", ("x",), ("part",)),
+        AlignNode("aten.add.Tensor", ("part",), ("sum",)),
+        AlignNode("aten.copy", ("part", "sum"), ("copied",)),
+    )
+    groups = GroupGraph(collect(AlignGraph(nodes, ("x",), ("copied",)), values.items()))
+    assert groups.of["copied"] == groups.of["sum"] != groups.of["part"]
