@@ -218,9 +218,19 @@ def _off(
     if off <= step:
         return None
     few = MOVED + LUCK / math.sqrt(max(1, made[1].size))
+    times *= _coarser(read, types)
     moved = output({name: nudged(array, seed, times) for seed, (name, array) in enumerate(feeds[1].items())})
     bound = step + few * _distance(moved, made[1])
     return (off, bound) if off > bound else None
+
+
+def _coarser(read: Mapping[str, tuple[Array, Array]], types: Mapping[str, Any]) -> float:
+    """How many times as coarse as a node's own the type is in which one of the sides has what the node reads: a backend
+    may have read it before it was rounded to that.
+    """
+    own = unit_roundoff(map(dtype_name, types.values()))
+    held = unit_roundoff(dtype_name(array) for arrays in read.values() for array in arrays)
+    return max(1.0, held / own) if own else 1.0
 
 
 def _outputs(runner: Runner) -> Callable[[Mapping[str, Array]], Array]:
