@@ -8,7 +8,7 @@ from layerwise._tool.debugtools.align.candidates import Values
 from layerwise._tool.debugtools.align.distance import FAR
 from layerwise._tool.debugtools.align.groups import Group, GroupGraph
 from layerwise._tool.debugtools.align.names import METADATA, NAME, Names
-from layerwise._tool.debugtools.align.operators import ELEMENTWISE, folds, fuses, is_fused, may_end
+from layerwise._tool.debugtools.align.operators import ELEMENTWISE, activates, folds, fuses, is_fused, may_end
 
 _SEARCHED = 32  # groups that are looked through for the next paired one
 _LEAD = 0.5  # powers of ten by which values may be further apart than the nearest ones and still agree
@@ -145,9 +145,12 @@ class PairScorer:
         assert other.node is not None
         sides = (self.first, one), (self.second, other)
         (plain, group), (fused, end) = sides if is_fused(other.node.op) else sides[::-1]
+        assert end.node is not None
         readers = [plain.groups[i] for i in group.readers]
         taken = {fused.groups[i].operator for i in end.readers}
-        return len(readers) == 1 and fuses(group.operator, readers[0].operator) and readers[0].operator not in taken
+        if len(readers) != 1 or readers[0].operator in taken:
+            return False
+        return fuses(group.operator, readers[0].operator) or activates(end.node.op)
 
     # Neighbours
 

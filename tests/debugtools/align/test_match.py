@@ -7,6 +7,8 @@ import onnx
 import onnxruntime as ort
 import pytest
 from support.aligning import Values, convnet, encoder, feed_of, renamed, scaled_weight, side
+from support.models import from_text, with_weights
+from support.quantised import dynamic
 
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment
 from layerwise._tool.debugtools.align.layouts import find_layout
@@ -163,3 +165,22 @@ def test_what_has_no_counterpart_names_the_nearest(tmp_path: Path) -> None:
     found = align(one, two)
     assert all(pair.confidence == "possible" for pair in found.pairs)
     assert {item.side for item in found.unpaired} == {0, 1}
+
+
+def convolution() -> onnx.ModelProto:
+    """A convolution with a bias that is small beside what it is added to, and a Tanh."""
+    random = np.random.default_rng(0)
+    model = from_text("g (float[1,8,9,9] x) => (float[1,8,9,9] y) { c = Conv<pads = [1,1,1,1]>(x, w, b) y = Tanh(c) }")
+    weight, bias = random.standard_normal((8, 8, 3, 3)) / 8, random.standard_normal(8) / 10
+    return with_weights(model, w=weight.astype(np.float32), b=bias.astype(np.float32))
+
+
+@pytest.mark.parametrize("quantised_first", [True, False])
+def test_a_product_before_its_bias_is_no_copy_of_the_one_behind(quantised_first: bool, tmp_path: Path) -> None:
+    """Within what values of few bits may differ both agree with it."""
+    models = [renamed(dynamic(convolution()))[0], convolution()]
+    found, mine, theirs = aligned(*(models if quantised_first else models[::-1]), tmp_path)
+    within = [float(np.linalg.norm(mine[pair.tensor] - theirs[pair.other])) / float(np.linalg.norm(theirs[pair.other]))
+              for pair in found.pairs if theirs[pair.other].shape == mine[pair.tensor].shape == (1, 8, 9, 9)
+              and theirs[pair.other].dtype == mine[pair.tensor].dtype]  # fmt: skip
+    assert len(within) >= 3 and max(within) < 0.03
