@@ -12,6 +12,7 @@ from layerwise._tool.debugtools.align.operators import ELEMENTWISE, activates, f
 
 _SEARCHED = 32  # groups that are looked through for the next paired one
 _LEAD = 0.5  # powers of ten by which values may be further apart than the nearest ones and still agree
+_ANY_ORDER, _SAME_SHAPE = 0.1, 0.02  # within which values agree in another order: sums of many terms are much alike
 _KIN = 0.5  # in-order distance below which two tensors have much in common
 
 
@@ -105,12 +106,17 @@ class PairScorer:
         lead = math.log10(max(apart.nearest, floor, 1e-9) / max(self.values.best(a, b), floor, 1e-9))
         if apart.in_order <= within:
             return (1.0 if little else 4.0) - min(lead, 2.0), lead <= _LEAD, True
-        if apart.any_order <= min(within, 0.1):
+        if apart.any_order <= min(within, _SAME_SHAPE if self._same_shape(a, b) else _ANY_ORDER):
             weight = self.first.groups[a].weight and self.second.groups[b].weight
             return (0.5 if little else 3.5 if weight else 2.5) - min(lead, 2.0), lead <= _LEAD, False
         if apart.in_order < _KIN:
             return 2.5 * (1 - apart.in_order / _KIN) ** 2 - min(lead, 2.0), False, True
         return (0.0 if apart.any_order < 0.1 else -1.0), False, False
+
+    def _same_shape(self, a: int, b: int) -> bool:
+        """Whether two groups have members of one shape, whose elements would be in one order if these were equal."""
+        shapes = {p.shape for p in self.first.prints_of[a]}
+        return any(q.shape in shapes for q in self.second.prints_of[b])
 
     def _operator(self, one: Group, other: Group) -> float:
         if one.node is None or other.node is None:

@@ -13,6 +13,8 @@ from layerwise._tool.debugtools.align.names import METADATA, NAME
 _ENOUGH = 0.6
 _NEARER = 1.25
 _EXACT = 1e-5
+_MUCH_NEARER = 5.0
+_FLOOR = 0.02  # of the distance within which values agree: nearer says little
 
 
 class Verdicts:
@@ -32,8 +34,8 @@ class Verdicts:
         """Groups of the first side that are left, with one that holds the same values: computed twice on this side.
 
         Not what an operation makes of the counterpart's own tensor if it should do more than hand that on: a sum whose
-        other part is lost, a power of one. Nor what the counterpart's own tensor is made from if that comes nearer: a
-        product before its bias.
+        other part is lost, a power of one. Nor where the counterpart's own tensor comes much nearer to it, or is made
+        from the group and comes nearer: a product before its bias.
         """
         m, counterparts = self.matcher, dict(self.matcher.forth)
         for group in m.first.groups:
@@ -53,13 +55,17 @@ class Verdicts:
                 yield a, counterparts[a]
 
     def _falls_short(self, a: int, b: int) -> bool:
-        """Whether the group that has the counterpart already is made from another one, and comes nearer to it."""
+        """Whether the group that has the counterpart already comes much nearer to it; or nearer, and is made from the
+        other one.
+        """
         m = self.matcher
         own = m.back.get(b)
-        if own is None or a not in m.first.before[own]:
+        if own is None:
             return False
         far, near = (m.values.apart(group, b)[0].in_order for group in (a, own))
-        return far > _NEARER * max(near, _EXACT)
+        if a in m.first.before[own]:
+            return far > _NEARER * max(near, _EXACT)
+        return far > _MUCH_NEARER * max(near, _FLOOR * m.values.apart(a, b)[1])
 
     def _does_more(self, a: int, b: int) -> bool:
         """Whether a group that comes to what it is made from is not simply left out on the second side."""
