@@ -113,6 +113,11 @@ def folds(one: str) -> bool:
     return "batchnorm" in _ENDS.get(one, "").split()
 
 
+def takes_bias(one: str) -> bool:
+    """Whether operators of a class may take a bias as their third input."""
+    return one == "matmul"
+
+
 def is_fused(op: str) -> bool:
     """Whether it is one of onnxruntime's operators that do what follows another one too: FusedMatMul, FusedConv."""
     return plain(op).startswith("fused")
