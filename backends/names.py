@@ -1,19 +1,31 @@
 """Names that belong together though they differ: as Polygraphy pairs them, and as file names are made of them."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from urllib.parse import unquote
 
+_WORDS = re.compile(r"[a-z]+|[0-9]+")
+_LETTER_OR_TWO = 2
 
-def similar_name(name: str, among: Sequence[str], place: int) -> str | None:
+
+def similar_name(name: str, among: Sequence[str], place: int, used: Collection[str] = ()) -> str | None:
     """Return the name itself, else the first that contains it or is contained in it (in any case), else that at
-    `place`; None if there are fewer.
+    `place`; None if there are fewer. used: names that belong to others.
+
+    A name of a letter or two says nothing within a word: `e` is no `image`, but `x` is `x_1`.
     """
     if name in among:
         return name
-    plain = name.lower()
-    found = next((other for other in among if plain in other.lower() or other.lower() in plain), None)
-    return found or (among[place] if place < len(among) else None)
+    found = next((other for other in among if other not in used and _alike(name.lower(), other.lower())), None)
+    placed = among[place] if place < len(among) and among[place] not in used else None
+    return found or placed
+
+
+def _alike(name: str, other: str) -> bool:
+    shorter, longer = sorted((name, other), key=len)
+    if len(shorter) <= _LETTER_OR_TWO:
+        return shorter in _WORDS.findall(longer)
+    return shorter in longer
 
 
 _OTHER = re.compile(r"[^0-9A-Za-z]+")

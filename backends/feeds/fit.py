@@ -23,12 +23,12 @@ def fit_feed(
 ) -> dict[str, Array]:
     """Return the arrays for `inputs`, in order. Inputs that the model does not have are dropped and reported.
 
-    similar: an input without data of its name gets that of a similar one, or else of its place, and data of another
-    shape are permuted or reshaped; that is reported. UsageError, naming both sides, if a name is missing, a shape does
-    not match, or a cast would change values.
+    similar: an input without data of its name gets that of a similar one, or else of its place, data of its shape
+    and kind before others, and data of another shape are permuted or reshaped; that is reported. UsageError, naming
+    both sides, if a name is missing, a shape does not match, or a cast would change values.
     """
     if similar:
-        feed = _similar(feed, [info.name for info in inputs], warn)
+        feed = _similar(feed, inputs, warn)
     missing = [info.name for info in inputs if info.name not in feed]
     extra = [name for name in feed if name not in {info.name for info in inputs}]
     if missing:
@@ -41,17 +41,49 @@ def fit_feed(
     return {info.name: fit_input(feed[info.name], info, warn, where, reshape=similar) for info in inputs}
 
 
-def _similar(feed: Mapping[str, Any], names: Sequence[str], warn: Warn) -> Mapping[str, Any]:
-    taken = {name: similar_name(name, list(feed), place) for place, name in enumerate(names)}
+def _similar(feed: Mapping[str, Any], inputs: Sequence[TensorInfo], warn: Warn) -> Mapping[str, Any]:
+    taken = _taken(feed, inputs)
     for name, other in taken.items():
-        if other is not None and other != name:
-            warn(
-                f"Input name did not match exactly. Using data of {shown(other, 80)} for input {shown(name, 80)} "
-                "(--strict-names does not)"
-            )
-    others = {other for name, other in taken.items() if other != name}
+        warn(
+            f"Input name did not match exactly. Using data of {shown(other, 80)} for input {shown(name, 80)} "
+            "(--strict-names does not)"
+        )
+    others = set(taken.values())
     kept = {name: value for name, value in feed.items() if name not in others}
-    return kept | {name: feed[other] for name, other in taken.items() if other is not None}
+    return kept | {name: feed[other] for name, other in taken.items()}
+
+
+def _taken(feed: Mapping[str, Any], inputs: Sequence[TensorInfo]) -> dict[str, str]:
+    """For inputs without data of their name, whose data they get: a similar name before a place, and data that fit an
+    input as they are before others. Data of an input's name belong to that input.
+    """
+    names = list(feed)
+    owned = {info.name for info in inputs} & feed.keys()
+    taken: dict[str, str] = {}
+    for fitting, by_place in ((True, False), (True, True), (False, False), (False, True)):
+        for place, info in enumerate(inputs):
+            if info.name in owned or info.name in taken:
+                continue
+            used = owned | set(taken.values())
+            if fitting:
+                used |= {name for name in names if not _fits(feed[name], info)}
+            other = similar_name(info.name, names, place if by_place else len(names), used)
+            if other is None and fitting and by_place:
+                other = next((name for name in names if name not in used), None)
+            if other is not None:
+                taken[info.name] = other
+    return taken
+
+
+def _fits(value: Any, info: TensorInfo) -> bool:
+    """Whether data have the shape and kind of an input; what is no array yet may."""
+    if isinstance(value, np.ndarray):
+        kind = dtype_name(value)
+    elif isinstance(value, Stored):
+        kind = value.dtype
+    else:
+        return True
+    return info.fits(value.shape) and is_floating(kind) == is_floating(info.dtype)
 
 
 def _list(names: Sequence[str]) -> str:

@@ -69,11 +69,15 @@ def avoids_saturation(spec: RunnerSpec) -> bool:
 def precise(spec: RunnerSpec, model: "ModelProto | None" = None) -> RunnerSpec:
     """The runner with the setting, and optimising as far as that takes; ONNX's reference evaluator for a model of which
     a weight has no zero point on an onnxruntime before 1.30, which ends the process with the setting then.
+
+    Nothing is folded: products of constants are computed before the setting takes effect.
     """
     if model is not None and not _setting_works() and any(map(_lacks_zero_point, _nodes(model))):
         return RunnerSpec(kind="reference", name=spec.name, model=spec.model, rename=spec.rename)
     level = "extended" if spec.graph_optimization_level in _TOO_LOW else spec.graph_optimization_level
-    return replace(spec.setting(SETTING, _ON), graph_optimization_level=level)
+    without = [*(spec.options.get("disabled_optimizers") or ()), "ConstantFolding"]
+    options = {**spec.options, "disabled_optimizers": without}
+    return replace(spec.setting(SETTING, _ON), graph_optimization_level=level, options=options)
 
 
 def way_of(spec: RunnerSpec) -> str:

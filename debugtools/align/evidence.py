@@ -8,10 +8,20 @@ from layerwise._tool.debugtools.align.candidates import Values
 from layerwise._tool.debugtools.align.distance import FAR
 from layerwise._tool.debugtools.align.groups import Group, GroupGraph
 from layerwise._tool.debugtools.align.names import METADATA, NAME, Names
-from layerwise._tool.debugtools.align.operators import ELEMENTWISE, folds, fuses, is_fused, may_end
+from layerwise._tool.debugtools.align.operators import (
+    ELEMENTWISE,
+    activates,
+    folds,
+    fuses,
+    is_fused,
+    may_end,
+    takes_bias,
+)
 
 _SEARCHED = 32  # groups that are looked through for the next paired one
 _LEAD = 0.5  # powers of ten by which values may be further apart than the nearest ones and still agree
+_ANY_ORDER, _SAME_SHAPE = 0.1, 0.02  # within which values agree in another order: sums of many terms are much alike
+_WITH_BIAS = 3  # inputs of a product
 _KIN = 0.5  # in-order distance below which two tensors have much in common
 
 
@@ -105,24 +115,31 @@ class PairScorer:
         lead = math.log10(max(apart.nearest, floor, 1e-9) / max(self.values.best(a, b), floor, 1e-9))
         if apart.in_order <= within:
             return (1.0 if little else 4.0) - min(lead, 2.0), lead <= _LEAD, True
-        if apart.any_order <= min(within, 0.1):
+        if apart.any_order <= min(within, _SAME_SHAPE if self._same_shape(a, b) else _ANY_ORDER):
             weight = self.first.groups[a].weight and self.second.groups[b].weight
             return (0.5 if little else 3.5 if weight else 2.5) - min(lead, 2.0), lead <= _LEAD, False
         if apart.in_order < _KIN:
             return 2.5 * (1 - apart.in_order / _KIN) ** 2 - min(lead, 2.0), False, True
         return (0.0 if apart.any_order < 0.1 else -1.0), False, False
 
+    def _same_shape(self, a: int, b: int) -> bool:
+        """Whether two groups have members of one shape, whose elements would be in one order if these were equal."""
+        shapes = {p.shape for p in self.first.prints_of[a]}
+        return any(q.shape in shapes for q in self.second.prints_of[b])
+
     def _operator(self, one: Group, other: Group) -> float:
         if one.node is None or other.node is None:
             return 0.5 if (one.node is None) == (other.node is None) and one.weight == other.weight else -0.5
         fused = is_fused(one.node.op) != is_fused(other.node.op)  # its end is its counterpart
         if one.operator != other.operator:
-            whole = fused or self._is_folded(one, other)
+            whole = fused or self._is_folded(one, other) or self._is_biased(one, other)
             return (0.6 if whole else 0.25) if may_end(one.operator, other.operator, fused) else -0.5
         if fused:
             return -1.0 if self._goes_on(one, other) else 0.35
         if one.slot != other.slot:
             return -1.0
+        if self._lacks_bias(self.first, one, other) or self._lacks_bias(self.second, other, one):
+            return -0.5
         alike = one.operator not in ELEMENTWISE or len(self.first.before[one.number]) == len(
             self.second.before[other.number]
         )
@@ -140,14 +157,38 @@ class PairScorer:
         before = {side.groups[i].operator for i in side.before[norm.number] if i >= 0}
         return norm.operator == "batchnorm" and product.operator in before and not _normalised(there, product)
 
+    def _is_biased(self, one: Group, other: Group) -> bool:
+        """Whether one of two groups adds a weight to a product, and the other is a product that has done so."""
+        sides = (self.first, one, other), (self.second, other, one)
+        return any(
+            self._lacks_bias(side, side.groups[i], product)
+            for side, end, product in sides
+            if end.operator == "add"
+            for i in side.before[end.number]
+            if i >= 0
+        )
+
+    @staticmethod
+    def _lacks_bias(side: GroupGraph, product: Group, other: Group) -> bool:
+        """Whether a product's only reader adds a weight to it, which another one has taken in. side: the first's."""
+        if product.operator != other.operator or not takes_bias(product.operator) or len(product.readers) != 1:
+            return False
+        if len(product.inputs) != _WITH_BIAS - 1 or len(other.inputs) != _WITH_BIAS:
+            return False
+        end = side.groups[product.readers[0]]
+        return end.operator == "add" and any(i >= 0 and side.groups[i].weight for i in end.inputs)
+
     def _goes_on(self, one: Group, other: Group) -> bool:
         """Whether one of two products goes on to what the other, a fused one, has done already: scaling, activation."""
         assert other.node is not None
         sides = (self.first, one), (self.second, other)
         (plain, group), (fused, end) = sides if is_fused(other.node.op) else sides[::-1]
+        assert end.node is not None
         readers = [plain.groups[i] for i in group.readers]
         taken = {fused.groups[i].operator for i in end.readers}
-        return len(readers) == 1 and fuses(group.operator, readers[0].operator) and readers[0].operator not in taken
+        if len(readers) != 1 or readers[0].operator in taken:
+            return False
+        return fuses(group.operator, readers[0].operator) or activates(end.node.op)
 
     # Neighbours
 

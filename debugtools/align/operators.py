@@ -57,7 +57,9 @@ _ENDS = {
     "embedding": "add",
     "rotaryembedding": "add concat",
 }
-_FUSED_ENDS = {"matmul": "mul div relu gelu leakyrelu tanh sigmoid"}
+_ACTIVATIONS = "relu leakyrelu tanh sigmoid hardsigmoid elu selu celu softplus softsign thresholdedrelu"
+_FUSED_ENDS = {"matmul": f"mul div gelu {_ACTIVATIONS}", "conv": f"add clip {_ACTIVATIONS}"}
+_ACTIVATED = frozenset(("fusedconv", "fusedgemm"))
 _VIEW_NAMES, _MAYBE_NAMES = frozenset(_VIEWS.split()), frozenset(_MAYBE.split())
 _CLASS_OF = {word: name for name, words in _CLASSES.items() for word in words.split()}
 _QUANTISED = (
@@ -111,9 +113,19 @@ def folds(one: str) -> bool:
     return "batchnorm" in _ENDS.get(one, "").split()
 
 
+def takes_bias(one: str) -> bool:
+    """Whether operators of a class may take a bias as their third input."""
+    return one == "matmul"
+
+
 def is_fused(op: str) -> bool:
     """Whether it is one of onnxruntime's operators that do what follows another one too: FusedMatMul, FusedConv."""
     return plain(op).startswith("fused")
+
+
+def activates(op: str) -> bool:
+    """Whether it is one of those that do no more than their product and an activation: never the product alone."""
+    return plain(op) in _ACTIVATED
 
 
 def is_view(op: str) -> bool:

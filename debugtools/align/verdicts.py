@@ -11,6 +11,10 @@ from layerwise._tool.debugtools.align.members import Member, how_far
 from layerwise._tool.debugtools.align.names import METADATA, NAME
 
 _ENOUGH = 0.6
+_NEARER = 1.25
+_EXACT = 1e-5
+_MUCH_NEARER = 5.0
+_FLOOR = 0.02  # of the distance within which values agree: nearer says little
 
 
 class Verdicts:
@@ -30,7 +34,8 @@ class Verdicts:
         """Groups of the first side that are left, with one that holds the same values: computed twice on this side.
 
         Not what an operation makes of the counterpart's own tensor if it should do more than hand that on: a sum whose
-        other part is lost, a power of one.
+        other part is lost, a power of one. Nor where the counterpart's own tensor comes much nearer to it, or is made
+        from the group and comes nearer: a product before its bias.
         """
         m, counterparts = self.matcher, dict(self.matcher.forth)
         for group in m.first.groups:
@@ -41,11 +46,26 @@ class Verdicts:
             read = {counterparts[i] for i in reached(m.first, a, counterparts, ahead=False)[0]}
             for b in self._agreeing[0].get(a, ()):
                 apart, within = m.values.apart(a, b)
-                if apart.in_order <= within and not (b in read and self._does_more(a, b)):
+                if apart.in_order > within or self._falls_short(a, b):
+                    continue
+                if not (b in read and self._does_more(a, b)):
                     found.append((-self._weighed(a, b).score, b))
             if found:
                 counterparts[a] = min(found)[1]
                 yield a, counterparts[a]
+
+    def _falls_short(self, a: int, b: int) -> bool:
+        """Whether the group that has the counterpart already comes much nearer to it; or nearer, and is made from the
+        other one.
+        """
+        m = self.matcher
+        own = m.back.get(b)
+        if own is None:
+            return False
+        far, near = (m.values.apart(group, b)[0].in_order for group in (a, own))
+        if a in m.first.before[own]:
+            return far > _NEARER * max(near, _EXACT)
+        return far > _MUCH_NEARER * max(near, _FLOOR * m.values.apart(a, b)[1])
 
     def _does_more(self, a: int, b: int) -> bool:
         """Whether a group that comes to what it is made from is not simply left out on the second side."""

@@ -26,6 +26,7 @@ Word = Literal["kernel", "ill-conditioned", "overflow", "nan", "quantisation", "
 _ONSETS: dict[str, Word] = {"overflow": "overflow", "nan": "nan"}
 STAND_OUT = 16.0
 _FEW = 4  # tensors of an operator that are too few to tell what is normal for it
+_ABOUT = 2.0
 
 
 def diagnose(local: Error | None, accumulated: Error | None, amplification: float | None, finding: str) -> Word:
@@ -233,17 +234,17 @@ class NoiseFloor:
 
         The last are left out where the whole suspect is imprecise: none of them explains anything by itself.
         """
-        out, grown, usual = [], [], dict[str, Found]()
+        out, grown, usual = [], [], defaultdict[str, list[Found]](list)
         for suspect, outputs in found:
-            local = suspect.local
-            if local is None or local.onset or not local.rel <= self.noise(suspect.place.op):
+            local, noise = suspect.local, self.noise(suspect.place.op)
+            if local is None or local.onset or not local.rel <= noise:
                 out.append((suspect, outputs))
-            elif _grows(suspect):
+            elif _grows(suspect, noise / STAND_OUT):
                 grown.append((replace(suspect, word="ill-conditioned"), outputs))
             else:
-                usual.setdefault(suspect.place.op, (suspect, outputs))
+                usual[suspect.place.op].append((suspect, outputs))
         grown.sort(key=lambda entry: -(entry[0].amplification or 0.0))
-        return [*out, *grown, *([] if self.whole else usual.values())]
+        return [*out, *grown, *([] if self.whole else map(_first, usual.values()))]
 
     def told(self, op: str) -> str:
         """What a suspect of an operator should know of its like; "" if it is alone."""
@@ -253,6 +254,18 @@ class NoiseFloor:
         return f"so are {len(errors)} of {count} nodes of {op}, {median(errors):.2g} in the middle"
 
 
-def _grows(suspect: Suspect) -> bool:
+def _grows(suspect: Suspect, level: float) -> bool:
+    """Whether a node makes the errors of its inputs much larger, not its own. level: the usual error of its like; what
+    is far below that in its inputs explains nothing.
+    """
     bad = suspect.accumulated is not None and suspect.accumulated.beyond
-    return bad and suspect.amplification is not None and suspect.amplification >= LEAP
+    large = suspect.amplification is not None and suspect.amplification >= LEAP
+    return bad and large and STAND_OUT * suspect.inputs >= level
+
+
+def _first(found: Sequence[Found]) -> Found:
+    """Of nodes of an operator, worst first, the first in the graph of those that are about as bad as the worst."""
+    worst = found[0][0].local
+    assert worst is not None
+    near = [each for each in found if each[0].local is not None and each[0].local.rel >= worst.rel / _ABOUT]
+    return min(near, key=lambda each: each[0].place.i)

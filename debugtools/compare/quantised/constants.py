@@ -1,5 +1,6 @@
 """The constants of a graph that say how codes become values: scales, zero points, and where they are multiplied."""
 
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 _FEW = 4  # nodes that are looked through
+_TO_WORD = re.compile(r"[^\W_]+$")
 
 
 class Constants:
@@ -29,20 +31,23 @@ class Constants:
                 if name:
                     self.readers[name].append((i, slot))
 
-    def scale_behind(self, name: str, tensor: str) -> Array | None:
-        """The constant factor of a product of codes: of the Mul that takes it, or of the Mul that makes its factor."""
+    def scale_behind(self, name: str, tensor: str, slot: int) -> Array | None:
+        """The constant factor of a product of codes: of the Mul that takes it, or of the Mul that makes its factor.
+
+        tensor, slot: the operand whose scale it is, and its place.
+        """
         for _ in range(_FEW):
-            taken = [(self._cut.nodes[i], slot) for i, slot in self.readers[name]]
-            nodes = [(node, slot) for node, slot in taken if node.op_type in ("Cast", "Mul", "Reshape", "Identity")]
+            taken = [(self._cut.nodes[i], place) for i, place in self.readers[name]]
+            nodes = [(node, place) for node, place in taken if node.op_type in ("Cast", "Mul", "Reshape", "Identity")]
             if not nodes:
                 return None
-            node, slot = nodes[0]
+            node, place = nodes[0]
             if node.op_type == "Mul":
-                return self._factor(node.input[1 - slot], tensor)
+                return self._factor(node.input[1 - place], tensor, slot)
             name = node.output[0]
         return None
 
-    def _factor(self, name: str, tensor: str, deep: int = _FEW) -> Array | None:
+    def _factor(self, name: str, tensor: str, slot: int, deep: int = _FEW) -> Array | None:
         known = self.const(name)
         if known is not None or name not in self._cut.maker or not deep:
             return None if known is None else known.astype(np.float32)
@@ -50,8 +55,11 @@ class Constants:
         if node.op_type not in ("Mul", "Reshape", "Unsqueeze", "Identity", "Cast"):
             return None
         inputs = list(node.input if node.op_type == "Mul" else node.input[:1])
-        inputs.sort(key=lambda each: -_alike(each, tensor))  # of two constants the weight's own
-        return next((found for each in inputs if (found := self._factor(each, tensor, deep - 1)) is not None), None)
+        if slot:
+            inputs.reverse()  # of two constants that at the operand's place, unless names say more
+        inputs.sort(key=lambda each: -_alike(each, tensor))
+        factors = (self._factor(each, tensor, slot, deep - 1) for each in inputs)
+        return next((found for found in factors if found is not None), None)
 
     def linear(self, node: onnx.NodeProto, source: str = "") -> Grid:
         """The grid of QuantizeLinear or DequantizeLinear. ValueError if its scale is made while running."""
@@ -108,8 +116,11 @@ class Constants:
 
 
 def _alike(one: str, other: str) -> int:
-    """How many characters two names have in common at their beginning."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    """How many characters two names have in common at their beginning, as far as whole words go."""
+    length = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    found = one[:length]
+    goes_on = any(name[length : length + 1].isalnum() for name in (one, other))
+    return len(_TO_WORD.sub("", found) if goes_on else found)
 
 
 def at(node: onnx.NodeProto, slot: int) -> str:

@@ -174,17 +174,17 @@ class Sites:
 
     def _integer(self, i: int, node: onnx.NodeProto) -> Iterator[Site]:
         """A product of codes, whose scales are multiplied later: Cast, then Mul with the scales' product."""
-        name = node.input[1]
-        if name in self._cut.maker:
-            return
-        scale = self._constants.scale_behind(node.output[0], name)
-        if scale is None:
-            self.unread.append(f"#{i} {node.op_type} {node.name}: the scale of its weight was not found")
-            return
-        axis = 0 if node.op_type == "ConvInteger" else -1
-        grid = self._constants.grid(name, "", at(node, INTEGER[node.op_type][1]), axis, scale.reshape(-1))
-        assert grid is not None
-        yield from self._weight_site(i, node, name, grid, "dynamic", "", 1)
+        for slot, name in enumerate(node.input[:2]):
+            if self.const(name) is None:
+                continue
+            scale = self._constants.scale_behind(node.output[0], name, slot)
+            if scale is None:
+                self.unread.append(f"#{i} {node.op_type} {node.name}: the scale of its weight was not found")
+                continue
+            axis = 0 if node.op_type == "ConvInteger" else -1
+            grid = self._constants.grid(name, "", at(node, INTEGER[node.op_type][slot]), axis, scale.reshape(-1))
+            assert grid is not None
+            yield from self._weight_site(i, node, name, grid, "dynamic", "", slot)
 
     def _weight_site(
         self, i: int, node: onnx.NodeProto, name: str, grid: Grid, form: Form, value: str, slot: int = 0

@@ -41,12 +41,15 @@ def _similar(shared: RowContext, pair: Pair, first: Outputs, second: Outputs) ->
     first has by its own name belongs to no other.
     """
     side, names = shared.sides[pair[1]], list(second)
-    taken = {
-        name: similar_name(name, names, place)
-        for place, name in enumerate(first)
-        if name not in side.declared and not element_of(name)
-    }
-    others = {name: own for name, own in taken.items() if own is not None and own != name and own not in first}
+    others: dict[str, str] = {}
+    used = set(first)
+    for place, name in enumerate(first):
+        if name in side.declared or element_of(name):
+            continue
+        own = similar_name(name, names, place, used)
+        if own is not None and own != name:
+            others[name] = own
+            used.add(own)
     for name, own in others.items():
         shared.warn_once(
             f"Output names did not match exactly. Assuming {shown(side.name, 80)} output: {shown(own, 80)} corresponds "

@@ -233,6 +233,23 @@ def test_errors_of_names_and_shapes_show_both_sides(tmp_path: Path) -> None:
     assert list(feed) == ["X"] and "not used: more" in said[0]
 
 
+@pytest.mark.parametrize("given", [["x", "e"], ["e", "x"], ["noise_1", "x"]])
+def test_data_of_other_names_go_to_inputs_that_they_fit(given: list[str], tmp_path: Path) -> None:
+    """`e` lies within `image` and `noise`, and says nothing of either."""
+    sizes = {"x": (2, 3, 4), "e": (2, 5), "noise_1": (2, 5)}
+    save_feeds(tmp_path / "in.json", [{name: np.ones(sizes[name], "f") for name in given}])
+    inputs = [TensorInfo("image", "float32", (2, 3, 4)), TensorInfo("noise", "float32", (2, 5))]
+    (feed,) = make_feeds(FeedSpec(files=[str(tmp_path / "in.json")]), inputs, lambda _: None, similar=True)
+    assert {name: array.shape for name, array in feed.items()} == {"image": (2, 3, 4), "noise": (2, 5)}
+
+
+def test_data_of_other_names_that_fit_any_input_go_by_place_and_each_to_one(tmp_path: Path) -> None:
+    save_feeds(tmp_path / "in.json", [{"x": np.full(3, 1, "f"), "e": np.full(3, 2, "f")}])
+    inputs = [TensorInfo("image", "float32", (3,)), TensorInfo("noise", "float32", (3,))]
+    (feed,) = make_feeds(FeedSpec(files=[str(tmp_path / "in.json")]), inputs, lambda _: None, similar=True)
+    assert (feed["image"][0], feed["noise"][0]) == (1, 2)
+
+
 def test_bfloat16_from_polygraphy_is_read_with_the_models_type(tmp_path: Path) -> None:
     array = sample("bfloat16")
     theirs.save_json([{"X": array}], str(tmp_path / "in.json"))

@@ -7,6 +7,8 @@ import onnx
 import onnxruntime as ort
 import pytest
 from support.aligning import Values, convnet, encoder, feed_of, renamed, scaled_weight, side
+from support.models import from_text, with_weights
+from support.quantised import dynamic
 
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment
 from layerwise._tool.debugtools.align.graph import AlignGraph, AlignNode
@@ -178,3 +180,29 @@ def test_an_assignment_to_a_part_holds_what_is_assigned() -> None:
     )
     groups = GroupGraph(collect(AlignGraph(nodes, ("x",), ("copied",)), values.items()))
     assert groups.of["copied"] == groups.of["sum"] != groups.of["part"]
+
+
+def convolution(*, normalised: bool) -> onnx.ModelProto:
+    """A convolution with a bias that is small beside what it is added to, and a Tanh; between them a normalisation that
+    changes little."""
+    random = np.random.default_rng(0)
+    norm = "n = InstanceNormalization(c, scale, shift) y = Tanh(n)" if normalised else "y = Tanh(c)"
+    model = from_text(f"g (float[1,8,9,9] x) => (float[1,8,9,9] y) {{ c = Conv<pads = [1,1,1,1]>(x, w, b) {norm} }}")
+    weights = {"w": random.standard_normal((8, 8, 3, 3)) / 8, "b": random.standard_normal(8) / 10}
+    weights |= {"scale": np.ones(8), "shift": np.zeros(8)} if normalised else {}
+    return with_weights(model, **{name: value.astype(np.float32) for name, value in weights.items()})
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("quantised_first", [True, False])
+def test_a_product_before_its_bias_is_no_copy_of_what_comes_of_it(
+    quantised_first: bool, normalised: bool, tmp_path: Path
+) -> None:
+    """Within what values of few bits may differ both agree with it."""
+    good = convolution(normalised=normalised)
+    models = [renamed(dynamic(good))[0], good]
+    found, mine, theirs = aligned(*(models if quantised_first else models[::-1]), tmp_path)
+    pairs = [(mine[pair.tensor], theirs[pair.other]) for pair in found.pairs]
+    floats = [(x, y) for x, y in pairs if x.dtype == y.dtype == np.float32 and x.shape == y.shape == (1, 8, 9, 9)]
+    within = [float(np.linalg.norm(x - y)) / float(np.linalg.norm(y)) for x, y in floats]
+    assert len(within) >= 3 + normalised and max(within) < 0.03

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 from polygraphy.comparator import RunResults as PolygraphyResults
 from support.comparing import OFF, ORT, REFERENCE, run_compare
 from support.layers import chain
@@ -253,3 +255,22 @@ def test_wrong_requests_are_told(model: str) -> None:
         run_compare(CompareSpec(model=model))
     with pytest.raises(UsageError, match="no model"):
         run_compare(CompareSpec(runners=[ORT]))
+
+
+def two_outputs(path: Path, one: str, other: str) -> str:
+    """A model with two outputs, twice and thrice its input."""
+    factors = [numpy_helper.from_array(np.float32(factor), f"by{factor}") for factor in (2, 3)]
+    nodes = [helper.make_node("Mul", ["x", f"by{factor}"], [name]) for factor, name in ((2, one), (3, other))]
+    x, *outputs = (helper.make_tensor_value_info(name, 1, [4]) for name in ("x", one, other))
+    graph = helper.make_graph(nodes, "g", [x], outputs, factors)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return str(path)
+
+
+def test_outputs_of_other_names_are_paired_one_to_one(tmp_path: Path) -> None:
+    """`s` lies within `boxes` too."""
+    model = two_outputs(tmp_path / "long.onnx", "scores", "boxes")
+    other = RunnerSpec(kind="onnxrt", model=two_outputs(tmp_path / "short.onnx", "s", "b"))
+    done = run_compare(CompareSpec(model=model, runners=[ORT, other]))
+    assert done.result["passed"] is True
+    assert [row["tensor"] for row in done.table()] == ["scores", "boxes"]

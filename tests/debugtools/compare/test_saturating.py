@@ -7,10 +7,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from support.aligning import renamed
 from support.comparing import run_compare
 from support.locating import between
 from support.products import FEED, ROWS, WIDTH, drawn, network, two_products
-from support.quantised import FORMS, static
+from support.quantised import FORMS, dynamic, static
 from support.saturating import let_saturate
 
 from layerwise._tool.backends.feeds.writer import save_feeds
@@ -167,3 +168,28 @@ def test_layers_are_observed_with_the_setting_though_onnxruntime_refuses_a_weigh
     plan = model.cut.segments(["a", "y"], 1 << 20, {})
     stream = GraphStream(model.cut, plan, precise(ORT, codes), "codes", tmp_path, FEED, SessionPool(keep=False))
     assert [name for made in stream for name in made] == ["a", "y"]
+
+
+def table_of_positions() -> onnx.ModelProto:
+    """A product of two constants, positions in -1 to 1 and a weight of a third of that, added to what is fed."""
+    positions = np.sin(np.outer(np.arange(ROWS), 0.7 ** np.arange(WIDTH))).astype(np.float32)
+    positions = np.pad(positions, ((0, WIDTH - ROWS), (0, 0)), mode="symmetric")
+    body = "[table] p = MatMul(w0, w1) [rows] r = Slice(p, start, end) [product] a = MatMul(x, w2) [sum] y = Add(a, r)"
+    model = network(body, [positions, *drawn(2)])
+    bounds = {"start": [0], "end": [ROWS]}
+    model.graph.initializer.extend(numpy_helper.from_array(np.array(at), name) for name, at in bounds.items())
+    return model
+
+
+@pytest.mark.parametrize("suspect", ["quantised", "float"])
+def test_a_product_of_two_constants_is_nobodys_fault(suspect: str, tmp_path: Path) -> None:
+    """Whose scale is whose, their places tell where names say nothing; a session computes it when it is opened."""
+    good = table_of_positions()
+    quantised, names = renamed(dynamic(good))
+    if suspect == "quantised":
+        found = between(quantised, good, tmp_path, {names["x"]: FEED["x"]})
+    else:
+        found = between(good, quantised, tmp_path, FEED)
+    assert {row["diagnosis"] for row in found.suspects} <= {"saturation"}
+    assert all(not row["word"] for row in found.table("quantised"))
+    assert len(found.table("quantised")) == (4 if suspect == "quantised" else 0)

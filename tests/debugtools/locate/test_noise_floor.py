@@ -90,3 +90,29 @@ def test_many_independent_culprits_are_cut_short(tmp_path: Path) -> None:
     )
     assert done.returncode == 0
     assert "and 3 more" in done.stdout
+
+
+def activated(approximate: str) -> onnx.ModelProto:
+    """Five layers with Gelu behind each."""
+    model = tower()
+    del model.graph.node[10:]
+    for weight in model.graph.initializer:
+        weight.CopyFrom(numpy_helper.from_array(2 * numpy_helper.to_array(weight), weight.name))
+    for node in model.graph.node:
+        if node.op_type == "Tanh":
+            node.op_type = "Gelu"
+            node.attribute.append(helper.make_attribute("approximate", approximate))
+    model.graph.output[0].name = model.graph.node[-1].output[0]
+    model.opset_import[0].version = 20
+    return model
+
+
+@pytest.mark.parametrize("other", [("--reference-model", "good.onnx"), ("--runner", "reference,model=good.onnx")])
+def test_of_an_activation_that_is_wrong_everywhere_the_first_is_told(other: tuple[str, str], tmp_path: Path) -> None:
+    """None stands out among its like; but the errors are their own, not those of inputs that they make larger."""
+    onnx.save(activated("none"), tmp_path / "good.onnx")
+    onnx.save(activated("tanh"), tmp_path / "bad.onnx")
+    done = layerwise("debug", "locate", "bad.onnx", "--onnxrt", *other, "--json", cwd=tmp_path)
+    document = json.loads(done.stdout)
+    assert [(suspect["node"], suspect["diagnosis"]) for suspect in document["suspects"]] == [("tanh0", "kernel")]
+    assert "so are 5 of 5 nodes of Gelu" in document["suspects"][0]["evidence"]

@@ -220,3 +220,30 @@ def test_codes_in_place_of_a_rectifier_that_gives_only_zeros_accuse_nobody(size:
     weights["a"] *= np.float32(1 / size)  # not small: what is below 0 goes through
     own, coded = without_rectifier(weights)
     assert between(coded, own, tmp_path, feed).suspects[0]["diagnosis"] in ("quantisation", "kernel")
+
+
+def skips(seed: int, factor: float = 1.0) -> onnx.ModelProto:
+    """Four layers, what each gives summed up in turn; factor: of what the first gives."""
+    random = np.random.default_rng(seed)
+    layers = []
+    weights: dict[str, Array] = {}
+    for k in range(4):
+        at = "x" if k == 0 else f"r{k - 1}"
+        layers.append(f"[layer{k}] a{k} = MatMul({at}, w{k}) b{k} = Tanh(a{k}) [skip{k}] s{k} = MatMul(b{k}, v{k})")
+        layers.append(f"r{k} = Add({at}, b{k})")
+        weights |= {f"w{k}": random.standard_normal((32, 32)) / 6, f"v{k}": random.standard_normal((32, 32)) / 6}
+    sums = (
+        "[sum1] t1 = Add(s0, s1) [sum2] t2 = Add(t1, s2) [sum3] t3 = Add(t2, s3) c = Relu(t3) [end] y = MatMul(c, w0)"
+    )
+    weights["v0"] = weights["v0"] * factor
+    model = from_text(f"g (float[16,32] x) => (float[16,32] y) {{ {' '.join(layers)} {sums} }}")
+    return with_weights(model, **{name: value.astype(np.float32) for name, value in weights.items()})
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_behind_a_fault_sums_of_much_the_same_distribution_are_told_apart(seed: int, tmp_path: Path) -> None:
+    """Quantiles of sums of many terms agree by chance within what few bits may cost."""
+    quantised, _ = renamed(dynamic(skips(seed)))
+    done = between(skips(seed, -1.5), quantised, tmp_path, FEED)
+    accused = [row for row in done.suspects if row["diagnosis"] == "kernel"]
+    assert len(accused) == 1 and "skip0" in {node["node"] for node in accused[0]["region"]}
