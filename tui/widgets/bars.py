@@ -40,6 +40,8 @@ class TitleBar(OneLine):
 class CommandBar(LineInput):
     """The line above the footer: the last thing the app said, and the `:` line while it has the focus."""
 
+    TOLD_ABOVE = True
+
     def __init__(self, state: AppState) -> None:
         super().__init__(":", id="command")
         self._state = state
@@ -49,11 +51,10 @@ class CommandBar(LineInput):
     def on_mount(self) -> None:
         follow(self, self._state.on_message, self.refresh)
 
-    def line(self, y: int) -> Line:
+    def rows(self, cells: int) -> list[Line]:
         if self.has_focus:
-            return super().line(y)
-        said = bar_line(self._state.messages.on_view, max(1, self.size.width - 1), self._state.glyphs)
-        return [(" ", ""), *said]
+            return super().rows(cells)
+        return [[(" ", ""), *bar_line(self._state.messages.on_view, max(1, cells - 1), self._state.glyphs)]]
 
     def ask(self, text: str, hint: str = "") -> None:
         """Take the focus with `text` on the line, and `hint` after it."""
