@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from textual.events import Blur, Resize
 
 from layerwise._tool.tui.commands import Command
-from layerwise._tool.tui.presenters.bars import footer_line, title_line
+from layerwise._tool.tui.presenters.bars import footer_line, tab_line, title_line
 from layerwise._tool.tui.presenters.messages import bar_line
 from layerwise._tool.tui.presenters.surgery import title_text
 from layerwise._tool.tui.presenters.text import Line
@@ -35,6 +35,21 @@ class TitleBar(OneLine):
         session, surgery = self._state.session, self._state.surgery
         edited = title_text(surgery, self.size.width) if surgery.edits else ""
         self.set_line(title_line(session.model, session.index, self._state.status, self.size.width, edited))
+
+
+class TabBar(OneLine):
+    """The pages, and which of them is in front."""
+
+    def __init__(self) -> None:
+        super().__init__(id="tabs", role="tab")
+        self._current = ""
+
+    def show(self, page: str) -> None:
+        self._current = page
+        self.set_line(tab_line(page, self.size.width))
+
+    def on_resize(self, event: Resize) -> None:
+        self.show(self._current)
 
 
 class CommandBar(LineInput):
