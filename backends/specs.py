@@ -136,6 +136,10 @@ class InputPlan(Spec, frozen=True):
     pinned: bool = False
 
 
+MOST_SEED = (1 << 32) - 1
+"""The largest seed that NumPy's generators take."""
+
+
 class FeedSpec(Spec, frozen=True):
     """Where the feed dicts come from.
 

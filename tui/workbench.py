@@ -32,7 +32,6 @@ from layerwise._tool.tui.customised import Customised, first_theme
 from layerwise._tool.tui.leaving import SessionKeeper, on_end_signals, terminal_is_there
 from layerwise._tool.tui.lifetime import is_of_leaving
 from layerwise._tool.tui.pages import PAGES, Pages
-from layerwise._tool.tui.presenters.bars import tab_line
 from layerwise._tool.tui.presenters.text import choose_glyphs
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.switching import Demo, Switching
@@ -42,8 +41,8 @@ from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.themes import PALETTES, textual_theme
 from layerwise._tool.tui.typed.driver import KeyDriver
 from layerwise._tool.tui.typed.settling import Waits
-from layerwise._tool.tui.widgets.bars import CommandBar, Footer, TitleBar
-from layerwise._tool.tui.widgets.lines import LineWidget, OneLine
+from layerwise._tool.tui.widgets.bars import CommandBar, Footer, TabBar, TitleBar
+from layerwise._tool.tui.widgets.lines import LineWidget
 from layerwise._tool.tui.widgets.paced import PacedScreen
 
 WATCH_EVERY = 2.0
@@ -138,7 +137,7 @@ class Workbench(Customised, scope="global"):
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self.state)
-        yield OneLine(id="tabs", role="tab")
+        yield TabBar()
         yield self._pages
         yield CommandBar(self.state)
         yield Footer()
@@ -191,7 +190,7 @@ class Workbench(Customised, scope="global"):
     async def show_page(self, name: str) -> None:
         """Bring the page called `name` to the front, mounting it the first time."""
         await self._pages.show(name)
-        self.query_one("#tabs", OneLine).set_line(tab_line(name))
+        self.query_one(TabBar).show(name)
         self._show_footer()
 
     def _wait_for_switch(self) -> None:

@@ -8,7 +8,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.planned import Planned
 from layerwise._tool.backends.feeds.synthetic import Synthetic
-from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.backends.specs import MOST_SEED, FeedSpec
 from layerwise._tool.backends.tensors import TensorInfo
 
 Warn = Callable[[str], None]
@@ -38,8 +38,8 @@ def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn, *, simi
     """
     if spec.iterations is not None and spec.iterations < 0:
         raise UsageError(f"--iterations is {spec.iterations}: give 0 or more")
-    if not 0 <= spec.seed < 1 << 32:
-        raise UsageError(f"--seed is {spec.seed}: give 0 to {(1 << 32) - 1}")
+    if not 0 <= spec.seed <= MOST_SEED:
+        raise UsageError(f"--seed is {spec.seed}: give 0 to {MOST_SEED}")
     warn_once = _once(warn)
     if spec.files:
         from layerwise._tool.backends.feeds.files import file_feeds  # what reads files: most runs make their inputs

@@ -23,7 +23,7 @@ from layerwise._tool.tui.commands import (
 )
 from layerwise._tool.tui.controllers.yank import CLIPBOARD_LIMIT, Copy, block_copy, yank
 from layerwise._tool.tui.keys import read_keymap
-from layerwise._tool.tui.presenters.bars import command_rows, footer_line
+from layerwise._tool.tui.presenters.bars import TABS, command_rows, footer_line, tab_line
 from layerwise._tool.tui.presenters.text import plain, width
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.typed.settling import Waits
@@ -204,3 +204,14 @@ def test_state_holds_no_controllers(tmp_path: Path) -> None:
     found = run_story(held())
     assert any(".tui.state." in module for module in found)
     assert not {module for module in found if re.search(r"\.tui\.(controllers|screens|widgets|workbench)", module)}
+
+
+@pytest.mark.parametrize("page", ["graph", "matrix", "run", "home"])
+@pytest.mark.parametrize("cells", [40, 60, 79, 80])
+def test_the_tabs_name_the_page_in_front_and_the_key_of_each_in_every_width(page: str, cells: int) -> None:
+    line = tab_line(page, cells)
+    assert width(line) <= cells
+    key, title = next((key, title) for key, name, title in TABS if name == page)
+    assert f"[{key} {title}]" in plain(line) and all(
+        key in plain(line).split() or f"[{key}" in plain(line) for key, *_ in TABS
+    )

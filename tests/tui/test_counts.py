@@ -35,6 +35,8 @@ def test_a_count_moves_so_far_and_is_seen_and_given_up(tmp_path: Path) -> None:
         page = max(1, rows.rows_kept // 2)
         await at(40 + 3 * page, "number_sign", "3", "ctrl+d")
         await at(rows.cursor, "number_sign", "j", "k")
+        await at(399, "number_sign", *"9999997", "j")
+        assert "[1 Graph]" in bench.text
         await bench.press("number_sign", *"9999999", "k")
         await bench.press("5")
         await bench.see("[5 Surgery]")

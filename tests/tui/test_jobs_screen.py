@@ -15,7 +15,16 @@ from layerwise._tool.backends.jobs.workspace.prune import prune
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.debugtools import ACTIONS
 from layerwise._tool.tui.controllers.run import compare_job
-from layerwise._tool.tui.presenters.jobs import card_lines, card_text, detail_lines, heading, row_line, summary
+from layerwise._tool.tui.presenters.jobs import (
+    card_lines,
+    card_text,
+    detail_lines,
+    event_lines,
+    heading,
+    log_lines,
+    row_line,
+    summary,
+)
 from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.state.questions import KNOWN_KEYS, read_question
 from layerwise._tool.tui.widgets.lines import DetailPane
@@ -64,6 +73,31 @@ def test_what_a_job_was_at_is_told_while_it_is_at_it() -> None:
     told = ["\n".join(map(plain, detail_lines(job_view(1, state, **known), None, None, 78, UNICODE)))
             for state in ("running", "done")]  # fmt: skip
     assert "1 row in plan, 2 rows in runs, at y\n" in told[0] and "2 rows in runs\n" in told[1]
+
+
+@pytest.mark.parametrize("cells", [28, 58, 78])
+def test_what_a_job_is_and_said_is_whole_in_every_width(cells: int) -> None:
+    words = [
+        " ".join(f"{what}{number}" for number in range(40)) for what in ("title", "reason", "damage", "left", "log")
+    ]
+    title, reason, damage, left, log = words
+    card = {"kind": "error", "summary": reason, "detail": damage}
+    result = {"not_compared": [{"reason": "no value", "tensor": "t", "text": left}]}
+    folder = Path("/w/" + "deep/" * 30) / "7"
+    view = JobView(folder)
+    view.state, view.reason, view.damage, view.card, view.result = "failed", reason, damage, card, result
+    spec = JobSpec(action="test", params={}, title=title, source="tui", cwd=str(folder.parent))
+    said = [{"type": "log", "text": log, "n": 1, "t": 0.0}, {"type": "warning", "text": left, "n": 2, "t": 0.0}]
+    lines = [*detail_lines(view, spec, None, cells, UNICODE), *event_lines(said, cells), *log_lines(log, cells)]
+    assert max(map(width, lines)) <= cells
+    told = " ".join(" ".join(map(plain, lines)).split())
+    assert (
+        all(text in told for text in words)
+        and told.count(log) == 2
+        and told.count(damage) == 2
+        and told.count(left) == 2
+    )
+    assert str(folder) in told.replace(" ", "")
 
 
 def test_a_card_is_shown_whole_and_harmless() -> None:

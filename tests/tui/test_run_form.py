@@ -68,6 +68,9 @@ def test_there_are_ten_presets_and_shapes_follow_the_inputs() -> None:
     ("key", "text", "word"),
     [
         ("seed", "one", "whole number"),
+        ("seed", "-5", "give 0 to"),
+        ("seed", "4294967296", "give 0 to"),
+        ("align", "77", "no such file"),
         ("iterations", "0", "at least 1"),
         ("val_range", "[0,1", "range"),
         ("shapes", "x:3", "shape"),

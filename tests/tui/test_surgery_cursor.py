@@ -93,3 +93,15 @@ def test_a_number_that_the_edited_graph_lacks_leads_nowhere_and_a_hidden_list_fo
         assert rows.top <= 39 < rows.top + rows.height
 
     with_bench(chain_pair(tmp_path)[0], story, (80, 24))
+
+
+def test_an_edit_of_a_model_whose_file_is_gone_says_so(tmp_path: Path) -> None:
+    model, _ = chain_pair(tmp_path)
+
+    async def story(bench: Bench) -> None:
+        model.unlink()
+        await bench.press("5", "e", "d")
+        await bench.see("[5 Surgery]", "No such file")
+        assert "not open yet" not in bench.app.state.messages.newest_first()[0].text
+
+    with_bench(model, story, (80, 24))

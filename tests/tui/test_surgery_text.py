@@ -119,6 +119,18 @@ def test_a_change_before_it_is_made(edited: EditedModel, cells: int) -> None:
     assert all(plain(line).isascii() for line in preview_lines(preview, check, cells, ASCII))
 
 
+def test_what_goes_and_what_changes_are_told_apart_where_names_differ_in_their_middle(tmp_path: Path) -> None:
+    model = onnx.load(chain_model(tmp_path / "m.onnx", 9))
+    for place, changed in enumerate(model.graph.node):
+        changed.name = f"/model/{'x' * 60}/part{place}/{'y' * 60}"
+    onnx.save(model, tmp_path / "long.onnx")
+    edited = opened(tmp_path / "long.onnx", tmp_path)
+    preview = edited.attempt(edited.words("delete", "", [4]))
+    text = " ".join(" ".join(plain(line) for line in preview_lines(preview, None, 100, UNICODE)).split())
+    gone, changed_name = text.split("removed -1 ")[1].split()[1], text.split("changed ~1 ")[1].split(":")[0]
+    assert gone != changed_name and "part5" in changed_name
+
+
 def test_names_that_steer_a_terminal_are_shown_not_obeyed(tmp_path: Path) -> None:
     edited = opened(hostile_model(tmp_path / "hostile.onnx"), tmp_path)
     for place in range(3):

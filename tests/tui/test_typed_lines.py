@@ -89,3 +89,39 @@ def test_a_hint_names_what_is_typed_also_where_no_line_is_declared(model: Path) 
         assert "no command" not in bench.text
 
     with_bench(model, story, (80, 24))
+
+
+VERB = "frobnicate" * 9
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 15), (40, 12)])
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (f"run x.onnx --arpa={'7' * 60} and more", ":run takes no argument; type :run alone, or :open FILE"),
+        (f"{VERB} x", f"no command {shown(VERB, 40)}; `:help` lists them, tab completes"),
+    ],
+)
+def test_the_reason_why_a_long_line_is_refused_is_whole_on_the_screen(
+    line: str, told: str, size: tuple[int, int], model: Path
+) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.press("colon", *line, "enter")
+        assert "".join(told.split()) in "".join(bench.text.split())
+        assert bench.text.splitlines()[-2].rstrip().endswith(line[-20:])
+        assert bench.app.state.messages.newest_first()[0].text == told
+        await bench.press("ctrl+u")
+        assert bench.text.splitlines()[-2].rstrip() == ":" and told[:12] not in bench.text
+
+    with_bench(model, story, size)
+
+
+def test_why_a_filter_is_wrong_is_whole_beside_a_long_one_or_below_it(model: Path) -> None:
+    words = "state:failed and size>5qq " * 3
+
+    async def story(bench: Bench) -> None:
+        await bench.press("3", "slash", *words)
+        text = " ".join(bench.text.split())
+        assert "size>5qq: write size>50MB" in text and words[-20:].strip() in text
+
+    with_bench(model, story, (60, 15))

@@ -41,6 +41,7 @@ class OpenSurgery:
         self._results: TemporaryFolder | None = None
         self.groups: dict[int, int] = {}
         self._opening, self._warming = asyncio.Lock(), asyncio.Lock()
+        self._unread = ""
         kept = state.session.forms.get("surgery") or {}
         if isinstance(kept, dict):
             self.groups = {int(last): int(first) for last, first in dict(kept.get("groups", {})).items()}
@@ -53,7 +54,7 @@ class OpenSurgery:
     def model(self) -> "EditedModel":
         """The open model. UsageError before that."""
         if self._model is None:
-            raise UsageError(self.app.session.no_graph or "the model is not open yet")
+            raise UsageError(self.app.session.no_graph or self._unread or "the model is not open yet")
         return self._model
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -81,7 +82,7 @@ class OpenSurgery:
                 self._model = await self.run(_open_edited, model, index, self.app.workspace.root)
                 await self.show()
             except LayerwiseError as error:
-                self.state.opening = "the model is not open"
+                self.state.opening, self._unread = "the model is not open", str(error)
                 self.state.on_change.emit()
                 self.app.say(str(error), "bad")
             return self._model is not None

@@ -43,14 +43,14 @@ def title_line(model: Path | None, index: "GraphIndex | None", status: Line, cel
     return spread(left, [*status, (" ", "tab")], cells)
 
 
-def tab_line(current: str) -> Line:
-    """The screens with the key of each; the current one is also in brackets."""
-    line: Line = []
+def tab_line(current: str, cells: int) -> Line:
+    """The screens with the key of each, keys alone where there is no room; the current one is also in brackets."""
     current = "surgery" if current in _OF_SURGERY else current
-    for key, name, title in TABS:
-        word = f"{key} {title}"
-        line.append((f"[{word}]", "tab-on") if name == current else (f" {word} ", "tab"))
-    return line
+    words = [(f"{key} {title}" if name == current else key, name == current) for key, name, title in TABS]
+    whole = [(f"{key} {title}", name == current) for key, name, title in TABS]
+    if sum(len(word) + 2 for word, _ in whole) <= cells:
+        words = whole
+    return [(f"[{word}]", "tab-on") if on else (f" {word} ", "tab") for word, on in words]
 
 
 def footer_line(commands: "Sequence[Command]", cells: int) -> Line:

@@ -4,6 +4,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.shell import shell_line
@@ -147,7 +149,7 @@ def detail_lines(
     view: "JobView", spec: "JobSpec | None", question: Question | None, cells: int, glyphs: Glyphs
 ) -> list[Line]:
     """What a job is, what it waits for, how it crashed."""
-    lines: list[Line] = [[(f"job {view.id}  ", "dim"), (shown(spec.title if spec else "", cells - 10), "strong")]]
+    lines: list[Line] = [[(f"job {view.id}  ", "dim"), (shown(spec.title if spec else "", 1000), "strong")]]
     facts = [f"attempt {view.attempt}"] if view.attempt > 1 else []
     facts += [f"{counted(count, 'row')} in {shown(table)}" for table, count in view.counts.items()]
     facts += [counted(view.warnings, "warning")] if view.warnings else []
@@ -171,7 +173,18 @@ def detail_lines(
         lines += question_lines(question, cells)
     if view.card is not None:
         lines += card_lines(view.card, cells, glyphs)
-    return [line for line in lines if line and any(text for text, _ in line)]
+    return [line for line in _whole(lines, cells) if any(text for text, _ in line)]
+
+
+def _whole(lines: Sequence[Line], cells: int) -> list[Line]:
+    """Each over as many lines as it takes."""
+    return [part for line in lines for part in wrap_runs(line, cells, _indent(line))]
+
+
+def _indent(line: Line) -> int:
+    """Where a line that is too long goes on: below what stands behind its label."""
+    label = line[0][0] if len(line) > 1 else ""
+    return cell_len(label) if label.endswith("  ") else 2
 
 
 def _found(view: "JobView", cells: int) -> list[Line]:
@@ -200,7 +213,7 @@ def _not_compared(view: "JobView", cells: int) -> list[Line]:
     missing = [item for item in typed(result.get("not_compared") or [], NotCompared) if unasked(item)]
     for item in missing[:_LISTED]:
         name = f"{shown(item.tensor, 80)}: " if item.tensor else ""
-        lines.append([("not compared  ", "dim"), (shown(f"{name}{item.text}", cells), "dim")])
+        lines.append([("not compared  ", "dim"), (shown(f"{name}{item.text}", 1000), "dim")])
     if len(missing) > _LISTED:
         lines.append([(f"{len(missing):,} in all (layerwise jobs show {view.id} --json lists them)", "dim")])
     return lines
@@ -224,7 +237,7 @@ def card_text(card: dict[str, Any], glyphs: Glyphs) -> str:
     return "\n".join(plain(line).rstrip() for line in card_lines(card, 200, glyphs))
 
 
-def event_lines(events: Sequence[Event]) -> list[Line]:
+def event_lines(events: Sequence[Event], cells: int) -> list[Line]:
     """What a job said lately, from its journal."""
     lines: list[Line] = []
     for event in events:
@@ -237,9 +250,9 @@ def event_lines(events: Sequence[Event]) -> list[Line]:
         elif event["type"] == "state":
             clock = time.strftime("%H:%M:%S", time.localtime(float(event["t"])))
             lines.append([(f"{clock} {shown(str(event.get('state')))}", "dim")])
-    return lines
+    return _whole(lines, cells)
 
 
-def log_lines(text: str) -> list[Line]:
+def log_lines(text: str, cells: int) -> list[Line]:
     """Raw output of the worker."""
-    return [[(shown(line.replace("\t", "    "), 1000), "")] for line in text.splitlines()]
+    return _whole([[(shown(line.replace("\t", "    "), 1000), "")] for line in text.splitlines()], cells)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import one_line, shown
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import short_dtype
 from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, some, spread, width, wrap_runs
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from layerwise._tool.tui.state.surgery import Check, Preview
 
 WORD = 9
-_NAMED, _KINDS, _TYPES, _WIDE, _ROWS = 3, 6, 3, 100, 2
+_NAMED, _KINDS, _TYPES, _WIDE, _ROWS, _CELLS = 3, 6, 3, 100, 2, 48
 
 
 def preview_lines(preview: "Preview", check: "Check | None", cells: int, glyphs: Glyphs) -> list[Line]:
@@ -57,38 +58,43 @@ def _head(preview: "Preview", cells: int) -> list[Line]:
 
 def _nodes(preview: "Preview", glyphs: Glyphs) -> Iterable[tuple[str, Line]]:
     """A line each for what goes, comes and changes."""
-    delta = preview.delta
-    found = [("-", "removed", delta.removed, preview.before, "bad"), ("+", "added", delta.added, preview.after, "good"),
-             ("~", "changed", delta.changed, preview.after, "warn")]  # fmt: skip
-    for sign, word, nodes, graph, role in found:
+    delta, names = preview.delta, Names(glyphs)
+    rows = [("-", "removed", delta.removed, preview.before, "bad"), ("+", "added", delta.added, preview.after, "good"),
+            ("~", "changed", delta.changed, preview.after, "warn")]  # fmt: skip
+
+    def texts() -> list[str]:
+        return [
+            (_changes if sign == "~" else _named)(preview, graph, nodes, names, glyphs)
+            for sign, _, nodes, graph, _ in rows
+        ]
+
+    names.look(texts)
+    for (sign, word, nodes, _, role), text in zip(rows, texts(), strict=True):
         if nodes:
-            text = _changes(preview, nodes, glyphs) if sign == "~" else _named(graph, nodes, glyphs)
             yield word, [(f"{sign}{len(nodes):,}  ", role), (text, "")]
     if not (delta.removed or delta.added or delta.changed):
         yield "nodes", [("the same", "")]
 
 
-def _named(graph: "Overlay", nodes: Sequence[int], glyphs: Glyphs) -> str:
+def _named(preview: "Preview", graph: "Overlay", nodes: Sequence[int], names: Names, glyphs: Glyphs) -> str:
     """Operator and name of a few, operators of many."""
     if len(nodes) <= _NAMED:
-        return ", ".join(f"{shown(graph.node_op(node), 40)} {_label(graph, node, glyphs)}" for node in nodes)
+        return ", ".join(f"{shown(graph.node_op(node), 40)} {_label(graph, node, names)}" for node in nodes)
     ops = Counter(graph.node_op(node) for node in nodes).most_common(_KINDS + 1)
     text = ", ".join(f"{count:,} {shown(op, 40)}" for op, count in ops[:_KINDS])
     return f"{text}, {glyphs.ellipsis}" if len(ops) > _KINDS else text
 
 
-def _label(graph: "Overlay", node: int, glyphs: Glyphs) -> str:
+def _label(graph: "Overlay", node: int, names: Names) -> str:
     outputs = [graph.tensor_name(tensor) for tensor in graph.node_outputs(node) if tensor >= 0]
-    return fit(graph.node_name(node) or next(iter(outputs), "(no name)"), 48, glyphs.ellipsis).rstrip()
+    return names.text(graph.node_name(node) or next(iter(outputs), "(no name)"), _CELLS).rstrip()
 
 
-def _changes(preview: "Preview", nodes: Sequence[int], glyphs: Glyphs) -> str:
+def _changes(preview: "Preview", graph: "Overlay", nodes: Sequence[int], names: Names, glyphs: Glyphs) -> str:
     if len(nodes) > _NAMED:
-        return _named(preview.after, nodes, glyphs)
-    after = preview.after
-    return "; ".join(
-        f"{_label(after, node, glyphs)}: {', '.join(changes(preview.before, node, after, node))}" for node in nodes
-    )
+        return _named(preview, graph, nodes, names, glyphs)
+    before = preview.before
+    return "; ".join(f"{_label(graph, node, names)}: {', '.join(changes(before, node, graph, node))}" for node in nodes)
 
 
 def changes(before: "GraphIndex", node: int, after: "GraphIndex", other: int) -> list[str]:

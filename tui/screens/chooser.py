@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.events import Key
+from textual.events import Key, Resize
 from textual.message import Message
 from textual.reactive import Reactive
 from textual.screen import ModalScreen
@@ -16,7 +16,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.presenters.text import ASCII, Glyphs, Line, plain, wrap_runs
 from layerwise._tool.tui.widgets.line_input import LineInput
-from layerwise._tool.tui.widgets.lines import OneLine
+from layerwise._tool.tui.widgets.lines import LinesView
 from layerwise._tool.tui.widgets.paced import PacedScreen
 from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, VirtualList
 
@@ -68,23 +68,41 @@ class PickScreen(PacedScreen[object], ModalScreen[object], inherit_bindings=Fals
         self._answered = False  # not _closed: that one is Textual's, and it would never remove the screen
         self.ready = False
         self._glyphs = glyphs
-        cells = chooser_cells(self.app.size.width)
-        self._all = [(choice, [part for line in choice.lines for part in _whole(line, cells)]) for choice in choices]
+        self._choices = choices
         self._filterable = filterable
         self._input = LineInput("/ ")
         self._list = VirtualList(glyphs=glyphs)
-        self._show(self._all)
+        self._heading = LinesView(role="title")
+        self._rows: list[tuple[Line, Choice]] = []
+        self._lay_out()
 
     def compose(self) -> ComposeResult:
-        self._list.styles.height = max(1, min(len(self._rows), self.app.size.height - 8))
-        title = OneLine(role="title")
-        title.set_line([(f" {self._title}", "title")])
         with Vertical() as box:
             box.set_class(self._glyphs is ASCII, "ascii")
-            yield title
+            yield self._heading
             if self._filterable:
                 yield self._input
             yield self._list
+
+    def _lay_out(self) -> None:
+        """Break title and rows into lines of the width that there is, and give the list the height that is left."""
+        columns, height = self.app.size
+        cells = chooser_cells(columns)
+        self._all = [
+            (choice, [part for line in choice.lines for part in _whole(line, cells)]) for choice in self._choices
+        ]
+        title = [[(" ", "title"), *line] for line in wrap_runs([(self._title, "title")], cells)]
+        self._heading.set_lines(title)
+        self._heading.styles.height = len(title)
+        self._show()
+        lines = sum(len(lines) for _, lines in self._all)
+        self._list.styles.height = max(1, min(lines, max(3, height - 7 - len(title))))
+
+    def on_resize(self, event: Resize) -> None:
+        rows = self._rows
+        at = rows[self._list.cursor][1] if self._list.cursor < len(rows) else None
+        self._lay_out()
+        self._list.set_model(self._list.model, next((i for i, (_, choice) in enumerate(self._rows) if choice is at), 0))
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._announce)
@@ -95,13 +113,15 @@ class PickScreen(PacedScreen[object], ModalScreen[object], inherit_bindings=Fals
         self.app.post_message(self.Ready())
 
     def on_line_input_changed(self, event: LineInput.Changed) -> None:
-        words = event.value.lower().split()
-        texts = ((found, "".join(map(plain, found[0].lines)).lower()) for found in self._all)
-        self._show([found for found, text in texts if all(word in text for word in words)])
+        self._show()
         self._list.set_model(self._list.model)
 
-    def _show(self, choices: Sequence[tuple[Choice, Sequence[Line]]]) -> None:
-        self._rows = [(line, choice) for choice, lines in choices for line in lines]
+    def _show(self) -> None:
+        """The choices in which all words of the filter occur."""
+        words = self._input.value.lower().split()
+        texts = ((found, "".join(map(plain, found[0].lines)).lower()) for found in self._all)
+        shown_now = [found for found, text in texts if all(word in text for word in words)]
+        self._rows = [(line, choice) for choice, lines in shown_now for line in lines]
         self._list.model = FixedRows([line for line, _ in self._rows])
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:

@@ -33,8 +33,8 @@ class Counting(Commands, scope="global"):
         elif key == "backspace" and self._typed:
             self._typed = self._typed[:-1]
             self._show()
-        elif len(key) == 1 and key in "0123456789" and len(self._typed) < _MOST:
-            self._typed += key
+        elif len(key) == 1 and key in "0123456789":
+            self._typed = (self._typed + key)[:_MOST]
             self._show()
         else:
             return False

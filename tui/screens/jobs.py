@@ -164,7 +164,7 @@ class JobsScreen(Page, scope="jobs"):
         events, text = await read_tail(view, whole=spec is not None and spec.action == DESCRIBES)
         cells = max(20, self.size.width - 2)
         lines = detail_lines(view, spec, self._answering.asked(), cells, self.state.glyphs)
-        said = log_lines(text) if self._raw else event_lines(events)
+        said = log_lines(text, cells) if self._raw else event_lines(events, cells)
         what = "raw output (J: journal)" if self._raw else "journal (J: raw output)"
         self.query_one("#jobs-title", OneLine).set_line([(f" job {view.id}: {what}", "head")])
         pane.put(view.id, [[(" ", ""), *line] for line in [*lines, [], *said]])

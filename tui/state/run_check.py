@@ -9,7 +9,7 @@ from typing import Any, get_args
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
+from layerwise._tool.backends.specs import MOST_SEED, FeedSpec, RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, MetricName
 from layerwise._tool.tui.cli import values
@@ -162,8 +162,21 @@ def _script_function(text: str) -> tuple[str, str]:
     return file_path(path), function
 
 
+def _seed(text: str) -> int:
+    value = whole(text)
+    if not 0 <= value <= MOST_SEED:
+        raise UsageError(f"give 0 to {MOST_SEED}")
+    return value
+
+
+def _pairing(text: str) -> str | None:
+    word = text.strip()
+    return word or None if word in ("", "auto", "names") else file_path(word)
+
+
 _OWN: dict[str, Callable[[str], Any]] = {
-    "seed": whole,
+    "seed": _seed,
+    "align": _pairing,
     "iterations": lambda text: count(text) if text.strip() else None,
     "files": _files,
     "metrics": _metrics,

@@ -84,7 +84,8 @@ class Settling:
         self._works = {work: (kind, until) for work, (kind, until) in self._works.items()
                        if not _is_over(work) and now < until}  # fmt: skip
         works = any(kind not in without for kind, _ in self._works.values())
-        return bool(self._working) or works or any(map(_is_laid_out_anew, self._app.screen_stack))
+        # a screen below another one is laid out when it is on top again
+        return bool(self._working) or works or any(map(_is_laid_out_anew, self._app.screen_stack[-1:]))
 
     def _messages(self) -> bool:
         """Whether a message waits to be handled."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from textual.events import Blur, Resize
 
 from layerwise._tool.tui.commands import Command
-from layerwise._tool.tui.presenters.bars import footer_line, title_line
+from layerwise._tool.tui.presenters.bars import footer_line, tab_line, title_line
 from layerwise._tool.tui.presenters.messages import bar_line
 from layerwise._tool.tui.presenters.surgery import title_text
 from layerwise._tool.tui.presenters.text import Line
@@ -37,8 +37,25 @@ class TitleBar(OneLine):
         self.set_line(title_line(session.model, session.index, self._state.status, self.size.width, edited))
 
 
+class TabBar(OneLine):
+    """The pages, and which of them is in front."""
+
+    def __init__(self) -> None:
+        super().__init__(id="tabs", role="tab")
+        self._current = ""
+
+    def show(self, page: str) -> None:
+        self._current = page
+        self.set_line(tab_line(page, self.size.width))
+
+    def on_resize(self, event: Resize) -> None:
+        self.show(self._current)
+
+
 class CommandBar(LineInput):
     """The line above the footer: the last thing the app said, and the `:` line while it has the focus."""
+
+    TOLD_ABOVE = True
 
     def __init__(self, state: AppState) -> None:
         super().__init__(":", id="command")
@@ -49,11 +66,10 @@ class CommandBar(LineInput):
     def on_mount(self) -> None:
         follow(self, self._state.on_message, self.refresh)
 
-    def line(self, y: int) -> Line:
+    def rows(self, cells: int) -> list[Line]:
         if self.has_focus:
-            return super().line(y)
-        said = bar_line(self._state.messages.on_view, max(1, self.size.width - 1), self._state.glyphs)
-        return [(" ", ""), *said]
+            return super().rows(cells)
+        return [[(" ", ""), *bar_line(self._state.messages.on_view, max(1, cells - 1), self._state.glyphs)]]
 
     def ask(self, text: str, hint: str = "") -> None:
         """Take the focus with `text` on the line, and `hint` after it."""

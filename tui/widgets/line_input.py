@@ -2,26 +2,38 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
-from textual.events import Blur, Focus, Key, Paste
+from textual.events import Blur, Focus, Key, Paste, Resize
+from textual.geometry import Region
 from textual.message import Message
 
 from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.presenters.text import Line, fit, width, wrap_runs
 from layerwise._tool.tui.state.line_history import LineHistory
 from layerwise._tool.tui.widgets.lines import LineWidget
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+LEAST = 24
+"""Cells of what was typed that stay on view beside what is told of it."""
+MOST = 5
+"""Lines that what is told takes, at most."""
 
 
 class LineInput(LineWidget, can_focus=True):
     """Edits one line. Posts `Changed` at each edit, `Submitted` on enter, `Cancelled` on escape.
 
-    tail: text shown after the field (a count). complete: tab puts its next answer for the text so far.
+    tail: text shown after the field (a count), never cut: it takes room from the field, or lines of its own, which are
+    above the field with TOLD_ABOVE. complete: tab puts its next answer for the text so far.
     submit: called (and awaited) on enter in place of the message, so that keys typed ahead find it done.
     history: up and down go through it.
     """
 
     DEFAULT_CSS = "LineInput { height: 1; }"
+    TOLD_ABOVE: ClassVar[bool] = False
 
     @dataclass
     class _Event(Message):
@@ -51,17 +63,41 @@ class LineInput(LineWidget, can_focus=True):
         self.submit: Callable[[str], Awaitable[None]] | None = None
         self.history: LineHistory | None = None
         self._offers: list[str] = []
+        self._height = 1
 
     def line(self, y: int) -> Line:
+        rows = self.rows(self.size.width)
+        return rows[y] if y < len(rows) else []
+
+    def rows(self, cells: int) -> list[Line]:
+        """The field and what is told of it: beside it, where a part of the field is left, else on lines of its own."""
+        told = width(self.tail)
+        room = cells - len(self.prompt) - 2
+        if told <= room - min(LEAST, cell_len(shown(self.value))) - 2 * bool(told):
+            return [[*self._field(room - told - 2 * bool(told)), ("  ", ""), *self.tail]]
+        told_lines = [[(" ", ""), *line] for line in wrap_runs(self.tail, cells - 2)[:MOST]]
+        return [*told_lines, self._field(room)] if self.TOLD_ABOVE else [self._field(room), *told_lines]
+
+    def _field(self, room: int) -> Line:
+        """The prompt and the text around the cursor; of a text that is too long for `room` cells, the last part."""
         here = self.position
         parts = self.value[:here], self.value[here : here + 1], self.value[here + 1 :]
         before, at, after = (shown(part) for part in parts)
-        room = max(1, self.size.width - len(self.prompt) - 2)
-        before = before[-room:]
-        while cell_len(before) > room:
-            before = before[1:]
+        after = fit(after, min(cell_len(after), max(0, room - cell_len(before) - cell_len(at or " "))), keep="start")
+        before = fit(before, min(cell_len(before), max(1, room - cell_len(after))), keep="end")
         middle: Line = [(at or " ", "input-cursor")] if self.has_focus else [(at, "input")]
-        return [(self.prompt, "key"), (before, "input"), *middle, (after, "input"), ("  ", ""), *self.tail]
+        return [(self.prompt, "key"), (before, "input"), *middle, (after, "input")]
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> "Self":
+        if self.size.width:
+            rows = len(self.rows(self.size.width))
+            if rows != self._height:
+                self._height = rows
+                self.styles.height = rows
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def on_resize(self, event: Resize) -> None:
+        self.refresh()
 
     def set_value(self, value: str) -> None:
         """Replace the text without posting `Changed`."""
