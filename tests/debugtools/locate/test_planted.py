@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from support.graphs import feed_for, random_model, run_whole
@@ -57,6 +57,7 @@ def test_a_scaled_node_of_any_graph_comes_first_and_no_other_is_wrong(
     suspect.graph.node.insert(i + 1, helper.make_node("Mul", ["unscaled", "scale"], [name], name="planted"))
     feed = feed_for(seed)
     value = run_whole(good, [name], feed)[name]
+    assume(not value.any() or np.abs(value).max() > 1e-5)  # what sums leave that cancel is all rounding
     done = between(suspect, good, tmp_path_factory.mktemp("locate"), feed)
     if not value.any() or name not in {row["tensor"] for row in done.table()}:
         assert done.suspects == []
