@@ -17,7 +17,7 @@ from layerwise._tool.tui.widgets.lines import LineWidget
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-LEAST = 24
+LEAST = 40
 """Cells of what was typed that stay on view beside what is told of it."""
 MOST = 5
 """Lines that what is told takes, at most."""
