@@ -71,7 +71,7 @@ def test_a_run_is_built_cancelled_rerun_and_its_engine_inspected(
 
     with_bench(model, story, forked=False)
     if trt_version == 10:
-        with_bench(Path(engines[0]), opened, (80, 60), forked=False)
+        with_bench(Path(engines[0]), opened, (80, 24), forked=False)
 
 
 def test_without_tensorrt_the_card_says_how_to_install_it(model: Path) -> None:

@@ -161,13 +161,15 @@ class JobsScreen(Page, scope="jobs"):
             pane.set_lines([])
             return
         spec = self.state.jobs.spec(view)
-        events, text = await read_tail(view, whole=spec is not None and spec.action == DESCRIBES)
+        describes = spec is not None and spec.action == DESCRIBES
+        events, text = await read_tail(view, whole=describes)
         cells = max(20, self.size.width - 2)
         lines = detail_lines(view, spec, self._answering.asked(), cells, self.state.glyphs)
         said = log_lines(text, cells) if self._raw else event_lines(events, cells)
         what = "raw output (J: journal)" if self._raw else "journal (J: raw output)"
         self.query_one("#jobs-title", OneLine).set_line([(f" job {view.id}: {what}", "head")])
-        pane.put(view.id, [[(" ", ""), *line] for line in [*lines, [], *said]])
+        parts = (said, lines) if describes else (lines, said)
+        pane.put(view.id, [[(" ", ""), *line] for line in [*parts[0], [], *parts[1]]])
 
     # ── commands ──
 
