@@ -208,6 +208,25 @@ def test_a_tensor_of_the_plain_run_may_come_of_a_fused_node(tmp_path: Path) -> N
     assert result.rel_l2 is not None and result.rel_l2 > 1e-6 and result.passed
 
 
+@pytest.mark.parametrize(("factor", "found"), [(1.0, ""), (1.2, "leap")])
+def test_a_node_may_have_read_more_digits_than_were_observed(factor: float, found: str, tmp_path: Path) -> None:
+    """Of a model in FP16 that is computed in FP32, a difference of two tensors that are rounded where they are seen."""
+    nodes = [NODE("Abs", ["x"], ["a"]), NODE("Mul", ["x", "f"], ["b"]), NODE("Sub", ["a", "b"], ["y"])]
+    path = built(tmp_path / "model.onnx", nodes, {"f": np.float32(1 - 1 / 32)}, (8, 8), TensorProto.FLOAT)
+    random = np.random.default_rng(0)
+    x = random.uniform(0.5, 1.5, (8, 8)).astype(np.float32)
+    made = {"a": x, "b": x * np.float32(1 - 1 / 32), "y": x - x * np.float32(1 - 1 / 32)}
+    before = made["b"] * (1 + random.normal(0, 1e-4, (8, 8)).astype(np.float32))  # what earlier nodes were off by
+    other = {"a": x, "b": before, "y": (x - before) * np.float32(factor)}
+    places = Places(make_model(path, ModelOptions()), whole_graph=True)
+    errors = PairErrors(places, one_backend=True, conditions=Conditions(places, {"x": x}))
+    for name, reference in made.items():
+        suspect = other[name].astype(np.float16)
+        result = compare_arrays(suspect, reference, Tolerances(ToleranceSpec(auto=True)).rule(name))
+        told = errors.judge(name, result, "every", arrays=(suspect, reference))
+    assert told[1] == found and result.passed is (not found)
+
+
 def test_a_node_that_only_one_side_has_is_said_to_be_where_the_fault_is(tmp_path: Path) -> None:
     weights = {"factor": np.float32(0.99)}
     good = built(tmp_path / "good.onnx", [NODE("Abs", ["x"], ["a"]), NODE("Neg", ["a"], ["y"])], weights, (8, 8), 1)
