@@ -91,7 +91,7 @@ class GroupGraph:
                 continue
             self.makers[name] = node
             if slot == 0 and self._views(node):
-                group = self.groups[self.of[viewed(node)]]
+                group = self.groups[self.of[_viewed(node)]]
                 group.members.append(name)
                 self.of[name] = group.number
                 continue
@@ -103,9 +103,9 @@ class GroupGraph:
 
     def _views(self, node: AlignNode) -> bool:
         """Whether the node's output belongs to the group of what it would be a view of."""
-        if viewed(node) not in self.of:
+        if _viewed(node) not in self.of:
             return False
-        before, after = self.prints.get(viewed(node)), self.prints.get(node.outputs[0])
+        before, after = self.prints.get(_viewed(node)), self.prints.get(node.outputs[0])
         if is_view(node.op):
             return before is None or after is None or before.size == after.size
         if not may_be_view(node.op) or before is None or after is None:
@@ -130,7 +130,7 @@ class GroupGraph:
         return small and group.root not in self.graph.inputs and group.root not in self.graph.outputs
 
 
-def viewed(node: AlignNode) -> str:
+def _viewed(node: AlignNode) -> str:
     """The input whose values a view holds; "" where there is none. torch's copy gives its second in the shape of its
     first, as an assignment to a part of a tensor is traced.
     """

@@ -11,6 +11,8 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.operators import folds, operator_class, plain
+from layerwise._tool.debugtools.compare.quantised.operators import channel_axis
+from layerwise._tool.debugtools.compare.quantised.originals import channel_factors
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.tensor_error import Error, error_of
 
@@ -47,22 +49,19 @@ class _Folded(NamedTuple):
         yield _Weight(f"{shown(self.kernel, 80)} {behind}", True, sorted(dims), self._kernel)
         yield _Weight(f"{shown(self.norm.input[2], 80)} {behind}", True, [dims[self.axis]], self._bias)
 
-    def _factor(self) -> Array:
-        epsilon = next((a.f for a in self.norm.attribute if a.name in ("epsilon", "eps")), 1e-5)
-        scale, variance = (self.part.weight(self.norm.input[i]).astype(np.float64) for i in (1, 4))
-        with np.errstate(all="ignore"):
-            return np.asarray(scale / np.sqrt(variance + epsilon))
+    def _factors(self) -> Array:
+        return channel_factors(self.norm, self.part.weight)
 
     def _kernel(self) -> Array:
         value = self.part.weight(self.kernel)
         shape = [1] * value.ndim
         shape[self.axis] = -1
-        return np.asarray((value * self._factor().reshape(shape)).astype(value.dtype))
+        return np.asarray((value * self._factors().reshape(shape)).astype(value.dtype))
 
     def _bias(self) -> Array:
         shift, mean = (self.part.weight(self.norm.input[i]) for i in (2, 3))
         own = self.part.weight(self.bias).astype(np.float64) if self.bias else 0.0
-        return np.asarray((shift + (own - mean) * self._factor()).astype(shift.dtype))
+        return np.asarray((shift + (own - mean) * self._factors()).astype(shift.dtype))
 
 
 def similar_weights(
@@ -110,8 +109,9 @@ def _folded(part: Part, nodes: Sequence[onnx.NodeProto]) -> Iterator[_Folded]:
             continue
         kernel, bias = (*product.input[1:3], "", "")[:2]
         if kernel in weights and (not bias or bias in weights):
-            axis = _outputs(product)
-            if axis < len(weights[kernel].dims) and weights[kernel].dims[axis] == weights[norm.input[1]].dims[0]:
+            dims = weights[kernel].dims
+            axis = _outputs(product, len(dims))
+            if axis is not None and axis < len(dims) and dims[axis] == weights[norm.input[1]].dims[0]:
                 yield _Folded(part, kernel, bias, norm, axis)
 
 
@@ -119,11 +119,12 @@ def _normalises(node: onnx.NodeProto) -> bool:
     return operator_class(node.op_type) == "batchnorm"
 
 
-def _outputs(product: onnx.NodeProto) -> int:
+def _outputs(product: onnx.NodeProto, rank: int) -> int | None:
     """The axis of a product's kernel along which its outputs lie."""
-    turned = any(a.name == "transB" and a.i for a in product.attribute)
-    across = plain(product.op_type) in ("matmul", "mm") or operator_class(product.op_type) == "convtranspose"
-    return 1 if across or (plain(product.op_type) == "gemm" and not turned) else 0
+    kinds = {"conv": "Conv", "convtranspose": "ConvTranspose"}
+    plain_product = "MatMul" if plain(product.op_type) in ("matmul", "mm") else "Gemm"
+    turned = plain(product.op_type) == "linear" or any(a.name == "transB" and a.i for a in product.attribute)
+    return channel_axis(kinds.get(operator_class(product.op_type), plain_product), 1, rank, transposed=turned)
 
 
 def _apart(mine: Array, theirs: Array) -> Error:

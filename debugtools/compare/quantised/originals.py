@@ -56,9 +56,7 @@ class Originals:
         for node in self._cut.nodes:
             after = normal.get(node.output[0]) if node.op_type == "Conv" and len(node.output) else None
             if after is not None and all(name in self._floating for name in (node.input[1], *after.input[1:5])):
-                epsilon = next((a.f for a in after.attribute if a.name == "epsilon"), 1e-5)
-                gamma, spread = self._value(after.input[1]), self._value(after.input[4])
-                found[node.input[1]] = (gamma / np.sqrt(spread + epsilon)).astype(np.float32)
+                found[node.input[1]] = channel_factors(after, self._value).astype(np.float32)
         return found
 
     def find(self, site: Site, value: Array) -> tuple[str, Array] | None:
@@ -179,3 +177,11 @@ def _correlation(one: Array, other: Array) -> float:
     a, b = one - one.mean(), other - other.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / size if size > 0 and np.isfinite(size) else 0.0
+
+
+def channel_factors(norm: onnx.NodeProto, value: Callable[[str], Array]) -> Array:
+    """What a normalisation by batch statistics multiplies each channel by (FP64). value: of a weight."""
+    epsilon = next((a.f for a in norm.attribute if a.name in ("epsilon", "eps")), 1e-5)
+    scale, variance = (value(norm.input[i]).astype(np.float64) for i in (1, 4))
+    with np.errstate(all="ignore"):
+        return np.asarray(scale / np.sqrt(variance + epsilon))
