@@ -43,7 +43,8 @@ def find_points(
     opaque: names in that graph that are no tensors (sequences, optionals, maps); theirs: those in the reference's.
 
     What a Transpose makes of a point is none where the reference has its values in another order: whichever order it
-    makes would be found there, so that nothing held it against the right one.
+    makes would be found there, so that nothing held it against the right one. Nor is a tensor that is paired for its
+    value alone, such as a length of 16 among others: it would hide what made it wrong from whoever reads it.
     """
     names = suspect.observed.names
     found: Mapping[str, tuple[str, Held | None]] = names if names is not None else {t: (t, None) for t in suspect.made}
@@ -54,7 +55,8 @@ def find_points(
             name = suspect.common(own)
             node = suspect.observed.cut.nodes[suspect.observed.cut.maker[tensor]]
             turns = node.op_type == "Transpose" and node.input[0] in points and reference.naming.turned(name)
-            if gives(reference, name) and reference.own(name) not in theirs and not turns:
+            circular = turns or reference.naming.by_value_alone(name)
+            if gives(reference, name) and reference.own(name) not in theirs and not circular:
                 points[tensor] = Point(name, layout)
     return points
 

@@ -28,6 +28,7 @@ class Naming:
         for name, own in self.rename.items():
             self._back.setdefault(own, []).append(name)
         self._layouts: dict[str, Layout] = {}
+        self._by_value: set[str] = set()
         self._shapes: dict[str, Shape] = {}
 
     def own(self, name: str) -> str:
@@ -74,8 +75,11 @@ class Naming:
         Several may have one counterpart. mine: all names in the comparison's model; theirs: all names here.
         """
         self._layouts.clear()
+        self._by_value.clear()
         for pair in pairs:
             self.add(pair.tensor, pair.other)
+            if pair.confidence == "possible" and pair.reasons == ("value",):
+                self._by_value.add(pair.tensor)
             if pair.layout is not None:
                 self._layouts[pair.tensor] = pair.layout
         self.aligned = True
@@ -96,6 +100,10 @@ class Naming:
         """Whether a tensor (the comparison's name) has its axes in another order here."""
         layout = self._layouts.get(name)
         return layout is not None and bool(layout.permutation)
+
+    def by_value_alone(self, name: str) -> bool:
+        """Whether nothing but an equal value, which others have too, pairs a tensor (the comparison's name)."""
+        return name in self._by_value
 
     def laid(self, name: str, array: Array) -> Array:
         """One of this side's tensors (name: the comparison's) in the comparison's layout; as it is where it does not

@@ -43,8 +43,11 @@ def test_two_faults_are_both_found(tmp_path: Path) -> None:
     assert any("/fc/MatMul" in region for region in regions) and any("/out/MatMul" in region for region in regions)
 
 
-def scores(*, once: bool, factor: float = 1.0) -> onnx.ModelProto:
-    """Keys of two heads, as many positions as places in a head, turned in two steps or at once; then products."""
+def scores(*, once: bool, factor: float = 1.0, mixed: bool = False) -> onnx.ModelProto:
+    """Keys of two heads, as many positions as places in a head, turned in two steps or at once; then products.
+
+    mixed: keys are taken in another order before they are given their shape.
+    """
     random, p = np.random.default_rng(0), "o" if once else "t"
     held = {name: random.standard_normal((16, 16)).astype(np.float32) / 4 for name in "wk"}
     held["w"] = held["w"] * np.float32(factor)
@@ -59,7 +62,8 @@ def scores(*, once: bool, factor: float = 1.0) -> onnx.ModelProto:
         make("Reshape", [f"{p}2", f"{p}shape"], [f"{p}q"]),
         make("Transpose", [f"{p}q"], [f"{p}r"], perm=[0, 2, 1, 3]),
         make("Tanh", [f"{p}2"], [f"{p}3"]),
-        make("Reshape", [f"{p}3", f"{p}shape"], [f"{p}turned0"]),
+        *([make("Transpose", [f"{p}3"], [f"{p}mixed"], perm=[1, 0])] if mixed else []),
+        make("Reshape", [f"{p}mixed" if mixed else f"{p}3", f"{p}shape"], [f"{p}turned0"], "keys"),
         *(make("Transpose", [f"{p}turned{i}"], [f"{p}turned{i + 1}"], perm=perm) for i, perm in enumerate(turns)),
         make("MatMul", [f"{p}r", f"{p}turned{len(turns)}"], ["y"]),
     ]
@@ -73,6 +77,12 @@ def test_a_view_that_the_other_side_has_in_another_order_is_no_fault_behind_one(
     feed = {"x": np.random.default_rng(1).standard_normal((8, 16)).astype(np.float32)}
     found = between(scores(once=False, factor=1.05), scores(once=True), tmp_path, feed)
     assert [row["node"] for row in found.suspects if row["diagnosis"] == "kernel"] == ["first"]
+
+
+def test_what_only_reads_the_wrong_order_comes_behind_what_makes_it(tmp_path: Path) -> None:
+    feed = {"x": np.random.default_rng(1).standard_normal((8, 16)).astype(np.float32)}
+    nodes = between(scores(once=False), scores(once=True, mixed=True), tmp_path, feed).nodes
+    assert nodes.index("keys") < nodes.index("tturned1")
 
 
 def convolution(*, folded: bool, mean: float) -> onnx.ModelProto:
@@ -133,3 +143,35 @@ def test_an_output_that_was_not_compared_is_told(tmp_path: Path) -> None:
     good.graph.output.append(helper.make_tensor_value_info("best", 7, None))
     done = between(first(), good, tmp_path, FEED)
     assert done.suspects == [] and done.result["summary"].endswith("agree; not compared: the reference's output best")
+
+
+def lengths(*, index: int | None) -> onnx.ModelProto:
+    """Values times a length: taken from the shape at this index, or a constant. A constant 2 is something else."""
+    make, p = helper.make_node, "s" if index is not None else "t"
+    held = {f"{p}two": np.array(2)} | (
+        {f"{p}length": np.float32(16)} if index is None else {f"{p}at": np.array(index)}
+    )
+    taken = [
+        make("Shape", ["x"], [f"{p}shape"], "shape"),
+        make("Gather", [f"{p}shape", f"{p}at"], [f"{p}n"], "gather"),
+        make("Cast", [f"{p}n"], [f"{p}length"], "cast", to=1),
+    ]
+    nodes = [
+        *(taken if index is not None else []),
+        make("Tanh", ["x"], [f"{p}0"]),
+        make("Mul", [f"{p}0", f"{p}length"], [f"{p}1"], "product" if index is not None else ""),
+        make("Cast", [f"{p}two"], [f"{p}2"], to=1),
+        make("Sin", [f"{p}1"], [f"{p}3"]),
+        make("Pow", [f"{p}3", f"{p}2"], ["y"]),
+    ]
+    io = [helper.make_tensor_value_info(name, 1, [2, 16]) for name in "xy"]
+    weights = [numpy_helper.from_array(value, name) for name, value in held.items()]
+    graph = helper.make_graph(nodes, "g", io[:1], io[1:], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_a_length_that_something_else_has_too_does_not_hide_what_made_it(tmp_path: Path) -> None:
+    feed = {"x": np.random.default_rng(1).standard_normal((2, 16)).astype(np.float32)}
+    (found,) = between(lengths(index=0), lengths(index=None), tmp_path, feed).suspects
+    assert {"gather", "product"} <= {each["node"] for each in found["region"]}
+    assert between(lengths(index=1), lengths(index=None), tmp_path, feed).suspects == []
