@@ -148,9 +148,7 @@ def test_an_output_that_was_not_compared_is_told(tmp_path: Path) -> None:
 def lengths(*, index: int | None) -> onnx.ModelProto:
     """Values times a length: taken from the shape at this index, or a constant. A constant 2 is something else."""
     make, p = helper.make_node, "s" if index is not None else "t"
-    held = {f"{p}two": np.array(2)} | (
-        {f"{p}length": np.float32(16)} if index is None else {f"{p}at": np.array(index)}
-    )
+    held = {f"{p}two": np.array(2)} | ({f"{p}length": np.float32(16)} if index is None else {f"{p}at": np.array(index)})
     taken = [
         make("Shape", ["x"], [f"{p}shape"], "shape"),
         make("Gather", [f"{p}shape", f"{p}at"], [f"{p}n"], "gather"),
