@@ -177,11 +177,18 @@ def _pairs(folder: Path) -> list[AlignedPair]:
     return load_map(folder / "map.json").pairs if (folder / "map.json").exists() else []
 
 
+def _taken_back(tensor: str, other: Mapping[str, str], folder: Path) -> str:
+    """A tensor, or what is made of its integers where they have no counterpart and that has one."""
+    taken = onnx.load(folder / "other.onnx").graph.node if tensor not in other else ()
+    makes = (node.output[0] for node in taken if node.op_type == "DequantizeLinear" and node.input[0] == tensor)
+    return next((name for name in makes if name in other), tensor)
+
+
 def _region(model: onnx.ModelProto, tensor: str, folder: Path) -> set[str]:
     """Nodes and tensors of the reference between paired tensors, up to the counterpart of one."""
     other = {pair.tensor: pair.other for pair in _pairs(folder)}
     paired, makers = set(other.values()), {name: node for node in model.graph.node for name in node.output}
-    waiting, found = [other.get(tensor, tensor)], set[str]()
+    waiting, found = [other.get(_taken_back(tensor, other, folder), tensor)], set[str]()
     while waiting:
         name = waiting.pop()
         node = makers.get(name)

@@ -137,8 +137,8 @@ _TIMES = re.compile(
 
 
 def same_text(text: str, folder: Path) -> str:
-    """A screen without what differs from run to run: times, and where the workspace is."""
-    text = text.replace(str(folder), "PLACE")
+    """A screen without what differs from run to run: times, the memory of GPUs, and where the workspace is."""
+    text = re.sub(r"(?m)^( *gpu\d+ ).*", r"\1#", text.replace(str(folder), "PLACE"))
     if "[6 Perf]" in text:  # measured anew
         text = re.sub(r"[\d.]+(e[+-]\d+)?", "#", text)
     return "\n".join(re.sub(r" +", " ", _TIMES.sub("#", line)).rstrip() for line in text.splitlines())
