@@ -20,6 +20,7 @@ class TruthOutcome:
     def __init__(self) -> None:
         self._layers = self._without = 0
         self._reasons: Counter[str] = Counter()
+        self._kinds: Counter[str] = Counter()
         self._worst: LayerRow | None = None
         self._first: LayerRow | None = None
         self._reference: LayerRow | None = None
@@ -39,6 +40,7 @@ class TruthOutcome:
                 self._reasons[row.truth.why] += 1
             return
         self._layers += 1
+        self._kinds[row.truth.kind] += bool(row.truth.kind)
         if row.truth.suspect > LIMIT and (self._first is None or _place(row) < _place(self._first)):
             self._first = row
         if self._worst is None or row.truth.suspect > (_truth(self._worst).suspect or 0.0):
@@ -64,13 +66,20 @@ class TruthOutcome:
         if self._worst is None:
             return f"No verdict: no layer has a truth{self._left()}."
         if self._first is None:
-            found = _truth(self._worst)
-            head = f"Acceptable: no layer is off by more than {times(found.suspect)} times what {_kind(found)} explains"
+            worst = times(_truth(self._worst).suspect)
+            head = f"Acceptable: no layer is off by more than {worst} times what {self._rounding()}"
         else:
             head = f"Not acceptable: {self._told(self._first)}"
             if self._worst is not self._first:
                 head += f"; the worst is {self._label(self._worst)}, by {times(_truth(self._worst).suspect)} times"
         return f"{head}{self._others()}{self._left()}."
+
+    def _rounding(self) -> str:
+        kinds = [(_WORDS.get(kind, kind), count) for kind, count in self._kinds.most_common() if count]
+        if len(kinds) == 1:
+            return f"{kinds[0][0]} rounding explains"
+        counts = ", ".join(f"{count} in {kind}" for kind, count in kinds)
+        return f"the rounding of its type explains ({counts})" if kinds else "rounding explains"
 
     def _told(self, row: LayerRow) -> str:
         found = _truth(row)

@@ -1,6 +1,7 @@
 """The truth of every layer: clean conversions are acceptable, faults of 10 ulp are not, what has none is said."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,16 @@ def test_a_conversion_to_fp16_is_counted_in_fp16s_rounding(tmp_path: Path) -> No
     assert 0.01 < done.result["truth"]["worst"] < 2 and "FP16 rounding" in done.result["truth"]["text"]
     accumulated = [row["truth"]["accumulated"] for row in done.table()]
     assert all(0 < each < 2 for each in accumulated)
+
+
+def test_an_acceptable_model_of_two_types_is_told_by_both(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(conv_net().SerializeToString())
+    half = in_half(ModelFile(str(tmp_path / "m.onnx")), tmp_path)
+    done = compared(tmp_path, conv_net(), onnx.load(half))
+    kinds = Counter(row["truth"]["kind"] for row in done.table() if row["truth"]["kind"])
+    told = done.result["truth"]["text"]
+    assert len(kinds) == 2, kinds
+    assert f"{kinds['float16']} in FP16" in told and f"{kinds['float32']} in FP32" in told
 
 
 def means(count: int) -> onnx.ModelProto:
