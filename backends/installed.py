@@ -16,6 +16,7 @@ from layerwise._tool.backends.shell import shell_line
 _EXTRAS = {"tensorrt": "trt", "cuda": "trt", "torch": "torch", "matplotlib": "plots", "lpips": "perceptual",
            "distributed": "cluster"}  # fmt: skip
 _DISTRIBUTIONS = {"cuda": "cuda-python"}  # where the name is another than the package's
+_PART = {"cuda-python": "cuda-bindings"}  # all that is used of it, which torch and others bring alone
 _CORE = "layerwise-core"
 _CUDA = re.compile(r"^cuda_version *= *['\"](\d+)\.(\d+)", re.MULTILINE)
 _CUDA_VERSIONS = (12, 13)  # for which there is an extra
@@ -94,7 +95,8 @@ class Package(Struct, frozen=True):
 def packages() -> list[Package]:
     """Return the optional packages, installed or not, except onnxruntime."""
     names = {package: _DISTRIBUTIONS.get(package, package) for package in _EXTRAS}
-    return [Package(name, version_of(name), install_line(package)) for package, name in names.items()]
+    versions = {name: version_of(name) or version_of(_PART.get(name, name)) for name in names.values()}
+    return [Package(name, versions[name], install_line(package)) for package, name in names.items()]
 
 
 def onnxruntime() -> OnnxRuntime | None:

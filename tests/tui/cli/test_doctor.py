@@ -159,3 +159,9 @@ def test_a_driver_that_does_not_answer_is_wrong(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     (row,) = graphics(Probe())
     assert row.state == "note" and "CUDA_VISIBLE_DEVICES" in row.mend
+
+
+def test_the_bindings_of_cuda_alone_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "version_of", lambda name: "13.1.0" if name == "cuda-bindings" else "")
+    (found,) = [each for each in installation(None) if each.name == "cuda-python"]
+    assert (found.state, found.text) == ("ok", "13.1.0")
