@@ -58,7 +58,37 @@ def pair_members(
                 if not again or _holds(member):
                     found[i] = member
                     taken.add(j)
+    for i, source in _taken_back(first, one).items():
+        if source in found and i in found and _reordered(found[i]):
+            found[i] = _as_its_source(first, second, one.members[i], found[source])
     return [found[i] for i in sorted(found)]
+
+
+def _taken_back(side: GroupGraph, group: Group) -> dict[int, int]:
+    """Members that are quantised and dequantised at once, with what they are made from."""
+    places, found = {name: i for i, name in enumerate(group.members)}, {}
+    for i, name in enumerate(group.members):
+        maker = side.makers.get(name)
+        if maker is not None and plain(maker.op) == "dequantizelinear":
+            before = side.makers.get(next(iter(maker.inputs), ""))
+            if before is not None and plain(before.op) == "quantizelinear" and before.inputs[0] in places:
+                found[i] = places[before.inputs[0]]
+    return found
+
+
+def _as_its_source(first: GroupGraph, second: GroupGraph, name: str, source: Member) -> Member:
+    mine, theirs = first.prints.get(name), second.prints.get(source.other)
+    apart = distance(mine, theirs) if mine is not None and theirs is not None else None
+    return Member(name, source.other, apart, source.layout)
+
+
+def _reordered(member: Member) -> bool:
+    """Whether the two have the same values in another order: a view may make that right, or a fault."""
+    return not _near(member) and member.apart is not None and member.apart.any_order <= _NEAR
+
+
+def _near(member: Member) -> bool:
+    return member.apart is None or member.apart.in_order <= _NEAR
 
 
 def detours(side: GroupGraph, group: Group) -> set[str]:
@@ -85,8 +115,7 @@ def _narrower(side: GroupGraph, name: str, other: str) -> bool:
 
 def _holds(member: Member) -> bool:
     """Whether one more view of a tensor may be compared with a view that has a counterpart already."""
-    apart = member.apart
-    return apart is None or apart.in_order <= _NEAR or member.layout is not None
+    return _near(member) or member.layout is not None
 
 
 def _cost(

@@ -247,3 +247,28 @@ def test_behind_a_fault_sums_of_much_the_same_distribution_are_told_apart(seed: 
     done = between(skips(seed, -1.5), quantised, tmp_path, FEED)
     accused = [row for row in done.suspects if row["diagnosis"] == "kernel"]
     assert len(accused) == 1 and "skip0" in {node["node"] for node in accused[0]["region"]}
+
+
+def reordered(*, steps: bool, mixed: bool) -> onnx.ModelProto:
+    """Views of a product, then its norm. steps: rounded to eighths before the norm; mixed: in another order."""
+    p = "q" if steps else "f"
+    before = f"{p}m = Transpose<perm=[3, 1, 2, 0]>({p}t)" if mixed else ""
+    after = f"{p}c = QuantizeLinear({p}v, scale, zero)  {p}d = DequantizeLinear({p}c, scale, zero)" if steps else ""
+    text = f"""g (float[4, 16] x) => (float[2, 4, 32] y) {{
+        {p}0 = MatMul(x, w)  {p}1 = Tanh({p}0)  {p}r = Reshape({p}1, heads)  {p}t = Transpose<perm=[1, 0, 2, 3]>({p}r)
+        {before}  {p}s = Reshape({p}{"m" if mixed else "t"}, flat)  {p}v = Transpose<perm=[1, 0, 2]>({p}s)
+        {after}  {p}n = LayerNormalization({p}{"d" if steps else "v"}, g, b)  {p}z = MatMul({p}n, k)  y = Tanh({p}z)
+    }}"""
+    random = np.random.default_rng(0)
+    held = {name: random.standard_normal(shape).astype(np.float32) / 4 for name, shape in
+            {"w": (16, 64), "g": (32,), "b": (32,), "k": (32, 32)}.items()}  # fmt: skip
+    held |= {"heads": np.array([4, 2, 2, 16]), "flat": np.array([4, 2, 32])}
+    held |= {"scale": np.float32(1 / 64), "zero": np.int8(0)} if steps else {}
+    return with_weights(from_text(text.replace("  ", "\n"), opset=17), **held)
+
+
+def test_what_is_taken_back_has_the_counterpart_of_what_was_quantised(tmp_path: Path) -> None:
+    """And not a view of it that has the right order only because of what is wrong there."""
+    feed = {"x": np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32)}
+    found = between(reordered(steps=True, mixed=False), reordered(steps=False, mixed=True), tmp_path, feed)
+    assert found.suspects[0]["tensor"] == "qs", found.nodes
