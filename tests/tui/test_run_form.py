@@ -16,6 +16,7 @@ from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
 from layerwise._tool.tui.presenters.compare_text import compare_title, rule_text, side_names, tolerance_text
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, field_line, preset_lines
 from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.screens.run import RunScreen
@@ -204,7 +205,7 @@ def test_any_form_is_checked_drawn_and_kept(form: RunForm) -> None:
     checked = check(form, MODEL, [])
     for glyphs in (ASCII, UNICODE):
         for field in fields(form):
-            assert width(field_line(form, field, checked.problems, 76, glyphs)) <= 76
+            assert width(field_line(form, field, checked.problems, 76, Names(glyphs), glyphs)) <= 76
     if checked.spec is not None:
         assert compare_title(checked.spec)
 

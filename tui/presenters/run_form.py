@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from layerwise._tool.backends.shell import shell_word
 from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import counted, shown
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, wrap_runs
 from layerwise._tool.tui.state.mark_cost import Cost
 from layerwise._tool.tui.state.run_fields import Field
@@ -17,14 +18,16 @@ LABEL_CELLS = 22
 VALUE_CELLS = 18
 
 
-def field_line(form: RunForm, field: Field, problems: Mapping[str, str], cells: int, glyphs: Glyphs) -> Line:
+def field_line(
+    form: RunForm, field: Field, problems: Mapping[str, str], cells: int, names: Names, glyphs: Glyphs
+) -> Line:  # fmt: skip
     """One field: section, label, value, and what is wrong or what may stand there."""
     value, role = _value(form, field)
     if field.options:
         value = f"{glyphs.here_right} {value} {glyphs.here_left}"
     problem = problems.get(field.key, "")
     note, note_role = (f"{glyphs.bad} {problem}", "bad") if problem else (_hint(form, field), "dim")
-    label = fit(field.label, LABEL_CELLS) if field.label else ""
+    label = names.text(field.label, LABEL_CELLS) if field.label else ""
     room = max(8, cells - SECTION_CELLS - len(label) - 1)
     taken = min(room, max(VALUE_CELLS, cell_len(shown(value))))
     value = fit(value, taken, glyphs.ellipsis, keep="start")

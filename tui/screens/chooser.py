@@ -23,12 +23,16 @@ from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, VirtualL
 
 @dataclass(frozen=True)
 class Choice:
-    """One row of a chooser: its value comes back when it is picked; `key` picks it at once. more: rows that go on."""
+    """One row of a chooser: its value comes back when it is picked; `key` picks it at once.
+
+    more: rows that go on. words: what a filter finds it by, besides what is shown.
+    """
 
     line: Line
     value: object
     key: str = ""
     more: Sequence[Line] = ()
+    words: str = ""
 
     @property
     def lines(self) -> list[Line]:
@@ -119,7 +123,7 @@ class PickScreen(PacedScreen[object], ModalScreen[object], inherit_bindings=Fals
     def _show(self) -> None:
         """The choices in which all words of the filter occur."""
         words = self._input.value.lower().split()
-        texts = ((found, "".join(map(plain, found[0].lines)).lower()) for found in self._all)
+        texts = ((found, " ".join([*map(plain, found[0].lines), found[0].words]).lower()) for found in self._all)
         shown_now = [found for found, text in texts if all(word in text for word in words)]
         self._rows = [(line, choice) for choice, lines in shown_now for line in lines]
         self._list.model = FixedRows([line for line, _ in self._rows])

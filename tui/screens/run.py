@@ -14,6 +14,7 @@ from layerwise._tool.tui.controllers.run import RunController
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.presenters.bars import candidates_line
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.run_form import (
     command_lines,
     cost_line,
@@ -53,14 +54,16 @@ class RunScreen(Page, scope="run"):
         super().__init__(state, controllers)
         self._control = RunController(state, controllers.warm)
         self._fields = self._control.fields()
+        self._names = Names(state.glyphs)
         rows = LiveRows(lambda: len(self._fields), self._line)
-        self.main_list = VirtualList(rows, glyphs=state.glyphs, id="run-fields")
+        self.main_list = VirtualList(rows, glyphs=state.glyphs, id="run-fields", names=self._names)
         self._before: RunForm | None = None
         self._left = state.session.forms.get(_FIELD)
 
     def _line(self, i: int, cells: int) -> Line:
         control = self._control
-        return field_line(control.form, self._fields[i], control.checked.problems, cells, self.state.glyphs)
+        problems, names = control.checked.problems, self._names
+        return field_line(control.form, self._fields[i], problems, cells, names, self.state.glyphs)
 
     def compose(self) -> ComposeResult:
         yield self.main_list
