@@ -19,7 +19,7 @@ from layerwise._tool.tui.presenters.text import UNICODE, plain, width
 from layerwise._tool.tui.screens.run import RunScreen
 from layerwise._tool.tui.state.run_check import check
 from layerwise._tool.tui.state.run_fields import fields
-from layerwise._tool.tui.state.run_form import RunForm, put
+from layerwise._tool.tui.state.run_form import RunForm, put, save_form
 from layerwise._tool.tui.state.run_inputs import MOST, PREFIX, InputLine, Pin, parse_pin
 
 IDS = TensorInfo("ids", "int64", ("batch", "seq"))
@@ -131,3 +131,26 @@ def test_inputs_whose_names_differ_in_their_middle_are_told_apart() -> None:
     rows = names.told(lambda: [plain(field_line(RunForm(), field, {}, 76, names, UNICODE)) for field in lines])
     labels = [row[9:31].strip() for row in rows]
     assert len({*labels}) == 3 and all(f"_{k}_" in label for k, label in enumerate(labels))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("atol", "much", ("absolute: 'much' is not", "[2,16] 0…30521")),
+        ("val_range", "0..x", ("known once what is wrong with the feeds is mended",)),
+    ],
+)
+def test_inputs_are_planned_while_another_field_is_wrong_and_say_so_while_one_of_theirs_is(
+    field: str, value: str, told: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "bert.onnx"
+    onnx.save(LOOKALIKES["bert"](), path)
+
+    async def story(bench: Bench) -> None:
+        form = put(put(RunForm(), "tolerance", "fixed"), field, value)
+        bench.app.state.session.remember("run", form=save_form(form))
+        await bench.press("R", *"jjjjjjjjjjjjjjj")
+        await bench.see(*told)
+        assert "being read" not in bench.text
+
+    with_bench(path, story, size=(120, 40))

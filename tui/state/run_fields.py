@@ -103,7 +103,7 @@ def fields(form: RunForm, inputs: Sequence[InputLine] = ()) -> list[Field]:
 def _inputs(form: RunForm, inputs: Sequence[InputLine]) -> Iterator[Field]:
     auto = form.made == "auto"
     for place, line in enumerate(inputs[:MOST]):
-        empty = (line.chosen or "being read") if auto else "dynamic dimensions 1, integers 0 or 1"
+        empty = (line.chosen or line.unplanned) if auto else "dynamic dimensions 1, integers 0 or 1"
         yield Field(PREFIX + line.info.name, "" if place else "inputs", in_full(line.info.name), empty=empty,
                     hint=line.hint if auto else line.declared)  # fmt: skip
     if len(inputs) > MOST:
