@@ -295,3 +295,18 @@ def test_the_graph_says_what_run_does_and_its_filter_starts_empty(pair: tuple[Pa
 
 def test_a_preset_fits_in_the_chooser_of_80_columns() -> None:
     assert max(width(line) for line in preset_lines()) <= 67
+
+
+def test_what_is_wrong_is_whole_and_names_its_side_and_what_has_no_room_is_counted(pair: tuple[Path, Path]) -> None:
+    wrong = RunForm(sides=[SideForm(), SideForm(model="/gone.onnx")], metrics="none of them", memory="x")
+
+    async def story(bench: Bench) -> None:
+        bench.app.state.session.remember("run", form=save_form(wrong))
+        await bench.press("R")
+        await bench.see("[R Run]", "side 2 model: there is no such file")
+        problems = bench.app.query_one(RunScreen)._control.checked.problems
+        assert all(text in " ".join(bench.text.split()) for text in problems.values())
+        bench.app.query_one(RunScreen)._take(put(put(wrong, "seed", "x"), "iterations", "x"))
+        await bench.see("and 2 more")
+
+    with_bench(pair[0], story, size=(60, 24))
