@@ -17,10 +17,11 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.tui.presenters.around import UP, joints, neighbourhood, place
+from layerwise._tool.tui.presenters.bars import title_line
 from layerwise._tool.tui.presenters.graph_rows import columns, header, node_row
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.node_detail import NodeDetail
-from layerwise._tool.tui.presenters.text import ASCII, UNICODE, clip, fit, merge, plain, spread, width, wrap_runs
+from layerwise._tool.tui.presenters.text import ASCII, UNICODE, Line, clip, fit, merge, plain, spread, width, wrap_runs
 from layerwise._tool.tui.state.graph import JumpHistory, NodeRows
 from layerwise._tool.tui.state.mark_cost import MarkCost, tensor_bytes
 from layerwise._tool.tui.state.session import NodeError
@@ -245,3 +246,14 @@ def chain_of(name: str, path: Path) -> Path:
     ends = [helper.make_tensor_value_info(end, TensorProto.FLOAT, [1, 6]) for end in ("x", name)]
     graph = helper.make_graph([helper.make_node("Relu", ["x"], [name], name)], "g", ends[:1], ends[1:])
     return save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), path)
+
+
+@pytest.mark.parametrize("cells", [40, 50, 60, 70, 80, 100, 120])
+def test_facts_in_the_title_are_there_as_a_whole_or_not_at_all(diamond: GraphIndex, cells: int) -> None:
+    status: Line = [("2 jobs 50%  1 asks", "warn")]
+    text = plain(title_line(Path("torch_convnext.dynamo.onnx"), diamond, status, cells, "12 edits, not written"))
+    assert len(text) == cells and text.endswith("2 jobs 50%  1 asks ")
+    left = text.removesuffix("2 jobs 50%  1 asks ").rstrip()
+    facts = left.split("  ")[1:]
+    assert left.endswith("  12 edits, not written") or cells <= 50
+    assert all(fact in ("5 nodes", "opset 21", "12 edits, not written") or fact.endswith(" B") for fact in facts)
