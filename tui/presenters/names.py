@@ -108,8 +108,9 @@ def shorten(
     long = {name: label for name, label in labels.items() if cell_len(label) > cells}
     whole = {name: label for name, label in labels.items() if name not in long}
     _take_unique(whole, found, taken)
-    if cut_end:
-        texts = {name: fit(label, cells, ellipsis, keep="start") for name, label in long.items()}
+    if cut_end or len(long) == 1:  # of a name alone both ends tell most
+        keep = "start" if cut_end else "both"
+        texts = {name: fit(label, cells, ellipsis, keep=keep) for name, label in long.items()}
         long = {name: long[name] for name in _take_unique(texts, found, taken)}
     _Shortening(cells, ellipsis, found, taken).run(long)
     for name in labels:

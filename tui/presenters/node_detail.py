@@ -79,33 +79,36 @@ class NodeDetail:
         return wrap_runs([*told, (f": {meaning}" if meaning else "", "dim")], self._cells, 6)
 
     def _tensors(self, node: int) -> list[Line]:
-        """What the node reads, captures and makes; all names have the same room, so that they are told apart."""
-        index, room = self._index, self._cells - 7
-        groups = (
-            ("in", index.node_inputs(node)),
-            ("cap", index.node_captures(node)),
-            ("out", index.node_outputs(node)),
-        )
-        kinds = {at: self._kind(at) for _, tensors in groups for at in tensors[:MOST_TENSORS] if at >= 0}
-        kind_cells = min(max(map(cell_len, kinds.values()), default=0), max(16, room // 2))
-        lines: list[Line] = []
+        """What the node reads, captures and makes; too long names have the same room, so that they are told apart."""
+        index, lines = self._index, list[Line]()
+        captured = index.node_captures(node)
+        groups = (("in", index.node_inputs(node)), ("cap", captured), ("out", index.node_outputs(node)))
+        rooms = {at: self._name_room(at) for _, tensors in groups for at in tensors[:MOST_TENSORS] if at >= 0}
+        long = (room for at, room in rooms.items() if cell_len(in_full(index.tensor_name(at))) > room)
+        least = min(long, default=self._cells)
         for word, tensors in groups:
             for count, tensor in enumerate(tensors[:MOST_TENSORS]):
-                lines.append(self._tensor("" if count else word, tensor, kinds.get(tensor, ""), kind_cells))
+                lines.append(self._tensor("" if count else word, tensor, rooms.get(tensor, 0), least))
             if len(tensors) > MOST_TENSORS:
                 lines.append([(f"     and {len(tensors) - MOST_TENSORS} more", "dim")])
         return lines
 
-    def _tensor(self, word: str, tensor: int, kind: str, kind_cells: int) -> Line:
+    def _tensor(self, word: str, tensor: int, room: int, least: int) -> Line:
         if tensor < 0:
             return [(f"{word:<4} ", "dim"), ("(absent)", "dim")]
         name = self._index.tensor_name(tensor)
-        marked = name in self._marks
+        marked, kind_cells = name in self._marks, self._cells - 8 - room
+        text = self._names.text(name, room if cell_len(in_full(name)) <= room else least)
         return [
             (f"{word:<4} ", "dim"), (f"{self._glyphs.mark} " if marked else "  ", "mark" if marked else ""),
-            (self._names.text(name, self._cells - 7 - kind_cells - 1) + " ", ""),
-            (fit(kind, kind_cells, self._glyphs.ellipsis, "start").rstrip(), "dim"),
+            (fit(text, room) + " ", ""),
+            (fit(self._kind(tensor), kind_cells, self._glyphs.ellipsis, "start").rstrip(), "dim"),
         ]  # fmt: skip
+
+    def _name_room(self, tensor: int) -> int:
+        """Cells that there are for a name before its type."""
+        room = self._cells - 7
+        return max(4, room - 1 - min(cell_len(self._kind(tensor)), max(16, room // 2)))
 
     def _kind(self, tensor: int) -> str:
         return tensor_type(self._index, tensor, self._glyphs) + self._kind_text(tensor)
