@@ -257,3 +257,13 @@ def test_facts_in_the_title_are_there_as_a_whole_or_not_at_all(diamond: GraphInd
     facts = left.split("  ")[1:]
     assert left.endswith("  12 edits, not written") or cells <= 50
     assert all(fact in ("5 nodes", "opset 21", "12 edits, not written") or fact.endswith(" B") for fact in facts)
+
+
+def test_a_type_has_the_cells_that_a_short_name_leaves(tmp_path: Path) -> None:
+    ends = [helper.make_tensor_value_info(end, TensorProto.FLOAT, [16, 3, 224, 224]) for end in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], "relu")], "g", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    index = build_index(ModelFile(save(model, tmp_path / "m.onnx")), tmp_path / "index")
+    for cells in (37, 44, 60):
+        lines = [plain(line) for line in NodeDetail(index, cells, UNICODE, set(), {}).lines(0)]
+        assert any(line.endswith("f32 16×3×224×224 output") for line in lines)

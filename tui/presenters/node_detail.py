@@ -106,9 +106,10 @@ class NodeDetail:
         ]  # fmt: skip
 
     def _name_room(self, tensor: int) -> int:
-        """Cells that there are for a name before its type."""
+        """Cells that there are for a name before its type, which has half of the line, and what the name leaves."""
         room = self._cells - 7
-        return max(4, room - 1 - min(cell_len(self._kind(tensor)), max(16, room // 2)))
+        left = room - 1 - cell_len(in_full(self._index.tensor_name(tensor)))
+        return max(4, room - 1 - min(cell_len(self._kind(tensor)), max(16, room // 2, left)))
 
     def _kind(self, tensor: int) -> str:
         return tensor_type(self._index, tensor, self._glyphs) + self._kind_text(tensor)
