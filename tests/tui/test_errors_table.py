@@ -317,3 +317,13 @@ def test_a_row_that_is_told_in_full_has_whole_names_and_a_brief_one_differs_from
             told = brief_lines(layer(0, tensor=names[0], note=note), 78, word, UNICODE, names)
             assert "part0" in plain(told[0]) + plain(told[1])
     assert "\\x20" in plain(detail_lines(layer(0, tensor=" "), ["a", "b"], 78)[0])
+
+
+def test_sides_whose_names_are_too_long_stay_different() -> None:
+    state = state_of(*FIVE)
+    state.facts.runners = [f"onnxruntime cpu, torch_convnext_of_timm.{form}.onnx" for form in ("dynamo", "ts13")]
+    for cells in (50, 60, 78):
+        line = head_lines(state, cells, UNICODE)[0]
+        one, other = plain(line).split("  against  ")
+        assert not one.startswith(other.strip()[:-1]) and not other.startswith(one.strip()[:-1])
+        assert width(line) <= cells

@@ -120,6 +120,13 @@ def shorten(
     return found
 
 
+def beside(names: Sequence[str], rooms: Sequence[int], ellipsis: str) -> list[str]:
+    """Names that stand beside each other, those that are too long for their room cut so that they stay different."""
+    long = {name: room for name, room in zip(names, rooms, strict=True) if cell_len(_safe(name)) > room}
+    texts = shorten({name: name for name in long}, min(long.values(), default=0), ellipsis, cut_end=True)
+    return [texts.get(name, _safe(name)) for name in names]
+
+
 def _safe(label: str) -> str:
     return shown_name(label if len(label) <= _LONGEST else label[: _LONGEST // 2] + label[-_LONGEST // 2 :])
 
