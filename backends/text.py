@@ -1,7 +1,12 @@
 """Escapes text from models and files before it is shown."""
 
 import unicodedata
+from collections.abc import Callable
+from typing import TypeAlias
 
+Called: TypeAlias = Callable[[str], str]
+"""How a name is shown."""
+_WHOLE = 400
 _ESCAPED = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # control, format, surrogate, private, line, paragraph
 
 
@@ -29,6 +34,28 @@ def shown(text: str, limit: int | None = None) -> str:
         head = max(1, (limit - 1) // 2)
         return text[:head] + "…" + text[len(text) - max(0, limit - 1 - head) :]
     return text
+
+
+def shown_name(name: str, limit: int | None = None) -> str:
+    """Return a name as `shown` does, with those spaces escaped too that are at an end or look like another one.
+
+    Names that differ in them would be shown alike, and a name of one space as nothing.
+    """
+    text = shown(name, limit)
+    inner = text.strip(" ")
+    if inner == text and text.isprintable():
+        return text
+    first = text.find(inner)
+    last = first + len(inner)
+    return "".join(
+        _escape(c) if unicodedata.category(c) == "Zs" and (c != " " or not first <= place < last) else c
+        for place, c in enumerate(text)
+    )
+
+
+def in_full(name: str) -> str:
+    """Return a name for a text that stands by itself: whole, unless it is very long."""
+    return shown_name(name, _WHOLE)
 
 
 def one_line(text: str) -> str:

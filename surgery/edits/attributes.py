@@ -5,7 +5,7 @@ from typing import Any
 import onnx
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import Called, in_full, shown
 from layerwise._tool.surgery.edits.base import GraphEdit, listed, place
 from layerwise._tool.surgery.edits.operands import attribute, kind_of, schema_kind
 from layerwise._tool.surgery.model.structure import Graph, changed
@@ -24,9 +24,9 @@ class SetAttribute(GraphEdit, frozen=True, tag="set-attribute", kw_only=True):
     value: Any = None
     kind: str = ""
 
-    def describe(self) -> str:
+    def describe(self, called: Called = in_full) -> str:
         what = f"remove attribute {shown(self.name, 60)}" if self.value is None else self._setting()
-        return f"{what} of {listed(self.nodes)}{place(self.scope)}"
+        return f"{what} of {listed(self.nodes, called)}{place(self.scope)}"
 
     def _setting(self) -> str:
         return f"set {shown(self.name, 60)}={shown(str(self.value), 60)}"
@@ -58,9 +58,9 @@ class SetOp(GraphEdit, frozen=True, tag="set-op", kw_only=True):
     op: str = ""
     domain: str | None = None
 
-    def describe(self) -> str:
+    def describe(self, called: Called = in_full) -> str:
         domain = "" if self.domain is None else f" of domain {shown(self.domain or 'ai.onnx', 60)}"
-        return f"make {listed(self.nodes)} {shown(self.op, 60) or 'nodes'}{domain}{place(self.scope)}"
+        return f"make {listed(self.nodes, called)} {shown(self.op, 60) or 'nodes'}{domain}{place(self.scope)}"
 
     def _changed(self, graph: Graph) -> Graph:
         if not self.op and self.domain is None:
@@ -80,8 +80,8 @@ class RenameNode(GraphEdit, frozen=True, tag="rename-node", kw_only=True):
     node: str
     to: str
 
-    def describe(self) -> str:
-        return f"rename node {shown(self.node, 80)} to {shown(self.to, 80)}{place(self.scope)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"rename node {called(self.node)} to {called(self.to)}{place(self.scope)}"
 
     def _changed(self, graph: Graph) -> Graph:
         if not self.to or self.to in graph.lookups.by_name:
@@ -96,8 +96,8 @@ class RenameTensor(GraphEdit, frozen=True, tag="rename-tensor", kw_only=True):
     tensor: str
     to: str
 
-    def describe(self) -> str:
-        return f"rename tensor {shown(self.tensor, 80)} to {shown(self.to, 80)}{place(self.scope)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"rename tensor {called(self.tensor)} to {called(self.to)}{place(self.scope)}"
 
     def _changed(self, graph: Graph) -> Graph:
         old, new = self.tensor, self.to

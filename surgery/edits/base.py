@@ -6,6 +6,7 @@ import msgspec
 import onnx
 
 from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.text import Called, in_full, shown
 from layerwise._tool.surgery.edits.operands import spelled
 from layerwise._tool.surgery.model.structure import Graph, Scope, Structure
 
@@ -45,8 +46,8 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="e
         except LayerwiseError as error:
             raise EditError(self, str(error)) from None
 
-    def describe(self) -> str:
-        """Return the edit in words, escaped."""
+    def describe(self, called: Called = in_full) -> str:
+        """Return the edit in words, escaped. called: how the names in it are shown."""
         raise NotImplementedError
 
     def _applied(self, structure: Structure) -> Structure:
@@ -79,17 +80,13 @@ def _listed(before: Structure, after: Structure) -> Structure:
     return after.with_(inputs=(*after.inputs, *values)) if new else after
 
 
-def listed(names: Any, limit: int = 3) -> str:
+def listed(names: Any, called: Called = in_full, limit: int = 3) -> str:
     """Return a few names as text."""
-    from layerwise._tool.backends.text import shown
-
     names = list(names)
-    text = ", ".join(shown(name, 60) for name in names[:limit])
+    text = ", ".join(called(name) for name in names[:limit])
     return f"{text} and {len(names) - limit} more" if len(names) > limit else text
 
 
 def place(scope: Scope) -> str:
     """Return a scope as text to append."""
-    from layerwise._tool.backends.text import shown
-
     return f" in {shown('/'.join(scope), 100)}" if scope else ""

@@ -9,7 +9,7 @@ import onnx
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.protos import set_shape
 from layerwise._tool.backends.tensors import to_onnx
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import Called, in_full, shown
 from layerwise._tool.surgery.edits.base import Edit, listed
 from layerwise._tool.surgery.edits.nodes import is_op
 from layerwise._tool.surgery.model.structure import Structure, changed
@@ -47,8 +47,8 @@ class SetInputs(Edit, frozen=True, tag="set-inputs", kw_only=True):
 
     inputs: tuple[Tensor, ...]
 
-    def describe(self) -> str:
-        return f"set inputs to {listed(tensor.name for tensor in self.inputs)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"set inputs to {listed((tensor.name for tensor in self.inputs), called)}"
 
     def _applied(self, structure: Structure) -> Structure:
         values = {tensor.name: tensor.value(structure) for tensor in self.inputs}
@@ -65,8 +65,8 @@ class AddInput(Edit, frozen=True, tag="add-input", kw_only=True):
 
     input: Tensor
 
-    def describe(self) -> str:
-        return f"add input {shown(self.input.name, 80)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"add input {called(self.input.name)}"
 
     def _applied(self, structure: Structure) -> Structure:
         if structure.defines(self.input.name) or not self.input.dtype:
@@ -93,8 +93,8 @@ class MarkOutputs(Edit, frozen=True, tag="mark-output", kw_only=True):
     tensors: tuple[str, ...]
     only: bool = False
 
-    def describe(self) -> str:
-        return f"mark {listed(self.tensors)} as output{' alone' if self.only else ''}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"mark {listed(self.tensors, called)} as output{' alone' if self.only else ''}"
 
     def _applied(self, structure: Structure) -> Structure:
         return giving(structure, (Tensor(name).value(structure) for name in self.tensors), only=self.only)
@@ -105,8 +105,8 @@ class UnmarkOutputs(Edit, frozen=True, tag="unmark-output", kw_only=True):
 
     tensors: tuple[str, ...]
 
-    def describe(self) -> str:
-        return f"unmark output {listed(self.tensors)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"unmark output {listed(self.tensors, called)}"
 
     def _applied(self, structure: Structure) -> Structure:
         for name in self.tensors:
@@ -123,8 +123,8 @@ class SetOutputs(Edit, frozen=True, tag="set-outputs", kw_only=True):
 
     outputs: tuple[Tensor, ...]
 
-    def describe(self) -> str:
-        return f"set outputs to {listed(tensor.name for tensor in self.outputs)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"set outputs to {listed((tensor.name for tensor in self.outputs), called)}"
 
     def _applied(self, structure: Structure) -> Structure:
         if not self.outputs:
@@ -138,8 +138,8 @@ class DebugOutputs(Edit, frozen=True, tag="debug-outputs", kw_only=True):
     names: tuple[str, ...] = ()
     ops: tuple[str, ...] = ()
 
-    def describe(self) -> str:
-        return f"mark all outputs of {listed([*self.ops, *self.names]) or 'all nodes'}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"mark all outputs of {listed([*self.ops, *self.names], called) or 'all nodes'}"
 
     def _applied(self, structure: Structure) -> Structure:
         found = [

@@ -8,7 +8,7 @@ from onnx import helper
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.reads import reads
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import Called, in_full, shown
 from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
 from layerwise._tool.surgery.edits.operands import Operand, add_operand, attributes
 from layerwise._tool.surgery.model.structure import AnyGraph, Graph, Structure
@@ -35,8 +35,8 @@ class DeleteNodes(GraphEdit, frozen=True, tag="delete-node", kw_only=True):
     reconnect: dict[str, str] = {}
     leave: bool = False
 
-    def describe(self) -> str:
-        return f"delete {listed(self.nodes)}{' without reconnecting' if self.leave else ''}{place(self.scope)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"delete {listed(self.nodes, called)}{' without reconnecting' if self.leave else ''}{place(self.scope)}"
 
     def _changed(self, graph: Graph) -> Graph:
         nodes = list({id(node): node for node in map(graph.node, self.nodes)}.values())
@@ -50,8 +50,8 @@ class Bypass(Edit, frozen=True, tag="bypass", kw_only=True):
 
     ops: tuple[str, ...]
 
-    def describe(self) -> str:
-        return f"bypass all {listed(self.ops)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"bypass all {listed(self.ops, called)}"
 
     def _applied(self, structure: Structure) -> Structure:
         count = [0]
@@ -84,9 +84,9 @@ class InsertNode(GraphEdit, frozen=True, tag="insert-node", kw_only=True):
     position: int = 0
     readers: tuple[str, ...] = ()
 
-    def describe(self) -> str:
-        for_whom = f" for {listed(self.readers)}" if self.readers else ""
-        return f"insert {shown(self.op, 60)} on {shown(self.tensor, 80)}{for_whom}{place(self.scope)}"
+    def describe(self, called: Called = in_full) -> str:
+        for_whom = f" for {listed(self.readers, called)}" if self.readers else ""
+        return f"insert {shown(self.op, 60)} on {called(self.tensor)}{for_whom}{place(self.scope)}"
 
     def _changed(self, graph: Graph) -> Graph:
         if not graph.defines(self.tensor):
@@ -121,8 +121,8 @@ class AddNode(GraphEdit, frozen=True, tag="add-node", kw_only=True):
     domain: str = ""
     attributes: dict[str, Any] = {}
 
-    def describe(self) -> str:
-        return f"add {shown(self.op, 60)} that makes {listed(self.outputs)}{place(self.scope)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"add {shown(self.op, 60)} that makes {listed(self.outputs, called)}{place(self.scope)}"
 
     def _changed(self, graph: Graph) -> Graph:
         taken = [name for name in self.outputs if name and graph.defines(name)]
@@ -146,8 +146,8 @@ class ReplaceNode(GraphEdit, frozen=True, tag="replace-node", kw_only=True):
     outputs: tuple[str, ...] | None = None
     name: str = ""
 
-    def describe(self) -> str:
-        return f"replace {shown(self.node, 80)} by {shown(self.op, 60)}{place(self.scope)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"replace {called(self.node)} by {shown(self.op, 60)}{place(self.scope)}"
 
     def _changed(self, graph: Graph) -> Graph:
         old = graph.node(self.node)

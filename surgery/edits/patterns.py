@@ -8,7 +8,7 @@ from onnx import helper
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.protos import parse_model
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import Called, in_full, shown
 from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
 from layerwise._tool.surgery.edits.nodes import is_op
 from layerwise._tool.surgery.edits.operands import Operand, add_operand, attributes
@@ -81,7 +81,7 @@ class ReplacePattern(GraphEdit, frozen=True, tag="replace-pattern", kw_only=True
     subgraph: bytes = b""
     at: tuple[str, ...] = ()
 
-    def describe(self) -> str:
+    def describe(self, called: Called = in_full) -> str:
         by = shown(self.op, 60) if self.op else "a subgraph"
         return f"replace {' → '.join(shown(op, 40) for op in self.pattern)} by {by}{place(self.scope)}"
 
@@ -123,8 +123,8 @@ class InsertBetween(Edit, frozen=True, tag="insert-between", kw_only=True):
     name: str = ""
     attributes: dict[str, Any] = {}
 
-    def describe(self) -> str:
-        return f"put {shown(self.op, 60)} between {listed(self.inputs)} and {listed(self.outputs)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"put {shown(self.op, 60)} between {listed(self.inputs, called)} and {listed(self.outputs, called)}"
 
     def _applied(self, structure: Structure) -> Structure:
         return insert_between(structure, self.inputs, self.outputs, self.op, self.name, self.attributes)

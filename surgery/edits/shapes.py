@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.model.protos import dims_of, set_shape
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import Called, in_full, shown
 from layerwise._tool.surgery.edits.base import Edit, listed
 from layerwise._tool.surgery.edits.ends import Length, Tensor
 from layerwise._tool.surgery.model.structure import AnyGraph, Structure, changed
@@ -25,8 +25,8 @@ class SetShape(Edit, frozen=True, tag="set-shape", kw_only=True):
 
     tensors: tuple[Tensor, ...]
 
-    def describe(self) -> str:
-        return f"set the shape of {listed(tensor.name for tensor in self.tensors)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"set the shape of {listed((tensor.name for tensor in self.tensors), called)}"
 
     def _applied(self, structure: Structure) -> Structure:
         ends = {value.name for value in (*structure.inputs, *structure.outputs)}
@@ -44,7 +44,7 @@ class SetBatch(Edit, frozen=True, tag="set-batch", kw_only=True):
 
     batch: Length | str
 
-    def describe(self) -> str:
+    def describe(self, called: Called = in_full) -> str:
         return f"set the batch to {shown(str(self.batch), 40)}"
 
     def _applied(self, structure: Structure) -> Structure:
@@ -67,8 +67,8 @@ class FreezeDims(Edit, frozen=True, tag="freeze-dims", kw_only=True):
 
     dims: dict[str, Length]
 
-    def describe(self) -> str:
-        return "freeze " + listed(f"{name}={size}" for name, size in self.dims.items())
+    def describe(self, called: Called = in_full) -> str:
+        return "freeze " + listed((f"{name}={size}" for name, size in self.dims.items()), called)
 
     def _applied(self, structure: Structure) -> Structure:
         symbols = {d.dim_param for v in structure.inputs for d in v.type.tensor_type.shape.dim}
@@ -93,8 +93,10 @@ class UpperBounds(Edit, frozen=True, tag="upper-bounds", kw_only=True):
 
     bounds: dict[str, Length]
 
-    def describe(self) -> str:
-        return "limit " + listed(f"{name or 'unbounded tensors'} to {size}" for name, size in self.bounds.items())
+    def describe(self, called: Called = in_full) -> str:
+        return "limit " + listed(
+            (f"{name or 'unbounded tensors'} to {size}" for name, size in self.bounds.items()), called
+        )
 
     def _applied(self, structure: Structure) -> Structure:
         if structure.opsets.get("", structure.opsets.get("ai.onnx", 1)) < _LEAST_OPSET_OF_MIN:

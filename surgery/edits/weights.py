@@ -2,7 +2,7 @@
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.formats.npy import array_from_npy
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import Called, in_full
 from layerwise._tool.backends.wording import in_words
 from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
 from layerwise._tool.surgery.edits.operands import Constant, with_constant
@@ -16,8 +16,8 @@ class SetWeights(Edit, frozen=True, tag="set-weight", kw_only=True):
 
     weights: dict[str, bytes]
 
-    def describe(self) -> str:
-        return f"set the weight {listed(self.weights)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"set the weight {listed(self.weights, called)}"
 
     def _applied(self, structure: Structure) -> Structure:
         try:
@@ -33,8 +33,8 @@ class AddWeight(GraphEdit, frozen=True, tag="add-weight", kw_only=True):
     name: str
     value: Constant
 
-    def describe(self) -> str:
-        return f"add weight {shown(self.name, 80)}{place(self.scope)}"
+    def describe(self, called: Called = in_full) -> str:
+        return f"add weight {called(self.name)}{place(self.scope)}"
 
     def _changed(self, graph: Graph) -> Graph:
         if not self.name or graph.taken(self.name):
@@ -47,8 +47,8 @@ class Sparsify(Edit, frozen=True, tag="sparsify", kw_only=True):
 
     weights: tuple[str, ...] = ()
 
-    def describe(self) -> str:
-        return f"prune {listed(self.weights) or 'all weights'} to 2:4 sparsity"
+    def describe(self, called: Called = in_full) -> str:
+        return f"prune {listed(self.weights, called) or 'all weights'} to 2:4 sparsity"
 
     def _applied(self, structure: Structure) -> Structure:
         return prune_2_4(structure, self.weights or None)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import Called, in_full, shown
 from layerwise._tool.surgery.edits.base import Edit, GraphEdit, listed, place
 from layerwise._tool.surgery.edits.ends import Tensor
 from layerwise._tool.surgery.extract.structure import around, borders, extract
@@ -24,7 +24,7 @@ from layerwise._tool.surgery.types.incremental import types_of
 class CleanUp(Edit, frozen=True, tag="clean-up"):
     """Remove nodes, weights and functions that no output needs, bodies included."""
 
-    def describe(self) -> str:
+    def describe(self, called: Called = in_full) -> str:
         return "clean up"
 
     def _applied(self, structure: Structure) -> Structure:
@@ -34,7 +34,7 @@ class CleanUp(Edit, frozen=True, tag="clean-up"):
 class Toposort(GraphEdit, frozen=True, tag="toposort", kw_only=True):
     """Sort nodes topologically."""
 
-    def describe(self) -> str:
+    def describe(self, called: Called = in_full) -> str:
         return f"sort topologically{place(self.scope)}"
 
     def _changed(self, graph: Graph) -> Graph:
@@ -44,7 +44,7 @@ class Toposort(GraphEdit, frozen=True, tag="toposort", kw_only=True):
 class Deduplicate(Edit, frozen=True, tag="deduplicate"):
     """Keep one of each set of nodes that compute the same, and of equal weights."""
 
-    def describe(self) -> str:
+    def describe(self, called: Called = in_full) -> str:
         return "deduplicate"
 
     def _applied(self, structure: Structure) -> Structure:
@@ -56,8 +56,10 @@ class RemoveInputs(GraphEdit, frozen=True, tag="remove-input", kw_only=True):
 
     tensors: tuple[str, ...] = ()
 
-    def describe(self) -> str:
-        return f"remove {'input ' + listed(self.tensors) if self.tensors else 'unused inputs'}{place(self.scope)}"
+    def describe(self, called: Called = in_full) -> str:
+        return (
+            f"remove {'input ' + listed(self.tensors, called) if self.tensors else 'unused inputs'}{place(self.scope)}"
+        )
 
     def _changed(self, graph: Graph) -> Graph:
         read = graph.lookups.readers.keys() | set(graph.output_names)
@@ -83,7 +85,7 @@ class Fold(Edit, frozen=True, tag="fold", kw_only=True):
     infer: bool = True
     threshold: int | None = None
 
-    def describe(self) -> str:
+    def describe(self, called: Called = in_full) -> str:
         return "fold constants"
 
     def _applied(self, structure: Structure) -> Structure:
@@ -105,9 +107,9 @@ class ConvertPrecision(Edit, frozen=True, tag="convert-precision", kw_only=True)
     ops: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
 
-    def describe(self) -> str:
-        which = listed([*self.nodes, *self.ops])
-        kept = f", keep {listed(self.keep)}" if self.keep else ""
+    def describe(self, called: Called = in_full) -> str:
+        which = listed([*self.nodes, *self.ops], called)
+        kept = f", keep {listed(self.keep, called)}" if self.keep else ""
         return f"compute {which or 'all'} in {self.to}{kept}"
 
     def _applied(self, structure: Structure) -> Structure:
@@ -127,7 +129,7 @@ class SetOpset(Edit, frozen=True, tag="set-opset", kw_only=True):
     version: Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
     domain: str = ""
 
-    def describe(self) -> str:
+    def describe(self, called: Called = in_full) -> str:
         return f"convert to opset {self.version}{f' of {shown(self.domain, 60)}' if self.domain else ''}"
 
     def _applied(self, structure: Structure) -> Structure:
@@ -148,10 +150,10 @@ class Extract(Edit, frozen=True, tag="extract", kw_only=True):
     before: int = 0
     after: int = 0
 
-    def describe(self) -> str:
+    def describe(self, called: Called = in_full) -> str:
         if self.nodes:
-            return f"extract {listed(self.nodes)}"
-        ends = [listed(end.name for end in ends) if ends else "" for ends in (self.inputs, self.outputs)]
+            return f"extract {listed(self.nodes, called)}"
+        ends = [listed((end.name for end in ends), called) if ends else "" for ends in (self.inputs, self.outputs)]
         return "extract" + (f" from {ends[0]}" if ends[0] else "") + (f" to {ends[1]}" if ends[1] else "")
 
     def _applied(self, structure: Structure) -> Structure:
@@ -182,7 +184,7 @@ class InferShapes(Edit, frozen=True, tag="infer-shapes"):
 
     heavy = True
 
-    def describe(self) -> str:
+    def describe(self, called: Called = in_full) -> str:
         return "infer shapes"
 
     def _applied(self, structure: Structure) -> Structure:

@@ -11,7 +11,7 @@ from onnx import helper
 from layerwise._tool.backends.errors import raise_scarce
 from layerwise._tool.backends.model.protos import all_tensors, inferred
 from layerwise._tool.backends.model.reads import reads
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import in_full, shown
 from layerwise._tool.surgery.model.lookups import difference
 from layerwise._tool.surgery.model.structure import Structure
 from layerwise._tool.surgery.saving.streamed import is_external
@@ -48,9 +48,9 @@ def problems(structure: Structure) -> list[Problem]:
 def _ends(structure: Structure) -> Iterator[Problem]:
     for value in structure.outputs:
         if not structure.defines(value.name):
-            yield Problem("", f"output {shown(value.name, 120)!r} is made by nothing")
+            yield Problem("", f"output {in_full(value.name)!r} is made by nothing")
     twice = {name for name in structure.output_names if structure.output_names.count(name) > 1}
-    yield from (Problem("", f"output {shown(name, 120)!r} is listed twice") for name in sorted(twice))
+    yield from (Problem("", f"output {in_full(name)!r} is listed twice") for name in sorted(twice))
 
 
 def _lost(before: Structure, after: Structure) -> Iterator[Problem]:
@@ -69,22 +69,22 @@ def _connections(structure: Structure, nodes: Iterable[onnx.NodeProto]) -> Itera
     fed = {value.name for value in structure.inputs} | structure.initializers.keys() | structure.sparse_names()
     place = dict(zip(map(id, structure.nodes), count()))
     for node in nodes:
-        at, label = place[id(node)], shown(structure.label(node), 120)
+        at, label = place[id(node)], in_full(structure.label(node))
         for name in reads(node):
             maker = known.makers.get(name)
             if maker is None and name not in fed:
                 yield _unmade(structure, node, name)
             elif maker is not None and place[id(maker)] >= at:
-                yield Problem(label, f"it reads {shown(name, 120)!r}, which is made later: sort the graph")
+                yield Problem(label, f"it reads {in_full(name)!r}, which is made later: sort the graph")
         for name in filter(None, node.output):
             if known.makers.get(name) is not node or name in fed:
-                yield Problem(label, f"tensor {shown(name, 120)!r} is made more than once")
+                yield Problem(label, f"tensor {in_full(name)!r} is made more than once")
             elif any(place[id(reader)] < at for reader in known.readers.get(name, ())):
-                yield Problem(label, f"it makes {shown(name, 120)!r}, which is read earlier: sort the graph")
+                yield Problem(label, f"it makes {in_full(name)!r}, which is read earlier: sort the graph")
 
 
 def _unmade(structure: Structure, node: onnx.NodeProto, name: str) -> Problem:
-    return Problem(shown(structure.label(node), 120), f"it reads {shown(name, 120)!r}, which nothing makes")
+    return Problem(in_full(structure.label(node)), f"it reads {in_full(name)!r}, which nothing makes")
 
 
 def _retyped(before: Structure, after: Structure, new: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -131,7 +131,7 @@ def _refused(
     for node in nodes:
         message, _ = _refusal(structure, known, [node], check)
         if message is not None:
-            yield Problem(shown(structure.label(node), 120), message)
+            yield Problem(in_full(structure.label(node)), message)
 
 
 def _refusal(
@@ -184,7 +184,7 @@ def _functions(structure: Structure, functions: Iterable[onnx.FunctionProto]) ->
             onnx.checker.check_model(model)
         except Exception as error:  # as above
             raise_scarce(error)
-            yield Problem(shown(function.name, 120), _short(error))
+            yield Problem(in_full(function.name), _short(error))
 
 
 def _short(error: Exception) -> str:

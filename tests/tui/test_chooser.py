@@ -75,3 +75,42 @@ def test_keys_reach_a_list_while_the_page_below_it_wants_to_be_laid_out(model: P
         assert bench.app.page.main_list.cursor == 1
 
     with_bench(model, story, (80, 24))
+
+
+@pytest.mark.parametrize("filterable", [False, True])
+def test_keys_go_from_entry_to_entry_and_all_of_one_is_on_view(filterable: bool, model: Path) -> None:
+    rows = [f"entry{number} " + "with words " * 12 + f"end{number}" for number in range(6)]
+
+    async def story(bench: Bench) -> None:
+        for keys, entry in (
+            (["down"], 1), (["down"] * 2, 2), (["down"] * 9, 5), (["down"] * 9 + ["up"], 4), (["down", "up", "up"], 0),
+            (["pagedown"] * 9, 5), (["pagedown"] * 9 + ["pageup"] * 9, 0),
+        ):  # fmt: skip
+            picked: list[object] = []
+            choices = [Choice([(row, "")], number) for number, row in enumerate(rows)]
+            bench.app.page.choose(TITLE, choices, picked.append, filterable=filterable)
+            await bench.see("What the next")
+            await bench.press(*keys)
+            cursor = next(line for line in bench.text.splitlines() if "▌" in line)
+            assert f"entry{entry}" in cursor and f"end{entry}" in boxed(bench)
+            await bench.press("enter")
+            assert picked == [entry]
+
+    with_bench(model, story, (60, 15))
+
+
+def test_keys_go_from_entry_to_entry_among_those_that_a_filter_leaves(model: Path) -> None:
+    rows = [f"entry{number} {'odd' if number % 2 else 'even'} " + "with words " * 12 for number in range(6)]
+
+    async def story(bench: Bench) -> None:
+        picked: list[object] = []
+        choices = [Choice([(row, "")], number) for number, row in enumerate(rows)]
+        bench.app.page.choose(TITLE, choices, picked.append, filterable=True)
+        await bench.see("What the next")
+        await bench.press(*"odd", "down", "down", "down")
+        cursor = next(line for line in bench.text.splitlines() if "▌" in line)
+        assert "entry5" in cursor
+        await bench.press("enter")
+        assert picked == [5]
+
+    with_bench(model, story, (60, 20))

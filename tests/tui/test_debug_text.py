@@ -198,3 +198,12 @@ def test_a_damaged_verdict_is_left_out_and_the_others_stay(row: object) -> None:
     with pytest.raises(UNEXPECTED):
         debug.take({"type": "row", "table": "verdicts", "row": row})
     assert [row.n for row in debug.counting] == [1, 2]
+
+
+def test_sides_whose_names_are_too_long_stay_different() -> None:
+    sides = [f"onnxruntime cpu, torch_convnext_of_timm.{form}.onnx" for form in ("dynamo", "ts13")]
+    for cells in (50, 60, 78):
+        line = plain(head_lines(searching(), sides, cells, UNICODE, 0.0)[1])
+        one, other = line.removeprefix("suspect ").split("   reference ")
+        assert not one.startswith(other.strip()[:-1]) and not other.startswith(one.strip()[:-1])
+        assert len(line) <= cells

@@ -217,3 +217,12 @@ def test_rows_of_another_model_carry_its_name_and_colour_no_node(pair: tuple[Pat
         assert not bench.app.state.session.errors
 
     with_bench(other, story)
+
+
+def test_a_filter_without_a_comparison_does_not_say_that_no_row_fits(pair: tuple[Path, Path]) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.press("2", "slash", *"Tanh", "enter")
+        await bench.see("no comparison yet", "/ Tanh")
+        assert "0 of 0" not in bench.text and "no row fits" not in bench.text
+
+    with_bench(pair[0], story, size=(80, 24))

@@ -305,3 +305,25 @@ def test_a_bar_has_a_cell_for_each_power_of_ten(value: float, cells: int, role: 
 def test_no_finding_is_cut(finding: str) -> None:
     state = state_of(layer(0, finding=finding, passed=True))
     assert lines_of(state, 80)[-1].rstrip().endswith(finding)
+
+
+def test_a_row_that_is_told_in_full_has_whole_names_and_a_brief_one_differs_from_its_neighbours() -> None:
+    names = [f"/model/{'x' * 60}/part{place}/{'y' * 60}" for place in range(3)]
+    row = layer(0, tensor=names[0], node=names[1])
+    whole = "".join(plain(line).strip() for line in detail_lines(row, ["a", "b"], 78))
+    assert names[0] in whole and names[1] in whole
+    for word in (("ok", "good"), ("failed", "bad")):
+        for note in ("", "864 of 2048 elements are sentinels (-3.403e+38), alike on both sides: left out"):
+            told = brief_lines(layer(0, tensor=names[0], note=note), 78, word, UNICODE, names)
+            assert "part0" in plain(told[0]) + plain(told[1])
+    assert "\\x20" in plain(detail_lines(layer(0, tensor=" "), ["a", "b"], 78)[0])
+
+
+def test_sides_whose_names_are_too_long_stay_different() -> None:
+    state = state_of(*FIVE)
+    state.facts.runners = [f"onnxruntime cpu, torch_convnext_of_timm.{form}.onnx" for form in ("dynamo", "ts13")]
+    for cells in (50, 60, 78):
+        line = head_lines(state, cells, UNICODE)[0]
+        one, other = plain(line).split("  against  ")
+        assert not one.startswith(other.strip()[:-1]) and not other.startswith(one.strip()[:-1])
+        assert width(line) <= cells

@@ -1,10 +1,13 @@
 """What the Graph screen says, as text."""
 
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto, helper
 from rich.cells import cell_len
 from support.big_graph import hostile_model
 from support.models import from_text, save
@@ -14,10 +17,11 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.surgery.graph.build import build_index
 from layerwise._tool.tui.presenters.around import UP, joints, neighbourhood, place
+from layerwise._tool.tui.presenters.bars import title_line
 from layerwise._tool.tui.presenters.graph_rows import columns, header, node_row
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.node_detail import NodeDetail
-from layerwise._tool.tui.presenters.text import ASCII, UNICODE, clip, fit, merge, plain, spread, width, wrap_runs
+from layerwise._tool.tui.presenters.text import ASCII, UNICODE, Line, clip, fit, merge, plain, spread, width, wrap_runs
 from layerwise._tool.tui.state.graph import JumpHistory, NodeRows
 from layerwise._tool.tui.state.mark_cost import MarkCost, tensor_bytes
 from layerwise._tool.tui.state.session import NodeError
@@ -203,3 +207,63 @@ def test_marks_are_weighed(diamond: GraphIndex) -> None:
 )  # fmt: skip
 def test_bytes_of_a_tensor(dtype: str, shape: tuple[int | str, ...] | None, expected: tuple[int, bool]) -> None:
     assert tensor_bytes(dtype, shape) == expected
+
+
+def test_inputs_and_outputs_that_differ_in_their_middle_are_told_apart(tmp_path: Path) -> None:
+    names = [f"/model/{'x' * 60}/part{place}/{'y' * 60}" for place in range(4)]
+    node = helper.make_node("Split", names[:1], names[1:], "split", axis=1, num_outputs=3)
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 6]) for name in names]
+    graph = helper.make_graph([node], "g", ends[:1], [ends[1], *(ends[2:])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    index = build_index(ModelFile(save(model, tmp_path / "m.onnx")), tmp_path / "index")
+    for cells in (38, 54, 78):
+        lines = [plain(line) for line in NodeDetail(index, cells, UNICODE, set(), {}).lines(0)]
+        ends_told = [line[7:].split(" f32")[0].strip() for line in lines if " f32 " in line]
+        assert len(ends_told) == len({*ends_told}) == 4
+        around = [part for line in lines for part in re.findall("(?:input|output) (\\S+)", line) if "f32" not in line]
+        assert around and len(around) == len({*around})
+
+
+def test_a_node_s_long_name_is_whole_in_its_detail(tmp_path: Path) -> None:
+    name = "p" * 140 + "7" + "q" * 159
+    index = build_index(ModelFile(chain_of(name, tmp_path / "m.onnx")), tmp_path / "index")
+    for cells in (37, 54, 78):
+        lines = [plain(line) for line in NodeDetail(index, cells, UNICODE, set(), {}).lines(0)]
+        assert name in "".join(line.strip() for line in lines)
+
+
+@pytest.mark.parametrize("name", [" ", "a ", "a\u00a0b"])
+def test_spaces_that_nobody_would_see_are_shown(name: str, tmp_path: Path) -> None:
+    index = build_index(ModelFile(chain_of(name, tmp_path / "m.onnx")), tmp_path / "index")
+    lines = [plain(line) for line in NodeDetail(index, 50, UNICODE, set(), {}).lines(0)]
+    escaped = {" ": "\\x20", "a ": "a\\x20", "a\u00a0b": "a\\xa0b"}[name]
+    assert lines[1].rstrip() == escaped and any(line.startswith(f"out    {escaped} ") for line in lines)
+    assert escaped in row_text(index, 0, 60)
+
+
+def chain_of(name: str, path: Path) -> Path:
+    """A model of one node, which has this name, as its output has."""
+    ends = [helper.make_tensor_value_info(end, TensorProto.FLOAT, [1, 6]) for end in ("x", name)]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], [name], name)], "g", ends[:1], ends[1:])
+    return save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), path)
+
+
+@pytest.mark.parametrize("cells", [40, 50, 60, 70, 80, 100, 120])
+def test_facts_in_the_title_are_there_as_a_whole_or_not_at_all(diamond: GraphIndex, cells: int) -> None:
+    status: Line = [("2 jobs 50%  1 asks", "warn")]
+    text = plain(title_line(Path("torch_convnext.dynamo.onnx"), diamond, status, cells, "12 edits, not written"))
+    assert len(text) == cells and text.endswith("2 jobs 50%  1 asks ")
+    left = text.removesuffix("2 jobs 50%  1 asks ").rstrip()
+    facts = left.split("  ")[1:]
+    assert left.endswith("  12 edits, not written") or cells <= 50
+    assert all(fact in ("5 nodes", "opset 21", "12 edits, not written") or fact.endswith(" B") for fact in facts)
+
+
+def test_a_type_has_the_cells_that_a_short_name_leaves(tmp_path: Path) -> None:
+    ends = [helper.make_tensor_value_info(end, TensorProto.FLOAT, [16, 3, 224, 224]) for end in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], "relu")], "g", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    index = build_index(ModelFile(save(model, tmp_path / "m.onnx")), tmp_path / "index")
+    for cells in (37, 44, 60):
+        lines = [plain(line) for line in NodeDetail(index, cells, UNICODE, set(), {}).lines(0)]
+        assert any(line.endswith("f32 16×3×224×224 output") for line in lines)

@@ -9,8 +9,14 @@ from support.bench import Bench, chain_pair, compare_spec, text_of, with_bench
 from support.models import mlp
 
 from layerwise._tool.backends.filesystem.files import absolute_path
+from layerwise._tool.backends.model.record_values import Value
+from layerwise._tool.surgery.inspect.preview import Preview
 from layerwise._tool.tui.controllers.run import compare_job
+from layerwise._tool.tui.presenters.home import preview_lines, row_line
+from layerwise._tool.tui.presenters.names import Names
+from layerwise._tool.tui.presenters.text import UNICODE, plain
 from layerwise._tool.tui.state.files import complete_path, models_below
+from layerwise._tool.tui.state.home import HomeRow
 from layerwise._tool.tui.state.session import Session, SessionStore
 
 
@@ -197,3 +203,14 @@ def test_pages_say_that_no_model_is_open_and_how_to_open_one(workspace: Path) ->
         await bench.see("[R Run]", "no model is open; key 0")
 
     with_bench(None, story)
+
+
+def test_files_and_their_inputs_whose_names_differ_in_their_middle_are_told_apart(tmp_path: Path) -> None:
+    files = [f"model_{'x' * 40}_part{k}_{'y' * 40}.onnx" for k in range(3)]
+    names = Names(UNICODE)
+    rows = names.told(lambda: [plain(row_line(HomeRow("file", file), 0.0, 78, names)) for file in files])
+    assert all(f"part{k}" in row for k, row in enumerate(rows))
+    ends = [Value(f"{'x' * 40}/part{k}/{'y' * 40}", "float32", (1,)) for k in range(4)]
+    seen = Preview(size=1, inputs=ends[:2], outputs=ends[2:], whole=True)
+    told = [plain(line) for line in preview_lines(Path("m.onnx"), seen, 78, UNICODE)[1:]]
+    assert all(f"part{k}" in line for k, line in enumerate(told))

@@ -265,3 +265,20 @@ def test_what_was_on_view_and_was_pruned_is_forgotten(tmp_path: Path) -> None:
     with_bench(pair[1], story)
     prune(Workspace())
     with_bench(pair[1], again)
+
+
+def test_keys_that_come_before_the_next_question_are_no_answers_to_the_one_before(jobs_home: Workspace) -> None:
+    question = {"text": "is it good?", "choices": ["good", "bad"]}
+
+    async def story(bench: Bench) -> None:
+        client = bench.app.state.client
+        job = await client.submit(submit(jobs_home, "ask", questions=[question]))
+        await bench.press("3")
+        await bench.see("it asks: is it good?")
+        await bench.press("g", "g", "b")
+        assert "was answered good; the next one has not come yet" in bench.text and "answered bad" not in bench.text
+        view = await client.wait(job)
+        assert view.result == {"answers": [{"answer": "good"}]}
+        assert (view.folder / "replies.jsonl").read_text().count("answer") == 1
+
+    with_bench(None, story)

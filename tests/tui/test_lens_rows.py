@@ -101,9 +101,11 @@ def test_a_key_keeps_a_node_and_another_proves_it(tmp_path: Path) -> None:
     async def story(bench: Bench) -> None:
         debug = bench.app.state.debug
         await bench.compare(compare_spec(model, other))
-        await bench.press("4")
-        await bench.press("colon", *("space" if key == " " else key for key in "lens int8"), "enter")
+        await bench.press("4", "colon", *("space" if key == " " else key for key in "lens xyz"), "enter")
+        await bench.see("no format xyz; formats: fp16")
+        await bench.press("colon", *"lens", "enter")
         await bench.until(lambda: debug.search == "lens" and debug.state == "done")
+        await bench.see("int8")
         await bench.see("in FP32, predicted error", "With all")
         before = debug.predicted()[0]
         await bench.press("g", "space")

@@ -12,7 +12,7 @@ from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 from layerwise._tool.debugtools.matrix.rows import CellRow, Change, MatrixResult, Receipt, StartRow
 from layerwise._tool.debugtools.matrix.spec import CellSpec, MatrixSpec
-from layerwise._tool.tui.presenters.matrix import heading, row_line
+from layerwise._tool.tui.presenters.matrix import head_lines, heading, row_line
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import UNICODE
 from layerwise._tool.tui.state.matrix_page import MatrixState
@@ -147,3 +147,16 @@ def test_a_matrix_of_another_version_is_told_and_nothing_else_breaks(tmp_path: P
         await bench.see("[7 Matrix]")
 
     with_bench(None, story, size=(80, 24))
+
+
+def test_columns_whose_names_are_too_long_stay_different_and_a_failure_is_told_whole() -> None:
+    names = [CellSpec(model="bert", side=side, feed="", action="run", job=JobSpec(action="compare"))
+             for side in ("onnxruntime-on-1-thread-of-the-cpu", "onnxruntime-on-2-thread-of-the-cpu")]  # fmt: skip
+    state = MatrixState()
+    state.open(1, MatrixSpec(name="m", file="/m.toml", cells=names))
+    above = "".join(text for text, _ in heading(state, 36, UNICODE)[0])
+    assert len({*above.split()[1:]}) == 2
+    why = "a plan of the cells could not be written, " * 3 + "for the disk is full"
+    state.facts.card = {"kind": "disk", "summary": why}
+    told = " ".join("".join(text for text, _ in line).strip() for line in head_lines(state, 60, UNICODE))
+    assert why in told

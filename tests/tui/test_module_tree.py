@@ -1,11 +1,17 @@
 """Rows below their modules, which fold."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layerwise._tool.tui.state.module_tree import ModuleTree
+from layerwise._tool.tui.presenters.graph_rows import columns
+from layerwise._tool.tui.presenters.module_rows import graph_module_row
+from layerwise._tool.tui.presenters.names import Names
+from layerwise._tool.tui.presenters.text import UNICODE, plain
+from layerwise._tool.tui.state.module_tree import ModuleHead, ModuleTree
 
 PATHS = [("m", "emb"), ("m", "enc", "layer.0"), ("m", "enc", "layer.0", "fc"), ("m", "enc", "layer.1")]
 CODES = [0, 0, 1, 2, 2, 1, 3, 3, -1]
@@ -80,3 +86,10 @@ def test_no_items_make_no_rows() -> None:
     assert len(tree([])) == 0
     with pytest.raises(IndexError):
         tree([]).place_at(0)
+
+
+def test_modules_whose_names_differ_in_their_middle_are_told_apart() -> None:
+    names, at = Names(UNICODE), columns(60, 99, False)
+    heads = [ModuleHead((), (f"encoder_{'x' * 40}_{k}_{'y' * 40}",), 1, 3, False) for k in range(3)]
+    rows = names.told(lambda: [graph_module_row(head, 0, [], at, 60, names, UNICODE) for head in heads])
+    assert [re.findall("\\d", plain(row).split("nodes")[0])[1] for row in rows] == ["0", "1", "2"]

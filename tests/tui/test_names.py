@@ -75,3 +75,11 @@ def test_what_is_said_in_words_keeps_its_start_unless_its_end_tells_it_apart() -
 def test_names_that_look_equal_are_numbered() -> None:
     texts = shorten({name: name for name in ("a\n", "a\\x0a", "b", "b ")}, 12)
     assert len({text.strip() for text in texts.values()}) == 4
+
+
+def test_names_that_differ_in_spaces_are_shown_with_them() -> None:
+    names = Names(UNICODE)
+    few = [" ", "  ", "a", "a ", " a", "a b", "a\u00a0b"]
+    names.look(lambda: [names.text(name, 12) for name in few])
+    texts = [names.text(name, 12).rstrip() for name in few]
+    assert texts == ["\\x20", "\\x20\\x20", "a", "a\\x20", "\\x20a", "a b", "a\\xa0b"]

@@ -16,6 +16,7 @@ from layerwise._tool.tui.cli.request.line import command_line
 from layerwise._tool.tui.cli.request.parser import parser
 from layerwise._tool.tui.cli.request.to_spec import to_request
 from layerwise._tool.tui.presenters.compare_text import compare_title, rule_text, side_names, tolerance_text
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.run_form import command_lines, cost_line, field_line, preset_lines
 from layerwise._tool.tui.presenters.text import ASCII, UNICODE, plain, width
 from layerwise._tool.tui.screens.run import RunScreen
@@ -204,7 +205,7 @@ def test_any_form_is_checked_drawn_and_kept(form: RunForm) -> None:
     checked = check(form, MODEL, [])
     for glyphs in (ASCII, UNICODE):
         for field in fields(form):
-            assert width(field_line(form, field, checked.problems, 76, glyphs)) <= 76
+            assert width(field_line(form, field, checked.problems, 76, Names(glyphs), glyphs)) <= 76
     if checked.spec is not None:
         assert compare_title(checked.spec)
 
@@ -294,3 +295,18 @@ def test_the_graph_says_what_run_does_and_its_filter_starts_empty(pair: tuple[Pa
 
 def test_a_preset_fits_in_the_chooser_of_80_columns() -> None:
     assert max(width(line) for line in preset_lines()) <= 67
+
+
+def test_what_is_wrong_is_whole_and_names_its_side_and_what_has_no_room_is_counted(pair: tuple[Path, Path]) -> None:
+    wrong = RunForm(sides=[SideForm(), SideForm(model="/gone.onnx")], metrics="none of them", memory="x")
+
+    async def story(bench: Bench) -> None:
+        bench.app.state.session.remember("run", form=save_form(wrong))
+        await bench.press("R")
+        await bench.see("[R Run]", "side 2 model: there is no such file")
+        problems = bench.app.query_one(RunScreen)._control.checked.problems
+        assert all(text in " ".join(bench.text.split()) for text in problems.values())
+        bench.app.query_one(RunScreen)._take(put(put(wrong, "seed", "x"), "iterations", "x"))
+        await bench.see("and 2 more")
+
+    with_bench(pair[0], story, size=(60, 24))

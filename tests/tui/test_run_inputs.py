@@ -13,13 +13,14 @@ from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.specs import InputPlan
 from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.tui.cli.request.line import command_line
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.run_form import field_line, input_lines
 from layerwise._tool.tui.presenters.text import UNICODE, plain, width
 from layerwise._tool.tui.screens.run import RunScreen
 from layerwise._tool.tui.state.run_check import check
 from layerwise._tool.tui.state.run_fields import fields
-from layerwise._tool.tui.state.run_form import RunForm, put
-from layerwise._tool.tui.state.run_inputs import MOST, InputLine, Pin, parse_pin
+from layerwise._tool.tui.state.run_form import RunForm, put, save_form
+from layerwise._tool.tui.state.run_inputs import MOST, PREFIX, InputLine, Pin, parse_pin
 
 IDS = TensorInfo("ids", "int64", ("batch", "seq"))
 IMAGE = TensorInfo("image", "float32", (1, 3, "h", "w"))
@@ -95,7 +96,7 @@ def test_lines_fit_escape_names_and_are_not_too_many() -> None:
         found = [field for field in fields(form, lines) if field.key.startswith("input.")]
         assert len(found) == MOST + 1 and "3, as planned" in found[-1].empty
         for field in found:
-            assert width(field_line(form, field, {}, 76, UNICODE)) <= 76
+            assert width(field_line(form, field, {}, 76, Names(UNICODE), UNICODE)) <= 76
             text = "".join(plain(line) for line in input_lines(field, 76))
             assert "\x1b" not in text
     assert "[2,16] 1, then a tail of 0" in fields(RunForm(), lines[:1])[15].empty
@@ -121,3 +122,35 @@ def test_the_form_shows_the_plan_at_80_columns_and_follows_what_is_typed(tmp_pat
         assert page._control.checked.spec.feeds.val_range == {"input_ids": (0, 9)}
 
     with_bench(path, story, size=(80, 24))
+
+
+def test_inputs_whose_names_differ_in_their_middle_are_told_apart() -> None:
+    names = Names(UNICODE)
+    found = [TensorInfo(f"encoder_hidden_states_{k}_of_the_model", "float32", (1, 2)) for k in range(3)]
+    lines = [field for field in fields(RunForm(), [InputLine(info) for info in found]) if field.key.startswith(PREFIX)]
+    rows = names.told(lambda: [plain(field_line(RunForm(), field, {}, 76, names, UNICODE)) for field in lines])
+    labels = [row[9:31].strip() for row in rows]
+    assert len({*labels}) == 3 and all(f"_{k}_" in label for k, label in enumerate(labels))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("atol", "much", ("absolute: 'much' is not", "[2,16] 0…30521")),
+        ("val_range", "0..x", ("known once what is wrong with the feeds is mended",)),
+    ],
+)
+def test_inputs_are_planned_while_another_field_is_wrong_and_say_so_while_one_of_theirs_is(
+    field: str, value: str, told: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "bert.onnx"
+    onnx.save(LOOKALIKES["bert"](), path)
+
+    async def story(bench: Bench) -> None:
+        form = put(put(RunForm(), "tolerance", "fixed"), field, value)
+        bench.app.state.session.remember("run", form=save_form(form))
+        await bench.press("R", *"jjjjjjjjjjjjjjj")
+        await bench.see(*told)
+        assert "being read" not in bench.text
+
+    with_bench(path, story, size=(120, 40))

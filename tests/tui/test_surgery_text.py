@@ -152,11 +152,11 @@ def test_the_history_is_a_tree(edited: EditedModel) -> None:
     assert [(branch.step.id, branch.depth, branch.starts) for branch in found] == [
         (0, 0, False), (1, 1, True), (2, 1, False), (3, 0, False)
     ]  # fmt: skip
-    rows = [plain(branch_row(branch, state, 70, UNICODE)) for branch in found]
+    rows = [plain(branch_row(branch, state, 70, Names(UNICODE), UNICODE)) for branch in found]
     assert rows[0].startswith("● ") and rows[1].startswith("├─○   1  one") and rows[2].startswith("│ ○   2  two")
     assert "here" in rows[3] and "saved" in rows[2] and all(cell_len(row) <= 72 for row in rows)
     assert edited_text(state) == "1 edit, not written" and state.path() == [0, 3]
-    assert all(plain(branch_row(branch, state, 70, ASCII)).isascii() for branch in found)
+    assert all(plain(branch_row(branch, state, 70, Names(ASCII), ASCII)).isascii() for branch in found)
 
 
 def test_two_states_side_by_side(edited: EditedModel) -> None:
@@ -192,3 +192,26 @@ def test_a_log_is_read_with_what_does_not_fit(edited: EditedModel, tmp_path: Pat
         edited.write_log(log)
     edits, misfits = edited.fitting(edited.read_log(log))
     assert not edits and [misfit.edit.describe() for misfit in misfits] == [f"delete {RELU}"]
+
+
+def test_names_in_the_head_of_a_change_and_in_the_history_are_told_apart(tmp_path: Path) -> None:
+    model = onnx.load(chain_model(tmp_path / "m.onnx", 9))
+    names = [f"/model/{'x' * 60}/part{place}/{'y' * 60}" for place in range(9)]
+    for name, changed in zip(names, model.graph.node, strict=True):
+        changed.name = name
+    onnx.save(model, tmp_path / "long.onnx")
+    edited = opened(tmp_path / "long.onnx", tmp_path)
+    preview = edited.attempt(edited.words("rename", names[4].replace("part4", "part40"), [4]))
+    for cells in (60, 78, 118):
+        text = "\n".join(plain(line) for line in preview_lines(preview, None, cells, UNICODE))
+        first, second = text.split("enter applies")[0].split("rename node")[1].split(" to ")
+        assert "part4" in first and "part40" not in first and "part40" in second
+    for place in (1, 2):
+        edited.apply(edited.attempt(edited.words("delete", "", [place])))
+    state = SurgeryState(Session(None))
+    state.steps, state.opened, state.head = edited.steps(), True, 2
+    shown_names = Names(UNICODE)
+    rows = shown_names.told(
+        lambda: [plain(branch_row(found, state, 78, shown_names, UNICODE)) for found in branches(state)]
+    )
+    assert "part1" in rows[1] and "part2" in rows[2]

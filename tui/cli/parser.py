@@ -7,6 +7,14 @@ from typing import Any, NoReturn
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.wording import in_words
+
+_TRY = "\nTry '"
+
+
+def without_help(message: str) -> str:
+    """What a parser says, without the line that leads to the help of the command."""
+    return message.split(_TRY, maxsplit=1)[0]
 
 
 class Parser(argparse.ArgumentParser):
@@ -36,7 +44,16 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{shown(message, 400)}\nTry '{self.prog} --help'.")
+        raise UsageError(f"{shown(message, 400)}{_TRY}{self.prog} --help'.")
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            cause = error.__context__
+            if not isinstance(cause, ValueError) or in_words(cause) == str(cause):
+                raise
+            raise argparse.ArgumentError(action, in_words(cause)) from None
 
     def _get_option_tuples(self, option_string: str) -> list[Any]:
         found = super()._get_option_tuples(option_string)

@@ -135,9 +135,19 @@ class JobActions:
 
     async def answer(self, question: Question, word: str) -> None:
         """Answer a job's question; of several answers to the same one the first counts."""
+        answered, key = self._app.jobs.answered, (question.job, question.id)
+        if key in answered:
+            told = f"this question was answered {shown(answered[key], 60)}; the next one has not come yet"
+            self._app.say(f"job {question.job}: {told}", "warn")
+            return
+        answered[key] = word
+        sent = False
         with self._app.telling():
             await self._app.client.reply(question.job, question.id, {"answer": word})
+            sent = True
             self._app.say(f"job {question.job}: answered {shown(word, 60)}")
+        if not sent:
+            del answered[key]
 
     async def inspect(self, view: JobView, path: str) -> int:
         """Describe an engine of a job in a job of its own; its number. Raises LayerwiseError."""

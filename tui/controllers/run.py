@@ -8,7 +8,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.filesystem.files import current_folder
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
-from layerwise._tool.backends.specs import InputPlan
+from layerwise._tool.backends.specs import FeedSpec, InputPlan
 from layerwise._tool.backends.tensors import TensorInfo
 from layerwise._tool.debugtools.bench.spec import BenchSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
@@ -30,7 +30,7 @@ class RunController:
         self._app, self._warm = app, warm
         self._planned: bytes | None = None
         self.plans: dict[str, InputPlan] = {}
-        self.plan_problem = ""
+        self._told, self._failed = "", False
         saved = app.session.forms.get("run")
         self.form = repaired(load_form(saved)) if saved is not None else first_form(app.settings.tolerance)
         self.checked = Checked(None, {})
@@ -63,7 +63,15 @@ class RunController:
 
     def fields(self) -> list[Field]:
         """The form's fields, with a line for each input of the open model."""
-        return fields(self.form, [InputLine(info, self.plans.get(info.name)) for info in self.inputs()])
+        unplanned = "not known" if self._failed else "being read"
+        if self.checked.feeds is None:
+            unplanned = "known once what is wrong with the feeds is mended"
+        return fields(self.form, [InputLine(info, self.plans.get(info.name), unplanned) for info in self.inputs()])
+
+    @property
+    def plan_problem(self) -> str:
+        """What is to be said of the plan of the inputs."""
+        return self._told if self._planned_feeds() is not None else ""
 
     def _inputs(self) -> list[tuple[str, tuple[int | str | None, ...] | None]]:
         """Names and shapes of the inputs; dimensions but the first as they are planned."""
@@ -78,26 +86,32 @@ class RunController:
 
     async def find_plan(self) -> bool:
         """Ask the warm worker what the inputs get, unless that is known; returns whether it is known anew."""
-        spec, model = self.checked.spec, self._app.session.model
-        if spec is None or model is None or self._warm is None or self._app.session.index is None:
+        feeds, model = self._planned_feeds(), self._app.session.model
+        if feeds is None or self._warm is None:
             return False
-        if spec.feeds.made != "auto" or self.form.source != "synthetic" or is_engine(model):
-            return False
-        feeds = msgspec.structs.replace(spec.feeds, iterations=None, seed=1)
         asked = msgspec.json.encode(feeds)
         if asked == self._planned:
             return False
-        self.plan_problem = ""
+        self._told, self._failed = "", False
         try:
             params = {"path": str(model), "feeds": msgspec.to_builtins(feeds)}
             answer = await self._warm.ask("input_plan", params)
         except LayerwiseError as error:
-            self.plan_problem = str(error)
+            self._told, self._failed = str(error), True
             return True
         self._planned = asked
         self.plans = {plan.name: plan for plan in msgspec.convert(answer["plan"], list[InputPlan])}
-        self.plan_problem = " ".join(answer["warnings"])
+        self._told = " ".join(answer["warnings"])
         return True
+
+    def _planned_feeds(self) -> FeedSpec | None:
+        """What the plan of the inputs hangs on; None where there is none to make."""
+        feeds, session = self.checked.feeds, self._app.session
+        if feeds is None or session.model is None or session.index is None or is_engine(session.model):
+            return None
+        if feeds.made != "auto" or self.form.source != "synthetic":
+            return None
+        return msgspec.structs.replace(feeds, iterations=None, seed=1)
 
     async def find_cost(self) -> None:
         """Find what marking costs, off the screen's thread."""

@@ -1,7 +1,7 @@
 """Pairs of tensors of two models as lines."""
 
-from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Layout, Unpaired
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import shape_text, sig
 from layerwise._tool.tui.presenters.text import Line
 
@@ -9,11 +9,11 @@ _NAME = 34
 _SURE = {"certain": "good", "likely": "", "possible": "warn"}
 
 
-def pair_line(pair: AlignedPair) -> Line:
+def pair_line(pair: AlignedPair, names: Names) -> Line:
     """A pair: both names, how sure it is and why, how far the values are apart, and the layout."""
     return [
-        (f"{shown(pair.tensor, _NAME):<{_NAME}} ", "strong"),
-        (f"{shown(pair.other, _NAME):<{_NAME}} ", ""),
+        (f"{names.text(pair.tensor, _NAME)} ", "strong"),
+        (f"{names.text(pair.other, _NAME, 'other')} ", ""),
         (f"{pair.confidence:<8} ", _SURE.get(pair.confidence, "")),
         (f"{', '.join(pair.reasons)}", "dim"),
         (f"  {sig(pair.distance, 2)} apart" if pair.distance is not None else "", "dim"),
@@ -21,13 +21,14 @@ def pair_line(pair: AlignedPair) -> Line:
     ]
 
 
-def alone_line(one: Unpaired) -> Line:
+def alone_line(one: Unpaired, names: Names) -> Line:
     """A tensor without counterpart, with the nearest miss."""
-    near = f"nearest {shown(one.nearest, _NAME)}" if one.nearest else "nothing is near"
+    column, others = ("", "other") if one.side == 0 else ("other", "")
+    near = f"nearest {names.text(one.nearest, _NAME, others).rstrip()}" if one.nearest else "nothing is near"
     apart = f", {sig(one.distance, 2)} apart" if one.distance is not None else ""
     whose = "" if one.side == 0 else " (of the other model)"
     return [
-        (f"{shown(one.tensor, _NAME):<{_NAME}} ", "strong"),
+        (f"{names.text(one.tensor, _NAME, column)} ", "strong"),
         ("no counterpart", "bad"),
         (f"{whose}  {near}{apart}", "dim"),
     ]

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import Called, in_full
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import index_text, sig
-from layerwise._tool.tui.presenters.text import UNICODE, Glyphs, Line, fit
+from layerwise._tool.tui.presenters.text import UNICODE, Glyphs, Line, fit, wrap_runs
 from layerwise._tool.tui.presenters.verdicts import error_word
 
 if TYPE_CHECKING:
@@ -71,13 +72,13 @@ def _error(name: str, error: "NodeError") -> Line:
 
 def _row_lines(row: "LayerRow", cells: int) -> list[Line]:
     facts = (
-        ("tensor", shown(row.tensor, max(8, cells - WORD))),
         ("max-abs", f"{sig(row.max_abs, 4)} at {index_text(row.argmax_abs)}"),
         ("max-rel", f"{sig(row.max_rel, 4)} at {index_text(row.argmax_rel)}"),
         ("rel-L2", f"{sig(row.rel_l2, 4)}  cosine {sig(row.cosine, 4)}  ampl {sig(row.ampl, 3)}"),
         ("over", f"{'-' if row.over is None else row.over} of {row.size} elements, observed {row.mode or '-'}"),
     )
-    return [[(f"{word:<{WORD}}{text}", "")] for word, text in facts]
+    name = wrap_runs([(f"{'tensor':<{WORD}}{in_full(row.tensor)}", "")], cells, WORD)
+    return [*name, *([(f"{word:<{WORD}}{text}", "")] for word, text in facts)]
 
 
 def side_columns(row: "LayerRow", names: list[str], cells: int, glyphs: Glyphs = UNICODE) -> list[Line]:
@@ -110,9 +111,10 @@ GAP = 2
 
 def neighbourhood(index: "GraphIndex", node: int, cells: int, glyphs: Glyphs) -> list[Line]:
     """Parents, lines, the node, lines, children; what does not fit is counted (`+3`)."""
-    above, below = index.parents(node), index.children(node)
-    tops = [label(index, parent, glyphs) for parent in above[:MOST]] + _graph_inputs(index, node, glyphs)
-    bottoms = [label(index, child, glyphs) for child in below[:MOST]] + _graph_outputs(index, node, glyphs)
+    above, below, names = index.parents(node), index.children(node), Names(glyphs)
+    inputs, outputs = names.told(lambda: _graph_ends(index, node, names.inline(LABEL - 8)))
+    tops = [*(label(index, parent, glyphs) for parent in above[:MOST]), *inputs]
+    bottoms = [*(label(index, child, glyphs) for child in below[:MOST]), *outputs]
     centre = cells // 2
     name = f"{glyphs.here_left} {label(index, node, glyphs)} {glyphs.here_right}"
     lines: list[Line] = []
@@ -132,18 +134,14 @@ def label(index: "GraphIndex", node: int, glyphs: Glyphs) -> str:
     return f"{op} #{node}"
 
 
-def _graph_inputs(index: "GraphIndex", node: int, glyphs: Glyphs) -> list[str]:
+def _graph_ends(index: "GraphIndex", node: int, called: Called) -> tuple[list[str], list[str]]:
+    """Inputs and outputs of the graph that the node reads and makes."""
     inputs = [tensor for tensor in index.node_inputs(node) if tensor >= 0 and index.tensor_kind(tensor) == "input"]
-    return [f"input {_short(index.tensor_name(tensor), glyphs)}" for tensor in dict.fromkeys(inputs)]
-
-
-def _graph_outputs(index: "GraphIndex", node: int, glyphs: Glyphs) -> list[str]:
     outputs = [tensor for tensor in index.node_outputs(node) if tensor >= 0 and index.is_output(tensor)]
-    return [f"output {_short(index.tensor_name(tensor), glyphs)}" for tensor in outputs]
-
-
-def _short(name: str, glyphs: Glyphs) -> str:
-    return fit(name, LABEL - 8, glyphs.ellipsis).rstrip()
+    return (
+        [f"input {called(index.tensor_name(tensor))}" for tensor in dict.fromkeys(inputs)],
+        [f"output {called(index.tensor_name(tensor))}" for tensor in outputs],
+    )
 
 
 def place(labels: list[str], cells: int, centre: int, hidden: int = 0) -> tuple[str, list[int]]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from layerwise._tool.backends.sizes import size_text
-from layerwise._tool.backends.text import counted, shown
-from layerwise._tool.tui.presenters.text import Line, plain, spread, wrap_runs
+from layerwise._tool.backends.text import counted, shown, shown_name
+from layerwise._tool.tui.presenters.text import Line, fit, plain, spread, width, wrap_runs
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
@@ -30,16 +30,27 @@ _OFFERS = 8
 _OF_SURGERY = ("history", "changes")
 _SCOPES = {"global": "everywhere", "list": "lists", "pane": "texts"}
 _KEYS, _NAME, _TITLE, _SCOPE, _WIDE = 9, 20, 20, 11, 96
+_LEAST = 8
 
 
 def title_line(model: Path | None, index: "GraphIndex | None", status: Line, cells: int, edited: str = "") -> Line:
-    """Model, nodes, size, opset and how it is edited on the left; what the jobs do on the right."""
-    left: Line = [(f" {shown(model.name, 40) if model else 'layerwise'}", "title")]
+    """Model, nodes, size, opset and how it is edited on the left; what the jobs do on the right.
+
+    Where there is no room, facts go as a whole, the opset first, and the model's name is shortened.
+    """
+    name, facts = shown_name(model.name, 40) if model else "layerwise", []
     if index is not None:
-        left.append((f"  {counted(index.n_nodes, 'node')}  {size_text(int(index.meta.get('size', 0)))}", "tab"))
         opset = index.meta.get("opsets", {}).get("")
-        left.append((f"  opset {opset}" if opset else "", "tab"))
-        left.append((f"  {edited}" if edited else "", "title"))
+        facts = [counted(index.n_nodes, "node"), size_text(int(index.meta.get("size", 0)))]
+        facts += [f"opset {opset}"] if opset else []
+    end = f"  {edited}" if edited and index is not None else ""
+    room = cells - width(status) - 3
+    end = end if room - cell_len(end) >= _LEAST else ""
+    room -= cell_len(end)
+    while facts and cell_len(name) + sum(len(fact) + 2 for fact in facts) > room:
+        facts.pop()
+    name = fit(name, max(_LEAST, min(cell_len(name), room))).rstrip()
+    left: Line = [(f" {name}", "title"), ("".join(f"  {fact}" for fact in facts), "tab"), (end, "title")]
     return spread(left, [*status, (" ", "tab")], cells)
 
 

@@ -1,16 +1,17 @@
 """The middle of the Debug screen: the question with what speaks for an answer, the best so far, what was found."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from layerwise._tool.backends.sizes import size_text
-from layerwise._tool.backends.text import counted, shown
+from layerwise._tool.backends.text import counted, in_full, shown
 from layerwise._tool.debugtools.checks.invariants.spec import RelationRow
 from layerwise._tool.debugtools.search.rows import BestRow, CandidateRow, FoundRow, Numbers
 from layerwise._tool.tui.presenters.debug_list import field_lines, measured_text
 from layerwise._tool.tui.presenters.frontier import frontier_lines
 from layerwise._tool.tui.presenters.invariants import axes_lines
 from layerwise._tool.tui.presenters.jobs import card_lines
+from layerwise._tool.tui.presenters.names import shorten
 from layerwise._tool.tui.presenters.text import Glyphs, Line, some, wrap_runs
 from layerwise._tool.tui.state.debug_rows import Result
 from layerwise._tool.tui.state.debugging import DebugState
@@ -95,16 +96,17 @@ def _measured(measured: Numbers, suggested: str | None, cells: int) -> list[Line
     return wrap_runs(line, cells, 10) if line else []
 
 
-_CANDIDATE_LINES = 3
+_CANDIDATE_LINES, _NAME = 3, 60
 
 
 def _candidate(candidate: CandidateRow | None, cells: int) -> list[Line]:
     if candidate is None or candidate == CandidateRow():
         return []
+    called = shorten({name: name for name in (*candidate.inputs[:3], *candidate.outputs[:3])}, _NAME)
     for most in (3, 2, 1):
         text = "? nodes" if candidate.nodes is None else counted(candidate.nodes, "node")
         for names, word in ((candidate.inputs, "reads"), (candidate.outputs, "gives")):
-            text += f"  {word} {some((shown(name, 60) for name in names), most)}" if names else ""
+            text += f"  {word} {_some(names, called, most)}" if names else ""
         lines = field_lines("candidate", text, cells)
         if len(lines) <= _CANDIDATE_LINES:
             break
@@ -112,7 +114,7 @@ def _candidate(candidate: CandidateRow | None, cells: int) -> list[Line]:
 
 
 def _best(best: BestRow, what: str, cells: int) -> list[Line]:
-    names = some((shown(name, 60) for name in best.labels), 4)
+    names = some(map(in_full, best.labels), 4)
     lines = field_lines("best", f"{counted(len(best.nodes or best.labels), 'node')} {what}: {names}", cells)
     return lines + field_lines("on disk", best.path, cells)
 
@@ -150,9 +152,13 @@ def _summary(debug: DebugState, result: Result) -> str:
     return result.summary or result.advice or ("done" if result.passed else debug.state)
 
 
+def _some(names: Sequence[str], called: Mapping[str, str], most: int) -> str:
+    return some([called.get(name, name) for name in names], most)
+
+
 def _found(entry: FoundRow, word: str, cells: int) -> list[Line]:
     nodes = entry.nodes
-    names = "; ".join(f"#{node.i} {shown(node.op, 30)} {shown(node.node, 80)}" for node in nodes[:4])
+    names = "; ".join(f"#{node.i} {shown(node.op, 30)} {in_full(node.node)}" for node in nodes[:4])
     more = f" and {len(nodes) - 4} more" if len(nodes) > 4 else ""
     lines = field_lines(word, names + more, cells, "bad")
     for name, text in (("measured", measured_text(entry.measured)), ("note", entry.note), ("model", entry.path)):

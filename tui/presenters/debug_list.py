@@ -14,9 +14,9 @@ from layerwise._tool.tui.presenters.band import band_line, legend, pointer_line
 from layerwise._tool.tui.presenters.compare_text import BACKENDS
 from layerwise._tool.tui.presenters.effects import effect_band, effect_fields, effect_heading, effect_line
 from layerwise._tool.tui.presenters.invariants import HEADING, relation_line, relation_lines
-from layerwise._tool.tui.presenters.names import Names
+from layerwise._tool.tui.presenters.names import Names, beside
 from layerwise._tool.tui.presenters.numbers import clock_text, sig, span_text
-from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, merge, some, width, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, merge, some, wrap_runs
 from layerwise._tool.tui.presenters.verdicts import DIAGNOSES
 from layerwise._tool.tui.state.debug_rows import Shown, ShownStep, ShownSuspect
 from layerwise._tool.tui.state.debugging import DebugState
@@ -97,15 +97,14 @@ def _sides(sides: Sequence[str], cells: int, glyphs: Glyphs) -> Line:
     """`suspect A   reference B`, the longer name cut."""
     if not sides:
         return [("no two sides: ", "dim"), ("a command or you alone judge", "")]
-    line: Line = []
-    words = ("suspect ", "   reference ")
+    words, rooms = ("suspect ", "   reference "), list[int]()
     left = cells - sum(map(len, words))
     for number, name in enumerate(sides[:2]):
         others = sum(len(other) for other in sides[number + 1 : 2])
-        room = max(8, min(len(shown(name)), max(left // 2, left - others) if number == 0 else left))
-        line += [(words[number], "dim"), (fit(name, room, glyphs.ellipsis, keep="start"), "strong")]
-        left -= width([line[-1]])
-    return line
+        rooms.append(max(8, min(len(shown(name)), max(left // 2, left - others) if number == 0 else left)))
+        left -= rooms[-1]
+    texts = beside(sides[:2], rooms, glyphs.ellipsis)
+    return [run for word, text in zip(words, texts, strict=False) for run in ((word, "dim"), (text, "strong"))]
 
 
 def _band(debug: DebugState, cells: int, glyphs: Glyphs) -> list[Line]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Container, Iterable
 
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import in_full
 from layerwise._tool.debugtools.search.lens.rows import EffectRow
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import sig
@@ -60,7 +60,7 @@ def effect_fields(row: EffectRow) -> list[tuple[str, str]]:
     clipped = share if row.clipped else ""
     channels = ", ".join(f"{one.channel} ({one.share:.0%})" for one in row.channels)
     outputs = ", ".join(
-        f"{shown(one.name, 60)} {'not finite' if one.error is None else f'{one.error:.3g}'}" for one in row.effects[:6]
+        f"{in_full(one.name)} {'not finite' if one.error is None else f'{one.error:.3g}'}" for one in row.effects[:6]
     )
     return [
         ("node", f"#{row.i} {row.op} {row.node}"),

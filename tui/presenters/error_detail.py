@@ -1,14 +1,17 @@
 """One row of the layer error table in full: what is known of it, and what the columns mean."""
 
+from collections.abc import Iterable
+
 from msgspec import UNSET
 from rich.cells import cell_len
 
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import in_full, shown
 from layerwise._tool.debugtools.compare.quantised.told import held_text
 from layerwise._tool.debugtools.compare.rows import LayerRow, Required
 from layerwise._tool.debugtools.compare.truth.figures import LIMIT, times
 from layerwise._tool.surgery.origin.origin import dotted
 from layerwise._tool.tui.presenters.around import side_columns
+from layerwise._tool.tui.presenters.names import shorten
 from layerwise._tool.tui.presenters.numbers import index_text, shape_text, sig
 from layerwise._tool.tui.presenters.source import source_line
 from layerwise._tool.tui.presenters.text import Glyphs, Line, Run, fit, plain, width, wrap_runs
@@ -33,11 +36,14 @@ def detail_lines(
     return [part for line in lines if line for part in wrap_runs(line, cells, 2)]
 
 
-def brief_lines(row: LayerRow, cells: int, word: Run, glyphs: Glyphs) -> list[Line]:
+def brief_lines(
+    row: LayerRow, cells: int, word: Run, glyphs: Glyphs, others: Iterable[str] = ()
+) -> list[Line]:  # fmt: skip
     """A row in two lines: its whole name, and what it comes to and why; enter shows all of it.
 
     One run a line: both change at each move of the cursor, and each run costs some 45 bytes. A reason that one line
-    does not hold begins behind the name, which gives way to it.
+    does not hold begins behind the name, which gives way to it. others: names from which it stays different where
+    it is shortened.
     """
     text, role = word
     why = shown(row.note or MEANINGS.get(text, ""), 1000)
@@ -46,16 +52,18 @@ def brief_lines(row: LayerRow, cells: int, word: Run, glyphs: Glyphs) -> list[Li
     told += numbers if cell_len(told) + cell_len(numbers) <= cells else ""
     more = f"{glyphs.ellipsis} enter"
     if cell_len(told) > cells:
-        name = shown(row.tensor, _LONGEST)
-        room = 2 * cells - cell_len(told) - _LEAST
-        name = fit(name, max(_LEAST, min(cell_len(name), room)), glyphs.ellipsis).rstrip()
+        name = _name_in(row.tensor, max(_LEAST, 2 * cells - cell_len(told) - _LEAST), glyphs, others)
         first, *rest = wrap_runs([(f"{name}  ", "strong"), (told, role)], cells)
         end = "".join(map(plain, rest))
         return [[(" ", ""), *first], [(f" {fit(end, cells, more, keep='start')}", role)]]
     return [
-        [(f" {fit(row.tensor, cells, glyphs.ellipsis)}", "strong")],
+        [(f" {_name_in(row.tensor, cells, glyphs, others)}", "strong")],
         [(f" {fit(told, cells, more, keep='start')}", role)],
     ]
+
+
+def _name_in(name: str, cells: int, glyphs: Glyphs, others: Iterable[str]) -> str:
+    return shorten({one: one for one in (name, *others)}, cells, glyphs.ellipsis)[name]
 
 
 def _reason_lines(row: LayerRow, word: Run) -> list[Line]:
@@ -69,7 +77,7 @@ def _reason_lines(row: LayerRow, word: Run) -> list[Line]:
 
 def _place_lines(row: LayerRow, cells: int) -> list[Line]:
     """The node, and the tensor's type."""
-    node: Line = [("node ", "dim"), (shown(row.node or "(no name)", max(20, cells - 30)), ""),
+    node: Line = [("node ", "dim"), (in_full(row.node) or "(no name)", ""),
                   ("  op ", "dim"), (shown(row.op, 24), "")]  # fmt: skip
     kind = _types_line(row)
     if width(node) + 2 + width(kind) <= cells:
@@ -88,8 +96,8 @@ def _origin_line(row: LayerRow, cells: int) -> Line:
 
 def _name_lines(row: LayerRow) -> list[Line]:
     """The tensor, and what the reference calls it where that is another name."""
-    lines: list[Line] = [[(shown(row.tensor, _LONGEST), "strong")]]
-    return lines if row.tensor2 is UNSET else [*lines, [("against ", "dim"), (shown(row.tensor2, _LONGEST), "")]]
+    lines: list[Line] = [[(in_full(row.tensor), "strong")]]
+    return lines if row.tensor2 is UNSET else [*lines, [("against ", "dim"), (in_full(row.tensor2), "")]]
 
 
 def _types_line(row: LayerRow) -> Line:
@@ -106,7 +114,6 @@ def _types_line(row: LayerRow) -> Line:
     return [*line, ("  iteration ", "dim"), (str(row.iteration), "")]
 
 
-_LONGEST = 400
 _LEAST = 16
 """Cells of a name, at least; and those that may be left at the end of a line for a long word."""
 _SIDE_BY_SIDE = 76

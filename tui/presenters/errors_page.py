@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.origin.origin import dotted
-from layerwise._tool.tui.presenters.names import Names
+from layerwise._tool.tui.presenters.names import Names, beside
 from layerwise._tool.tui.presenters.numbers import sig
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, width, wrap_runs
 from layerwise._tool.tui.presenters.verdicts import BAR_TITLE, DECADES, error_bar, verdict_glyph, word_of
@@ -180,16 +180,16 @@ def _sides(facts: RunFacts, cells: int, glyphs: Glyphs) -> Line:
     names = facts.runners or ["…"]
     count = max(facts.iterations, facts.iteration + 1)
     iteration = f"   iteration {facts.iteration + 1} of {count}" if count > 1 else ""
-    left = cells - len(iteration) - 11 * (len(names) - 1)
-    line: Line = []
+    left, rooms = cells - len(iteration) - 11 * (len(names) - 1), list[int]()
     for number, name in enumerate(names):
-        line += [("  against  ", "dim")] if number else []
         others = sum(min(len(other), left // len(names)) for other in names[number + 1 :])
-        room = min(len(shown(name)), max(8, left - others))
-        line.append((fit(name, room, glyphs.ellipsis, keep="start"), "strong"))
-        left -= room
-    line.append((iteration, "dim"))
-    return line
+        rooms.append(min(len(shown(name)), max(8, left - others)))
+        left -= rooms[-1]
+    line: Line = []
+    for number, text in enumerate(beside(names, rooms, glyphs.ellipsis)):
+        line += [("  against  ", "dim")] if number else []
+        line.append((text, "strong"))
+    return [*line, (iteration, "dim")]
 
 
 def _standing(state: ErrorsState, cells: int, glyphs: Glyphs) -> Line:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from layerwise._tool.backends.model.record_values import Value
 from layerwise._tool.backends.sizes import size_text
-from layerwise._tool.backends.text import counted, shown
+from layerwise._tool.backends.text import Called, counted, shown
 from layerwise._tool.surgery.inspect.preview import Preview
+from layerwise._tool.tui.presenters.names import TITLE, Names
 from layerwise._tool.tui.presenters.numbers import clock_text
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, some, wrap_runs
 from layerwise._tool.tui.state.home import HomeRow, HomeState
@@ -28,15 +29,15 @@ def head_line(state: HomeState, cells: int) -> Line:
     ]
 
 
-def row_line(row: HomeRow, now: float, cells: int, glyphs: Glyphs) -> Line:
+def row_line(row: HomeRow, now: float, cells: int, names: Names) -> Line:
     """One thing to open."""
     kind = f"job {row.job}" if row.job else row.kind
     when = clock_text(row.when, now) if row.when else ""
     room = max(10, cells - KIND - WHEN - 2)
-    keep = "start" if row.kind == "job" else "both"
     role = {"failed": "bad", "lost": "bad", "waiting": "warn"}.get(row.state, "")
     title = f"{row.state}: {row.title}" if row.state else row.title
-    return [(fit(kind, KIND), "dim"), (fit(title, room, glyphs.ellipsis, keep=keep), role), (f" {when:>{WHEN}}", "dim")]
+    text = names.text(title, room, TITLE if row.kind == "job" else "path")
+    return [(fit(kind, KIND), "dim"), (text, role), (f" {when:>{WHEN}}", "dim")]
 
 
 def empty_lines(state: HomeState) -> list[Line]:
@@ -65,8 +66,7 @@ def preview_lines(path: Path, seen: Preview, cells: int, glyphs: Glyphs) -> list
     head.append((f"  opset {seen.opset}" if seen.opset else "", ""))
     head.append((f"  {shown(seen.producer, 30)}" if seen.producer else "", "dim"))
     lines = [head]
-    lines += _values("in ", seen.inputs, seen.more_inputs, cells, glyphs)
-    lines += _values("out", seen.outputs, seen.more_outputs, cells, glyphs)
+    lines += _ends(seen, cells, glyphs)
     if seen.missing:
         lines += wrap_runs([("weights are missing: ", "bad"), (some(map(_name, seen.missing), 3), "bad")], cells, 2)
     return lines
@@ -76,12 +76,24 @@ def _name(text: str) -> str:
     return shown(text, 80)
 
 
-def _values(word: str, values: Sequence[Value], more: int, cells: int, glyphs: Glyphs) -> list[Line]:
+def _ends(seen: Preview, cells: int, glyphs: Glyphs) -> list[Line]:
+    """Inputs and outputs, their names shortened together."""
+    names = Names(glyphs)
+    called = names.inline(max(8, min(40, cells - 30)))
+
+    def draw() -> list[Line]:
+        inputs = _values("in ", seen.inputs, seen.more_inputs, called)
+        return [*inputs, *_values("out", seen.outputs, seen.more_outputs, called)]
+
+    return names.told(draw)
+
+
+def _values(word: str, values: Sequence[Value], more: int, called: Called) -> list[Line]:
     lines: list[Line] = []
     for number, value in enumerate(values[:_LISTED]):
         told = f"{value.kind or '?'} {_shape(value)}"
-        name = fit(value.name, max(8, min(40, cells - 30)), glyphs.ellipsis).rstrip()
-        lines.append([(f"{word if not number else '':<3}  ", "dim"), (f"{name}  ", ""), (shown(told, 80), "dim")])
+        name: Line = [(f"{word if not number else '':<3}  ", "dim"), (f"{called(value.name)}  ", "")]
+        lines.append([*name, (shown(told, 80), "dim")])
     left = len(values) + more - _LISTED
     if left > 0:
         lines.append([(f"     and {left:,} more", "dim")])

@@ -10,7 +10,7 @@ from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.shell import shell_line
 from layerwise._tool.backends.sizes import size_text
-from layerwise._tool.backends.text import counted, one_line, shown
+from layerwise._tool.backends.text import counted, in_full, one_line, shown
 from layerwise._tool.backends.wording import event_words
 from layerwise._tool.debugtools.baseline.rows import BaselineResult
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
@@ -212,7 +212,7 @@ def _not_compared(view: "JobView", cells: int) -> list[Line]:
         lines += wrap_runs([(shown(one_line(str(text)), 1000), "bad")], cells, indent=2)
     missing = [item for item in typed(result.get("not_compared") or [], NotCompared) if unasked(item)]
     for item in missing[:_LISTED]:
-        name = f"{shown(item.tensor, 80)}: " if item.tensor else ""
+        name = f"{in_full(item.tensor)}: " if item.tensor else ""
         lines.append([("not compared  ", "dim"), (shown(f"{name}{item.text}", 1000), "dim")])
     if len(missing) > _LISTED:
         lines.append([(f"{len(missing):,} in all (layerwise jobs show {view.id} --json lists them)", "dim")])

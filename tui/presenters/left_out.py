@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import in_full, shown
 from layerwise._tool.debugtools.compare.pairing.left_out import unasked
 from layerwise._tool.debugtools.compare.rows import NotCompared
 from layerwise._tool.tui.presenters.text import Line, wrap_runs
@@ -21,7 +21,7 @@ def left_out_entries(facts: RunFacts, cells: int) -> list[Entry]:
         found = list(group)
         tensors = list(dict.fromkeys(item.tensor for item in found if item.tensor))
         entries.append(("", _heading(found[0], facts.with_sides(text), len(tensors), cells)))
-        entries += [(name, wrap_runs([("  ", ""), (shown(name, 400), "")], cells, 4)) for name in tensors]
+        entries += [(name, wrap_runs([("  ", ""), (in_full(name), "")], cells, 4)) for name in tensors]
     return entries
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.matrix.rows import CellRow
-from layerwise._tool.tui.presenters.names import Names
+from layerwise._tool.tui.presenters.names import TITLE, Names
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, wrap_runs
 from layerwise._tool.tui.state.matrix_page import MatrixState
 
@@ -65,14 +65,16 @@ def heading(state: MatrixState, cells: int, glyphs: Glyphs) -> list[Line]:
         if len(shown_columns) < len(state.grid.columns)
         else ""
     )
-    lines: list[Line] = []
-    for part in range(2):
+    names = Names(glyphs)
+
+    def line(part: int) -> Line:
         runs: Line = [(fit(more if part else "model", left, glyphs.ellipsis), "head")]
         for at in shown_columns:
-            text = f" {_heads(state, at)[part]}"
-            runs.append((fit(text, wide, glyphs.ellipsis), "key" if at == state.column else "head"))
-        lines.append(merge(runs))
-    return lines
+            text = f" {names.text(_heads(state, at)[part], wide - 1, TITLE)}"
+            runs.append((text, "key" if at == state.column else "head"))
+        return merge(runs)
+
+    return names.told(lambda: [line(0), line(1)])
 
 
 def row_line(state: MatrixState, row: int, at_cursor: bool, cells: int, names: Names) -> Line:
@@ -99,7 +101,7 @@ def head_lines(state: MatrixState, cells: int, glyphs: Glyphs) -> list[Line]:
     lines = wrap_runs(head, cells)
     if state.facts.card is not None:
         text = f"{glyphs.bad} {state.facts.card.get('summary', '')}"
-        return [*lines, [(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")]]
+        return [*lines, *sentence_lines(text, "bad", cells, glyphs)]
     if state.grid.result is not None:
         role = "accent" if state.grid.result.passed else "bad"
         return [*lines, *sentence_lines(state.grid.result.conclusion, role, cells, glyphs, 2)]

@@ -2,7 +2,6 @@
 
 from statistics import median
 
-from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.origin.origin import TOP
 from layerwise._tool.tui.presenters.errors_page import DIAGNOSIS_CELLS, HEADINGS, PLACE_CELLS, number_text
 from layerwise._tool.tui.presenters.graph_rows import Columns, error_cell
@@ -18,11 +17,12 @@ NUMBER, COUNT, OP = 8, 7, 14
 NO_MODULE = "(no module)"
 
 
-def module_name(head: ModuleHead, glyphs: Glyphs) -> str:
-    """`▸ layer.0`, further in the deeper it lies."""
+def module_name(head: ModuleHead, cells: int, names: Names, glyphs: Glyphs) -> str:
+    """`▸ layer.0`, further in the deeper it lies, in `cells` cells."""
     arrow = glyphs.here_left if not head.opened else "v" if glyphs.ellipsis == "~" else "▾"
     name = NO_MODULE if head.path is None else ".".join(head.shown) or TOP
-    return f"{'  ' * head.depth}{arrow} {shown(name)}"
+    before = f"{'  ' * min(head.depth, cells // 6)}{arrow} "
+    return before + names.text(name, cells - len(before), "module")
 
 
 def tree_heading(state: ErrorsState, cells: int) -> Line:
@@ -36,14 +36,18 @@ def tree_heading(state: ErrorsState, cells: int) -> Line:
 def tree_row(state: ErrorsState, line: int, cells: int, names: Names, glyphs: Glyphs) -> Line:
     """A module with what its layers come to, or a layer in it, `cells` wide."""
     head = state.head(line)
-    return _layer(state, line, cells, names, glyphs) if head is None else _module(state, line, head, cells, glyphs)
+    return (
+        _layer(state, line, cells, names, glyphs) if head is None else _module(state, line, head, cells, names, glyphs)
+    )
 
 
-def _module(state: ErrorsState, line: int, head: ModuleHead, cells: int, glyphs: Glyphs) -> Line:
+def _module(
+    state: ErrorsState, line: int, head: ModuleHead, cells: int, names: Names, glyphs: Glyphs
+) -> Line:  # fmt: skip
     found = state.rollup(line)
     role = "bad" if found.severity == FOUND else "warn" if found.severity == WRONG else ""
     glyph = glyphs.bad if found.failed else glyphs.good if found.passed == found.rows else " "
-    name = fit(module_name(head, glyphs), _name_cells(cells), glyphs.ellipsis)
+    name = module_name(head, _name_cells(cells), names, glyphs)
     numbers = "".join(f"{number_text(value):>{NUMBER}}" for value in (found.low, found.middle, found.high))
     verdict = f"{found.failed} failed" if found.failed else "ok" if found.passed == found.rows else "-"
     return merge([
@@ -72,15 +76,15 @@ def _name_cells(cells: int) -> int:
 
 
 def graph_module_row(
-    head: ModuleHead, first: int, errors: list[NodeError], at: Columns, cells: int, glyphs: Glyphs
-) -> Line:
+    head: ModuleHead, first: int, errors: list[NodeError], at: Columns, cells: int, names: Names, glyphs: Glyphs
+) -> Line:  # fmt: skip
     """`#  ▸ layer.0  49 nodes  min median  max abs`. first: its first node. errors: of its nodes that have one."""
     worst = max(errors, key=lambda error: (error.passed is False, error.max_abs), default=None)
     values = sorted(error.max_abs for error in errors)
     low, middle = (sig(values[0]), sig(median(values))) if values else ("", "")
     size = f" {head.count} node{'s' * (head.count != 1)}"
     room = max(8, cells - at.number - 1 - len(size) - 1 - at.type - at.error)
-    text = fit(module_name(head, glyphs), room, glyphs.ellipsis)
+    text = module_name(head, room, names, glyphs)
     figures = fit(f"{low:>{NUMBER - 1}} {middle:>{NUMBER - 1}}", at.type, glyphs.ellipsis)
     line: Line = [(f"{first:>{at.number}} ", "dim"), (text, "strong"), (f"{size} {figures}", "dim")]
     return [*line, error_cell(worst, at.error, glyphs)] if at.error else line

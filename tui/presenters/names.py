@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
+from typing import TypeVar
 
 from msgspec import Struct
 from rich.cells import cell_len, set_cell_size
 
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import Called, shown_name
 from layerwise._tool.tui.presenters.text import Glyphs, fit, last_cells
 
 OUTPUT = "_output_0"
 """What exporters put behind a node's name to name its tensor."""
 TITLE = "title"
 """The column of what is said in words: it is cut at its end unless that is what tells it apart."""
+T = TypeVar("T")
 _SEPARATORS = "/._:"
 _MOST = 4
 """Parts out of the middle of a name that are shown, at most."""
@@ -64,6 +66,15 @@ class Names:
             self._seen, self._texts, self._taken = seen, {}, {}
             self._settle(seen)
 
+    def told(self, draw: Callable[[], T]) -> T:
+        """What `draw` makes, the names that it asks for shortened together."""
+        self.look(draw)
+        return draw()
+
+    def inline(self, cells: int) -> Called:
+        """How names are shown within a text: as `text` shows them, in `cells` cells at most."""
+        return lambda name: self.text(name, cells).rstrip()
+
     def _settle(self, wanted: Iterable[Wanted]) -> None:
         columns: dict[tuple[str, int], list[str]] = {}
         for one in wanted:
@@ -97,8 +108,9 @@ def shorten(
     long = {name: label for name, label in labels.items() if cell_len(label) > cells}
     whole = {name: label for name, label in labels.items() if name not in long}
     _take_unique(whole, found, taken)
-    if cut_end:
-        texts = {name: fit(label, cells, ellipsis, keep="start") for name, label in long.items()}
+    if cut_end or len(long) == 1:  # of a name alone both ends tell most
+        keep = "start" if cut_end else "both"
+        texts = {name: fit(label, cells, ellipsis, keep=keep) for name, label in long.items()}
         long = {name: long[name] for name in _take_unique(texts, found, taken)}
     _Shortening(cells, ellipsis, found, taken).run(long)
     for name in labels:
@@ -108,8 +120,15 @@ def shorten(
     return found
 
 
+def beside(names: Sequence[str], rooms: Sequence[int], ellipsis: str) -> list[str]:
+    """Names that stand beside each other, those that are too long for their room cut so that they stay different."""
+    long = {name: room for name, room in zip(names, rooms, strict=True) if cell_len(_safe(name)) > room}
+    texts = shorten({name: name for name in long}, min(long.values(), default=0), ellipsis, cut_end=True)
+    return [texts.get(name, _safe(name)) for name in names]
+
+
 def _safe(label: str) -> str:
-    return shown(label if len(label) <= _LONGEST else label[: _LONGEST // 2] + label[-_LONGEST // 2 :])
+    return shown_name(label if len(label) <= _LONGEST else label[: _LONGEST // 2] + label[-_LONGEST // 2 :])
 
 
 def _take_unique(texts: dict[str, str], found: dict[str, str], taken: dict[str, str]) -> dict[str, str]:

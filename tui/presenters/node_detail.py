@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+
 from layerwise._tool.backends.sizes import size_text
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import in_full, shown
 from layerwise._tool.tui.presenters.around import neighbourhood
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import index_text, sig, tensor_type
 from layerwise._tool.tui.presenters.source import origin_lines
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, wrap_runs
@@ -32,13 +35,15 @@ class NodeDetail:
         self._glyphs = glyphs
         self._marks = marks
         self._statistics = statistics
+        self._names = Names(glyphs)
 
     def lines(self, node: int, error: "NodeError | None" = None, neighbours: bool = True) -> list[Line]:
         """Name, place, error, inputs, outputs, neighbourhood (if asked for), attributes, bodies, statistics."""
+        return self._names.told(lambda: self._lines(node, error, neighbours))
+
+    def _lines(self, node: int, error: "NodeError | None", neighbours: bool) -> list[Line]:
         sections: list[list[Line]] = [
-            self._head(node), self._error(error), self._tensors("in", self._index.node_inputs(node)),
-            self._tensors("cap", self._index.node_captures(node)),
-            self._tensors("out", self._index.node_outputs(node)),
+            self._head(node), self._error(error), self._tensors(node),
             [[]], [*neighbourhood(self._index, node, self._cells, self._glyphs), []] if neighbours else [],
             self._attributes(node), self._bodies(node), self._weights(node),
         ]  # fmt: skip
@@ -46,8 +51,9 @@ class NodeDetail:
 
     def _head(self, node: int) -> list[Line]:
         index = self._index
-        name = shown(index.node_name(node) or "(no name)", NAME_LINES * self._cells)
-        lines = [[(f"{shown(index.node_op(node), 60)} ", "strong"), (f"#{node}", "dim")], *self._wrapped([(name, "")])]
+        name = in_full(index.node_name(node)) or "(no name)"
+        lines = [[(f"{shown(index.node_op(node), 60)} ", "strong"), (f"#{node}", "dim")]]
+        lines += wrap_runs([(name, "")], self._cells, 2)
         domain = index.node_domain(node)
         if domain:
             lines.append([(f"domain {shown(domain, 60)}", "dim")])
@@ -72,28 +78,41 @@ class NodeDetail:
         meaning = MEANINGS.get(word, "")
         return wrap_runs([*told, (f": {meaning}" if meaning else "", "dim")], self._cells, 6)
 
-    def _tensors(self, word: str, tensors: list[int]) -> list[Line]:
-        lines: list[Line] = []
-        for count, tensor in enumerate(tensors[:MOST_TENSORS]):
-            lines.append(self._tensor("" if count else word, tensor))
-        if len(tensors) > MOST_TENSORS:
-            lines.append([(f"     and {len(tensors) - MOST_TENSORS} more", "dim")])
+    def _tensors(self, node: int) -> list[Line]:
+        """What the node reads, captures and makes; too long names have the same room, so that they are told apart."""
+        index, lines = self._index, list[Line]()
+        captured = index.node_captures(node)
+        groups = (("in", index.node_inputs(node)), ("cap", captured), ("out", index.node_outputs(node)))
+        rooms = {at: self._name_room(at) for _, tensors in groups for at in tensors[:MOST_TENSORS] if at >= 0}
+        long = (room for at, room in rooms.items() if cell_len(in_full(index.tensor_name(at))) > room)
+        least = min(long, default=self._cells)
+        for word, tensors in groups:
+            for count, tensor in enumerate(tensors[:MOST_TENSORS]):
+                lines.append(self._tensor("" if count else word, tensor, rooms.get(tensor, 0), least))
+            if len(tensors) > MOST_TENSORS:
+                lines.append([(f"     and {len(tensors) - MOST_TENSORS} more", "dim")])
         return lines
 
-    def _tensor(self, word: str, tensor: int) -> Line:
+    def _tensor(self, word: str, tensor: int, room: int, least: int) -> Line:
         if tensor < 0:
             return [(f"{word:<4} ", "dim"), ("(absent)", "dim")]
-        index = self._index
-        name = index.tensor_name(tensor)
-        kind = tensor_type(index, tensor, self._glyphs) + self._kind_text(tensor)
-        room = self._cells - 7
-        kind_cells = min(len(kind), max(16, room // 2))
-        marked = name in self._marks
+        name = self._index.tensor_name(tensor)
+        marked, kind_cells = name in self._marks, self._cells - 8 - room
+        text = self._names.text(name, room if cell_len(in_full(name)) <= room else least)
         return [
             (f"{word:<4} ", "dim"), (f"{self._glyphs.mark} " if marked else "  ", "mark" if marked else ""),
-            (fit(name, room - kind_cells - 1, self._glyphs.ellipsis) + " ", ""),
-            (fit(kind, kind_cells, self._glyphs.ellipsis, "start").rstrip(), "dim"),
+            (fit(text, room) + " ", ""),
+            (fit(self._kind(tensor), kind_cells, self._glyphs.ellipsis, "start").rstrip(), "dim"),
         ]  # fmt: skip
+
+    def _name_room(self, tensor: int) -> int:
+        """Cells that there are for a name before its type, which has half of the line, and what the name leaves."""
+        room = self._cells - 7
+        left = room - 1 - cell_len(in_full(self._index.tensor_name(tensor)))
+        return max(4, room - 1 - min(cell_len(self._kind(tensor)), max(16, room // 2, left)))
+
+    def _kind(self, tensor: int) -> str:
+        return tensor_type(self._index, tensor, self._glyphs) + self._kind_text(tensor)
 
     def _kind_text(self, tensor: int) -> str:
         kind = self._index.tensor_kind(tensor)
@@ -130,7 +149,7 @@ class NodeDetail:
         weights = [t for t in self._index.node_inputs(node) if t >= 0 and self._index.tensor_kind(t) == "initializer"]
         for name in dict.fromkeys(self._index.tensor_name(tensor) for tensor in weights):
             if name in self._statistics:
-                lines.append([("weight ", "dim"), (fit(name, self._cells - 8, self._glyphs.ellipsis).rstrip(), "")])
+                lines.append([("weight ", "dim"), (self._names.inline(self._cells - 8)(name), "")])
                 lines += [[(f"  {text}", "")] for text in weight_lines(self._statistics[name])]
         return lines or ([[("w  statistics of the weights", "dim")]] if weights else [])
 

@@ -75,13 +75,13 @@ def head_lines(state: PerfState, cells: int, glyphs: Glyphs) -> list[Line]:
     lines = [_figures(state, cells, glyphs), _standing(state, cells)]
     if state.facts.card is not None and state.rows:
         text = f"{glyphs.bad} {state.facts.card.get('kind', '')}: {state.facts.card.get('summary', '')}"
-        lines.append([(fit(text, cells, glyphs.ellipsis, keep="start"), "bad")])
+        lines += sentence_lines(text, "bad", cells, glyphs)
     elif state.facts.result.conclusion:
         lines += sentence_lines(state.facts.result.conclusion, "accent", cells, glyphs)
     elif state.comparisons:
         lines += sentence_lines(state.comparisons[-1].words, "accent", cells, glyphs)
     elif state.facts.warning:
-        lines.append([(fit(f"warning: {state.facts.warning}", cells, glyphs.ellipsis, keep="start"), "warn")])
+        lines += sentence_lines(f"warning: {state.facts.warning}", "warn", cells, glyphs)
     return lines
 
 

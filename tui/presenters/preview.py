@@ -1,14 +1,14 @@
 """A change before it is made, as text."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.sizes import size_text
-from layerwise._tool.backends.text import one_line, shown
+from layerwise._tool.backends.text import Called, in_full, one_line, shown
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import short_dtype
-from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, fit, some, spread, width, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, clip, spread, width, wrap_runs
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
@@ -17,24 +17,34 @@ if TYPE_CHECKING:
     from layerwise._tool.tui.state.surgery import Check, Preview
 
 WORD = 9
-_NAMED, _KINDS, _TYPES, _WIDE, _ROWS, _CELLS = 3, 6, 3, 100, 2, 48
+_NAMED, _KINDS, _TYPES, _WIDE, _ROWS, _HEAD, _CELLS = 3, 6, 3, 100, 2, 4, 48
 
 
 def preview_lines(preview: "Preview", check: "Check | None", cells: int, glyphs: Glyphs) -> list[Line]:
     """Whether the result is sound; what is removed, added and changed, which types and outputs, what it weighs."""
     checked = wrap_runs([(f" {'check':<{WORD}}", "dim"), *_checked(check)], cells, WORD + 1)
-    facts = [*_facts(preview, glyphs), ("types", _types(check, cells, glyphs))]
-    return [*_head(preview, cells), *checked, *_lines(facts, cells, glyphs)]
+
+    def told(called: Called) -> list[Line]:
+        facts = [*_facts(preview, called, glyphs), ("types", _types(check, cells, called, glyphs))]
+        return [*_head(preview, cells, called), *checked, *_lines(facts, cells, glyphs)]
+
+    return _told(told, glyphs)
 
 
 def step_lines(preview: "Preview", cells: int, glyphs: Glyphs) -> list[Line]:
     """What a change that was made changed."""
-    return _lines(_facts(preview, glyphs), cells, glyphs)
+    return _told(lambda called: _lines(_facts(preview, called, glyphs), cells, glyphs), glyphs)
 
 
-def _facts(preview: "Preview", glyphs: Glyphs) -> list[tuple[str, Line]]:
-    delta = preview.delta
-    return [*_nodes(preview, glyphs), *_ends(delta), ("affects", _affected(preview)), ("weights", _weights(delta))]
+def _told(draw: Callable[[Called], list[Line]], glyphs: Glyphs) -> list[Line]:
+    """Lines whose names are shortened together, so that different ones stay different."""
+    names = Names(glyphs)
+    return names.told(lambda: draw(names.inline(_CELLS)))
+
+
+def _facts(preview: "Preview", called: Called, glyphs: Glyphs) -> list[tuple[str, Line]]:
+    nodes, ends = _nodes(preview, called, glyphs), _ends(preview.delta, called)
+    return [*nodes, *ends, ("affects", _affected(preview, called)), ("weights", _weights(preview.delta))]
 
 
 def _lines(facts: Iterable[tuple[str, Line]], cells: int, glyphs: Glyphs) -> list[Line]:
@@ -47,99 +57,100 @@ def _lines(facts: Iterable[tuple[str, Line]], cells: int, glyphs: Glyphs) -> lis
     return lines
 
 
-def _head(preview: "Preview", cells: int) -> list[Line]:
+def _head(preview: "Preview", cells: int, called: Called) -> list[Line]:
     count = f"{len(preview.edits):,} edits: " if len(preview.edits) > 1 else ""
-    told: Line = [(f" {count}{preview.edits[0].describe()}", "strong")]
+    told: Line = [(f" {count}{preview.edits[0].describe(called)}", "strong")]
     keys: Line = [("enter applies  esc leaves it ", "key")]
     if width(told) + width(keys) < cells:
         return [spread(told, keys, cells)]
-    return [*wrap_runs(told, cells, 3)[:_ROWS], spread([], keys, cells)]
+    return [*wrap_runs(told, cells, 3)[:_HEAD], spread([], keys, cells)]
 
 
-def _nodes(preview: "Preview", glyphs: Glyphs) -> Iterable[tuple[str, Line]]:
+def _nodes(preview: "Preview", called: Called, glyphs: Glyphs) -> Iterable[tuple[str, Line]]:
     """A line each for what goes, comes and changes."""
-    delta, names = preview.delta, Names(glyphs)
+    delta = preview.delta
     rows = [("-", "removed", delta.removed, preview.before, "bad"), ("+", "added", delta.added, preview.after, "good"),
             ("~", "changed", delta.changed, preview.after, "warn")]  # fmt: skip
-
-    def texts() -> list[str]:
-        return [
-            (_changes if sign == "~" else _named)(preview, graph, nodes, names, glyphs)
-            for sign, _, nodes, graph, _ in rows
-        ]
-
-    names.look(texts)
-    for (sign, word, nodes, _, role), text in zip(rows, texts(), strict=True):
+    for sign, word, nodes, graph, role in rows:
         if nodes:
+            text = (_changes if sign == "~" else _named)(preview, graph, nodes, called, glyphs)
             yield word, [(f"{sign}{len(nodes):,}  ", role), (text, "")]
     if not (delta.removed or delta.added or delta.changed):
         yield "nodes", [("the same", "")]
 
 
-def _named(preview: "Preview", graph: "Overlay", nodes: Sequence[int], names: Names, glyphs: Glyphs) -> str:
+def _named(preview: "Preview", graph: "Overlay", nodes: Sequence[int], called: Called, glyphs: Glyphs) -> str:
     """Operator and name of a few, operators of many."""
     if len(nodes) <= _NAMED:
-        return ", ".join(f"{shown(graph.node_op(node), 40)} {_label(graph, node, names)}" for node in nodes)
+        return ", ".join(f"{shown(graph.node_op(node), 40)} {_label(graph, node, called)}" for node in nodes)
     ops = Counter(graph.node_op(node) for node in nodes).most_common(_KINDS + 1)
     text = ", ".join(f"{count:,} {shown(op, 40)}" for op, count in ops[:_KINDS])
     return f"{text}, {glyphs.ellipsis}" if len(ops) > _KINDS else text
 
 
-def _label(graph: "Overlay", node: int, names: Names) -> str:
+def _label(graph: "Overlay", node: int, called: Called) -> str:
     outputs = [graph.tensor_name(tensor) for tensor in graph.node_outputs(node) if tensor >= 0]
-    return names.text(graph.node_name(node) or next(iter(outputs), "(no name)"), _CELLS).rstrip()
+    return called(graph.node_name(node) or next(iter(outputs), "(no name)"))
 
 
-def _changes(preview: "Preview", graph: "Overlay", nodes: Sequence[int], names: Names, glyphs: Glyphs) -> str:
+def _changes(preview: "Preview", graph: "Overlay", nodes: Sequence[int], called: Called, glyphs: Glyphs) -> str:
     if len(nodes) > _NAMED:
-        return _named(preview, graph, nodes, names, glyphs)
+        return _named(preview, graph, nodes, called, glyphs)
     before = preview.before
-    return "; ".join(f"{_label(graph, node, names)}: {', '.join(changes(before, node, graph, node))}" for node in nodes)
+    return "; ".join(
+        f"{_label(graph, node, called)}: {', '.join(changes(before, node, graph, node, called))}" for node in nodes
+    )
 
 
-def changes(before: "GraphIndex", node: int, after: "GraphIndex", other: int) -> list[str]:
-    """How two nodes differ, each in a few words."""
+def changes(
+    before: "GraphIndex", node: int, after: "GraphIndex", other: int, called: Called = in_full
+) -> list[str]:  # fmt: skip
+    """How two nodes differ, each in a few words. called: how names are shown."""
     found = []
     for one, two in (
         (before.node_op(node), after.node_op(other)), (before.node_name(node), after.node_name(other)),
         (before.node_domain(node), after.node_domain(other)),
     ):  # fmt: skip
         if one != two:
-            found.append(f"{shown(one, 40) or 'none'} becomes {shown(two, 40) or 'none'}")
-    found += _slots("reads", before, before.node_inputs(node), after, after.node_inputs(other))
-    found += _slots("makes", before, before.node_outputs(node), after, after.node_outputs(other))
+            found.append(f"{called(one) or 'none'} becomes {called(two) or 'none'}")
+    reads = _names(before, before.node_inputs(node)), _names(after, after.node_inputs(other))
+    makes = _names(before, before.node_outputs(node)), _names(after, after.node_outputs(other))
+    found += [*_slots("reads", *reads, called), *_slots("makes", *makes, called)]
     was, now = dict(before.attributes(node)), dict(after.attributes(other))
     for name in dict.fromkeys([*was, *now]):
         if was.get(name) != now.get(name):
-            found.append(f"{name} {was.get(name, 'none')[:40]} becomes {now.get(name, 'none')[:40]}")
+            found.append(f"{name} {called(was.get(name, 'none'))} becomes {called(now.get(name, 'none'))}")
     return found or ["something inside it"]
 
 
-def _slots(word: str, before: "GraphIndex", was: list[int], after: "GraphIndex", now: list[int]) -> list[str]:
-    one = ["" if tensor < 0 else before.tensor_name(tensor) for tensor in was]
-    two = ["" if tensor < 0 else after.tensor_name(tensor) for tensor in now]
-    new = [shown(name, 60) for place, name in enumerate(two) if name and one[place : place + 1] != [name]]
+def _names(graph: "GraphIndex", tensors: Sequence[int]) -> list[str]:
+    return ["" if tensor < 0 else graph.tensor_name(tensor) for tensor in tensors]
+
+
+def _slots(word: str, was: list[str], now: list[str], called: Called) -> list[str]:
+    new = [name for place, name in enumerate(now) if name and was[place : place + 1] != [name]]
     if new:
-        return [f"{word} {', '.join(new[:_NAMED])}"]
-    return [f"{word} {len(two)} instead of {len(one)}"] if len(one) != len(two) else []
+        return [f"{word} {', '.join(map(called, new[:_NAMED]))}"]
+    return [f"{word} {len(now)} instead of {len(was)}"] if len(was) != len(now) else []
 
 
-def _ends(delta: "Delta") -> Iterable[tuple[str, Line]]:
+def _ends(delta: "Delta", called: Called) -> Iterable[tuple[str, Line]]:
     """Graph inputs and outputs that come and go; weights with other values."""
     for word, (was, now) in (("inputs", delta.inputs), ("outputs", delta.outputs)):
         gone, new = [name for name in was if name not in now], [name for name in now if name not in was]
         for sign, names, role in (("-", gone, "bad"), ("+", new, "good")):
             if names:
-                yield word, [(f"{sign}{len(names):,}  ", role), (_list(names), "")]
+                yield word, [(f"{sign}{len(names):,}  ", role), (_list(names, called), "")]
     if delta.values:
-        yield "values", [(f"~{len(delta.values):,}  ", "warn"), (_list(delta.values), "")]
+        yield "values", [(f"~{len(delta.values):,}  ", "warn"), (_list(delta.values, called), "")]
 
 
-def _list(names: Sequence[str]) -> str:
-    return some((shown(name, 60) for name in names), _NAMED)
+def _list(names: Sequence[str], called: Called) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(map(called, names[:_NAMED])) + more
 
 
-def _types(check: "Check | None", cells: int, glyphs: Glyphs) -> Line:
+def _types(check: "Check | None", cells: int, called: Called, glyphs: Glyphs) -> Line:
     if check is None:
         return [("being inferred", "dim"), (f" {glyphs.ellipsis}", "dim")]
     if check.failed:
@@ -147,10 +158,7 @@ def _types(check: "Check | None", cells: int, glyphs: Glyphs) -> Line:
     if not check.types:
         return [("no shape and no dtype changes", "")]
     most = _TYPES if cells >= _WIDE else 1
-    texts = [
-        f"{fit(name, 40, glyphs.ellipsis).rstrip()} {_short(was)} becomes {_short(now)}"
-        for name, was, now in check.types[:most]
-    ]
+    texts = [f"{called(name)} {_short(was)} becomes {_short(now)}" for name, was, now in check.types[:most]]
     more = f" and {len(check.types) - most:,} more" if len(check.types) > most else ""
     return [(f"~{len(check.types):,}  ", "warn"), ("; ".join(texts) + more, "")]
 
@@ -161,13 +169,13 @@ def _short(kind: str) -> str:
     return f"{short_dtype(dtype)} {shape}"
 
 
-def _affected(preview: "Preview") -> Line:
+def _affected(preview: "Preview", called: Called) -> Line:
     total, names = len(preview.delta.outputs[1]), preview.affected
     if names is None:
         return [("being followed to the outputs", "dim")]
     if not names:
         return [("no output", "")]
-    return [(f"{len(names):,} of {total:,} outputs  ", "accent"), (_list(names), "")]
+    return [(f"{len(names):,} of {total:,} outputs  ", "accent"), (_list(names, called), "")]
 
 
 def _weights(delta: "Delta") -> Line:
@@ -181,9 +189,9 @@ def _checked(check: "Check | None") -> Line:
     if check is None:
         return [("onnx.checker and shape inference are looking at it", "dim")]
     if check.failed:
-        return [("could not be checked: ", "warn"), (shown(one_line(check.failed), 300), "")]
+        return [("could not be checked: ", "warn"), (shown(one_line(check.failed), 1000), "")]
     if not check.problems:
         return [("onnx.checker and shape inference accept it", "good")]
-    first = shown(one_line(check.problems[0]), 300)
+    first = shown(one_line(check.problems[0]), 1000)
     first += f" (and {len(check.problems) - 1:,} more)" if len(check.problems) > 1 else ""
     return [("broken: ", "bad"), (first, ""), ("  enter keeps it as work in progress", "key")]

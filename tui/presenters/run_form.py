@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from layerwise._tool.backends.shell import shell_word
 from layerwise._tool.backends.sizes import size_text
 from layerwise._tool.backends.text import counted, shown
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, wrap_runs
 from layerwise._tool.tui.state.mark_cost import Cost
 from layerwise._tool.tui.state.run_fields import Field
@@ -15,16 +16,20 @@ from layerwise._tool.tui.state.run_form import PRESETS, RunForm, preset
 SECTION_CELLS = 9
 LABEL_CELLS = 22
 VALUE_CELLS = 18
+BELOW = 5
+"""Lines below the form."""
 
 
-def field_line(form: RunForm, field: Field, problems: Mapping[str, str], cells: int, glyphs: Glyphs) -> Line:
+def field_line(
+    form: RunForm, field: Field, problems: Mapping[str, str], cells: int, names: Names, glyphs: Glyphs
+) -> Line:  # fmt: skip
     """One field: section, label, value, and what is wrong or what may stand there."""
     value, role = _value(form, field)
     if field.options:
         value = f"{glyphs.here_right} {value} {glyphs.here_left}"
     problem = problems.get(field.key, "")
     note, note_role = (f"{glyphs.bad} {problem}", "bad") if problem else (_hint(form, field), "dim")
-    label = fit(field.label, LABEL_CELLS) if field.label else ""
+    label = names.text(field.label, LABEL_CELLS) if field.label else ""
     room = max(8, cells - SECTION_CELLS - len(label) - 1)
     taken = min(room, max(VALUE_CELLS, cell_len(shown(value))))
     value = fit(value, taken, glyphs.ellipsis, keep="start")
@@ -92,9 +97,27 @@ def input_lines(field: Field, cells: int) -> list[Line]:
     return wrap_runs([(f"{field.label}: {field.hint}", "")], cells, indent=2)
 
 
-def problem_lines(problems: Mapping[str, str], labels: Mapping[str, str], glyphs: Glyphs) -> list[Line]:
-    """What must be mended before a run, one line a problem."""
-    return [
-        [(f"{glyphs.bad} ", "bad"), (f"{labels[key]}: " if labels.get(key) else "", ""), (shown(text), "bad")]
-        for key, text in problems.items()
-    ]
+def problem_lines(
+    problems: Mapping[str, str], fields: Sequence[Field], here: str, size: tuple[int, int], glyphs: Glyphs
+) -> list[Line]:  # fmt: skip
+    """What must be mended before a run, that of the field `here` first; what has no room (cells, lines) is counted."""
+    labels, lines = _labels(fields), list[Line]()
+    ordered = sorted(problems, key=lambda key: key != here)
+    for place, key in enumerate(ordered):
+        name = f"{labels[key]}: " if labels.get(key) else ""
+        told = [(f"{glyphs.bad} ", "bad"), (name, ""), (shown(problems[key]), "bad")]
+        more = wrap_runs(told, size[0], indent=2)
+        if lines and len(lines) + len(more) > size[1] - (place < len(ordered) - 1):
+            return [*lines, [(f"  and {len(ordered) - place} more", "bad")]]
+        lines += more
+    return lines
+
+
+def _labels(fields: Sequence[Field]) -> dict[str, str]:
+    """What the fields are called where they stand alone: with their side, where they are of one."""
+    labels, section = {}, ""
+    for field in fields:
+        section = field.section or section
+        side = section if field.key.startswith("side.") else field.section
+        labels[field.key] = f"{side} {field.label}".strip()
+    return labels

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from layerwise._tool.backends.text import shown
-from layerwise._tool.tui.presenters.names import Names
+from layerwise._tool.backends.text import Called, in_full, shown
+from layerwise._tool.tui.presenters.names import TITLE, Names
 from layerwise._tool.tui.presenters.numbers import tensor_type
 from layerwise._tool.tui.presenters.preview import changes
 from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, plain, spread, wrap_runs
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
 
 
-_MOST, _WIDE = 3, 100
+_MOST, _WIDE, _CELLS = 3, 100, 120
 SIGN = 2
 ROLES = {"-": "bad", "+": "good", "~": "warn"}
 
@@ -54,12 +54,12 @@ def effect_text(answer: Mapping[str, Any]) -> str:
     if answer.get("nothing") and not (answer["gone"] or answer["new"]):
         return "cannot be told: nothing was compared, no output has an element"
     moved = [row for row in answer["outputs"] if not row["equal"]]
-    texts = [f"{shown(row['name'], 60)} {_moved(row)}" for row in moved[:_MOST]]
+    texts = [f"{in_full(row['name'])} {_moved(row)}" for row in moved[:_MOST]]
     if len(moved) > _MOST:
         texts.append(f"{len(moved) - _MOST} more")
     for word, names in (("no longer there", answer["gone"]), ("new", answer["new"])):
         if names:
-            texts.append(f"{word}: {', '.join(shown(name, 60) for name in names[:_MOST])}")
+            texts.append(f"{word}: {', '.join(map(in_full, names[:_MOST]))}")
     return f"outputs moved: {'; '.join(texts)}"
 
 
@@ -119,7 +119,7 @@ def branches(state: SurgeryState) -> list[Branch]:
     return found
 
 
-def branch_row(branch: Branch, state: SurgeryState, cells: int, glyphs: Glyphs) -> Line:
+def branch_row(branch: Branch, state: SurgeryState, cells: int, names: Names, glyphs: Glyphs) -> Line:
     """`●  3  delete /layer.0/Relu      12:04:51  here, saved as x.onnx`."""
     step = branch.step
     box = glyphs.box
@@ -128,11 +128,11 @@ def branch_row(branch: Branch, state: SurgeryState, cells: int, glyphs: Glyphs) 
     dot = glyphs.mark if branch.on_path else glyphs.partial_mark
     notes = [word for word, true in (("here", step.id == state.head), ("saved", step.id == state.saved != 0)) if true]
     clock = time.strftime("%d %b %H:%M", time.localtime(step.time)) if step.time else ""
-    right = f" {'  '.join(notes)}{' ' * bool(notes)}{clock:>12} "
-    text = f"{step.id:>3}  {step.text}" if step.id else "     the file as it is"
-    room = max(8, cells - len(rail) - 2 - len(right))
+    right = f" {'  '.join(notes):<{11 if state.saved else 4}} {clock:>12} "
+    room = max(8, cells - len(rail) - 2 - len(right) - 5)
+    text = f"{step.id or '':>3}  {names.text(step.text if step.id else 'the file as it is', room, TITLE)}"
     role = "accent" if step.id == state.head else "" if branch.on_path else "dim"
-    return [(f"{rail}{dot} ", "accent" if branch.on_path else "dim"), (fit(text, room, glyphs.ellipsis), role),
+    return [(f"{rail}{dot} ", "accent" if branch.on_path else "dim"), (text, role),
             (right, "dim")]  # fmt: skip
 
 
@@ -144,7 +144,8 @@ def heading(sides: Sides, cells: int, glyphs: Glyphs) -> list[Line]:
     half = (cells - 5) // 2
     counts = [(sides.count("-"), "only left"), (sides.count("+"), "only right"), (sides.count("~"), "changed")]
     told = ", ".join(f"{count:,} {word}" for count, word in counts if count) or "no node differs"
-    left, right = (fit(shown(name), half, glyphs.ellipsis) for name in sides.names)
+    names = Names(glyphs)
+    left, right = names.told(lambda: [names.text(name, half) for name in sides.names])
     return [
         spread([(f" {told}", "strong")], [(f"{sides.count(' '):,} equal ", "dim")], cells),
         [(f"  {left} {glyphs.separator} {right}", "head")],
@@ -179,20 +180,27 @@ def pair_lines(sides: Sides, row: NodesBeside | Gap, cells: int, glyphs: Glyphs)
         return [[(f"{row.count:,} nodes that are equal on both sides", "dim")]]
     if row.sign == " ":
         return [[("equal on both sides", "dim")]]
-    if row.sign == "~":
-        lines: list[Line] = []
-        for text in changes(sides.left, row.left, sides.right, row.right):
-            lines += wrap_runs([("~ ", "warn"), (text, "")], cells, 2)
-        return lines
+    names = Names(glyphs)
+    called = names.inline(_CELLS)
+    return names.told(
+        lambda: _changed(sides, row, cells, called) if row.sign == "~" else _alone(sides, row, cells, called)
+    )
+
+
+def _changed(sides: Sides, row: NodesBeside, cells: int, called: Called) -> list[Line]:
+    texts = changes(sides.left, row.left, sides.right, row.right, called)
+    return [line for text in texts for line in wrap_runs([("~ ", "warn"), (text, "")], cells, 2)]
+
+
+def _alone(sides: Sides, row: NodesBeside, cells: int, called: Called) -> list[Line]:
+    """A node that the other side has not."""
     graph, node = (sides.left, row.left) if row.sign == "-" else (sides.right, row.right)
     word = "only left: " if row.sign == "-" else "only right: "
-    reads = ", ".join(_names(graph, graph.node_inputs(node)))
-    makes = ", ".join(_names(graph, graph.node_outputs(node)))
+    reads, makes = (
+        ", ".join(called(graph.tensor_name(tensor)) for tensor in tensors if tensor >= 0)
+        for tensors in (graph.node_inputs(node), graph.node_outputs(node))
+    )
     attributes = ", ".join(f"{name}={text}" for name, text in graph.attributes(node))
-    text = f"{shown(graph.node_op(node), 60)} {shown(graph.node_name(node), 120)}  reads {reads}  makes {makes}"
+    text = f"{shown(graph.node_op(node), 60)} {called(graph.node_name(node))}  reads {reads}  makes {makes}"
     line: Line = [(word, ROLES[row.sign]), (f"{text}  {attributes}", "")]
     return wrap_runs(line, cells, 2)
-
-
-def _names(graph: "GraphIndex", tensors: list[int]) -> list[str]:
-    return [shown(graph.tensor_name(tensor), 80) for tensor in tensors if tensor >= 0]

@@ -32,12 +32,13 @@ def _kinds(data: TensorValues) -> str:
 def _worst(worst: list[Element], sides: Sequence[str], cells: int) -> list[Line]:
     if not worst:
         return [[("every element is equal on both sides", "good")]]
-    room = max(10, min(24, (cells - _INDEX_CELLS - 24) // 2))
-    head = f"{'worst elements':<{_INDEX_CELLS}} " + "".join(f"{fit(s, room).strip():>{room}} " for s in sides)
+    at = max(_INDEX_CELLS, *(len(index_text(found.index)) for found in worst))
+    room = max(10, min(24, (cells - at - 24) // 2))
+    head = f"{'worst elements':<{at}} " + "".join(f"{fit(s, room).strip():>{room}} " for s in sides)
     lines: list[Line] = [[(f"{head}{'abs':>10} {'rel':>10}", "head")]]
     for found in worst:
         both = "".join(f"{_value(value, room):>{room}} " for value in (found.a, found.b))
-        index = fit(index_text(found.index), _INDEX_CELLS)
+        index = f"{index_text(found.index):<{at}}"
         lines.append([(f"{index} {both}{sig(found.abs, 4):>10} {sig(found.rel, 4):>10}", "")])
     return lines
 

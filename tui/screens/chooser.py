@@ -15,20 +15,25 @@ from textual.widget import Widget
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.presenters.text import ASCII, Glyphs, Line, plain, wrap_runs
+from layerwise._tool.tui.widgets.entry_list import EntryList
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import LinesView
 from layerwise._tool.tui.widgets.paced import PacedScreen
-from layerwise._tool.tui.widgets.virtual_list import GUTTER, FixedRows, VirtualList
+from layerwise._tool.tui.widgets.virtual_list import GUTTER, VirtualList
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One row of a chooser: its value comes back when it is picked; `key` picks it at once. more: rows that go on."""
+    """One row of a chooser: its value comes back when it is picked; `key` picks it at once.
+
+    more: rows that go on. words: what a filter finds it by, besides what is shown.
+    """
 
     line: Line
     value: object
     key: str = ""
     more: Sequence[Line] = ()
+    words: str = ""
 
     @property
     def lines(self) -> list[Line]:
@@ -71,9 +76,9 @@ class PickScreen(PacedScreen[object], ModalScreen[object], inherit_bindings=Fals
         self._choices = choices
         self._filterable = filterable
         self._input = LineInput("/ ")
-        self._list = VirtualList(glyphs=glyphs)
+        self._list = EntryList(glyphs)
         self._heading = LinesView(role="title")
-        self._rows: list[tuple[Line, Choice]] = []
+        self._shown: list[tuple[Choice, list[Line]]] = []
         self._lay_out()
 
     def compose(self) -> ComposeResult:
@@ -87,6 +92,7 @@ class PickScreen(PacedScreen[object], ModalScreen[object], inherit_bindings=Fals
     def _lay_out(self) -> None:
         """Break title and rows into lines of the width that there is, and give the list the height that is left."""
         columns, height = self.app.size
+        at = self._shown[self._list.entry][0] if self._shown else None
         cells = chooser_cells(columns)
         self._all = [
             (choice, [part for line in choice.lines for part in _whole(line, cells)]) for choice in self._choices
@@ -94,15 +100,12 @@ class PickScreen(PacedScreen[object], ModalScreen[object], inherit_bindings=Fals
         title = [[(" ", "title"), *line] for line in wrap_runs([(self._title, "title")], cells)]
         self._heading.set_lines(title)
         self._heading.styles.height = len(title)
-        self._show()
+        self._show(next((place for place, (choice, _) in enumerate(self._shown) if choice is at), 0))
         lines = sum(len(lines) for _, lines in self._all)
         self._list.styles.height = max(1, min(lines, max(3, height - 7 - len(title))))
 
     def on_resize(self, event: Resize) -> None:
-        rows = self._rows
-        at = rows[self._list.cursor][1] if self._list.cursor < len(rows) else None
         self._lay_out()
-        self._list.set_model(self._list.model, next((i for i, (_, choice) in enumerate(self._rows) if choice is at), 0))
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._announce)
@@ -114,24 +117,22 @@ class PickScreen(PacedScreen[object], ModalScreen[object], inherit_bindings=Fals
 
     def on_line_input_changed(self, event: LineInput.Changed) -> None:
         self._show()
-        self._list.set_model(self._list.model)
 
-    def _show(self) -> None:
-        """The choices in which all words of the filter occur."""
+    def _show(self, at: int = 0) -> None:
+        """The choices in which all words of the filter occur, with the cursor on that at the place `at`."""
         words = self._input.value.lower().split()
-        texts = ((found, "".join(map(plain, found[0].lines)).lower()) for found in self._all)
-        shown_now = [found for found, text in texts if all(word in text for word in words)]
-        self._rows = [(line, choice) for choice, lines in shown_now for line in lines]
-        self._list.model = FixedRows([line for line, _ in self._rows])
+        texts = ((found, " ".join([*map(plain, found[0].lines), found[0].words]).lower()) for found in self._all)
+        self._shown = [found for found, text in texts if all(word in text for word in words)]
+        self._list.set_entries([lines for _, lines in self._shown], at)
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        self._pick(self._list.cursor)
+        self._pick()
 
     def on_line_input_cancelled(self, event: LineInput.Cancelled) -> None:
         self._close(None)
 
     def on_virtual_list_selected(self, event: VirtualList.Selected) -> None:
-        self._pick(event.index)
+        self._pick()
 
     async def take_key(self, event: Key) -> bool:
         """Keys of the choices, or typing and moving while the rows are filtered; false for all others."""
@@ -144,14 +145,14 @@ class PickScreen(PacedScreen[object], ModalScreen[object], inherit_bindings=Fals
             if move is not None:
                 move()
             return move is not None or await self._input.take_key(event)
-        picked = [choice for _, choice in self._rows if choice.key and choice.key == event.character]
+        picked = [choice for choice, _ in self._shown if choice.key and choice.key == event.character]
         if picked:
             self._close(picked[0].value)
         return bool(picked)
 
-    def _pick(self, index: int) -> None:
-        if index < len(self._rows):
-            self._close(self._rows[index][1].value)
+    def _pick(self) -> None:
+        if self._shown:
+            self._close(self._shown[self._list.entry][0].value)
 
     def _close(self, value: object) -> None:
         if not self._answered:  # the key may come twice before the screen is gone

@@ -115,7 +115,9 @@ class ErrorRows(JobTable, scope="errors"):
 
     def brief(self, place: int, cells: int) -> list[Line]:
         row = self._errors.table.row(place)
-        return brief_lines(row, cells, word_of(self._errors.table, place), self._glyphs)
+        table, shown = self._errors.table, range(self.list.top, self.list.top + self.list.rows_shown)
+        others = [table.tensors[at] for at in map(self._errors.first, shown) if at >= 0]
+        return brief_lines(row, cells, word_of(table, place), self._glyphs, others)
 
     def _lens(self, row: LayerRow) -> str:
         found = self._errors.effects.of(row.tensor)

@@ -34,9 +34,11 @@ class HistoryScreen(Page, scope="history"):
         super().__init__(state, controllers)
         self._surgeon = controllers.surgery
         self._branches: list[Branch] = []
+        self._names = Names(state.glyphs)
         self.main_list = VirtualList(
-            LiveRows(lambda: len(self._branches), self._line), glyphs=state.glyphs, id="history-rows"
-        )
+            LiveRows(lambda: len(self._branches), self._line),
+            glyphs=state.glyphs, id="history-rows", names=self._names,
+        )  # fmt: skip
         self._detail_soon = Soon(self, self._ask_detail, DETAIL_WAIT, state.owed)
 
     def compose(self) -> ComposeResult:
@@ -45,7 +47,7 @@ class HistoryScreen(Page, scope="history"):
         yield DetailPane(id="history-detail")
 
     def _line(self, i: int, cells: int) -> Line:
-        return branch_row(self._branches[i], self.state.surgery, cells, self.state.glyphs)
+        return branch_row(self._branches[i], self.state.surgery, cells, self._names, self.state.glyphs)
 
     def on_mount(self) -> None:
         follow(self, self.state.surgery.on_change, self.paint)

@@ -14,6 +14,7 @@ from layerwise._tool.tui.controllers.home import HomeController
 from layerwise._tool.tui.controllers.jobs import JobActions
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.presenters.home import empty_lines, head_line, job_lines, preview_lines, row_line
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.state.home import HomeRow, HomeState
@@ -41,8 +42,12 @@ class HomeScreen(Page, scope="home"):
         self._actions = JobActions(state)
         self._at: tuple[str, str, int] | None = None
         self._before: tuple[str, str, int] | None = None
+        self._names = Names(state.glyphs)
         self.main_list = VirtualList(
-            LiveRows(lambda: len(self._home.rows), self._line), glyphs=state.glyphs, id="home-list"
+            LiveRows(lambda: len(self._home.rows), self._line),
+            glyphs=state.glyphs,
+            id="home-list",
+            names=self._names,
         )
         self._preview_soon = Soon(self, self._preview_now, PREVIEW_WAIT)
 
@@ -62,7 +67,7 @@ class HomeScreen(Page, scope="home"):
         run_latest(self, "home-look", self._control.look)
 
     def _line(self, i: int, cells: int) -> Line:
-        return row_line(self._home.rows[i], time.time(), cells, self.state.glyphs)
+        return row_line(self._home.rows[i], time.time(), cells, self._names)
 
     # ── drawing ──
 

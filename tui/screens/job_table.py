@@ -150,7 +150,7 @@ class JobTable(Commands, Container):
         """The cursor comes to the row where it was left."""
 
     def _filter_tail(self) -> Line:
-        if not self._table.filter_text:
+        if not self._table.filter_text or not self._table.total:
             return [(self.FILTERS, "dim")]
         count = f"{len(self._table.order):,} of {self._table.total:,}"
         return [(count if len(self._table.order) else f"{count}: no row fits, esc shows all", "dim")]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.quantise.formats import FORMATS
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.lens import outcome, prove, start
@@ -35,11 +36,12 @@ class LensKeys(Commands, scope="debug"):
 
     @command("debug.lens", "what each node alone does to the outputs in low precision", line="lens FORMAT",
              complete="formats")  # fmt: skip
-    def lens(self, name: str = "int8") -> None:
-        if name in FORMATS:
-            run_work(self._page, "debug-start", lambda: self._start(name))
+    def lens(self, name: str = "") -> None:
+        form = name.strip() or "int8"
+        if form in FORMATS:
+            run_work(self._page, "debug-start", lambda: self._start(form))
         else:
-            self._state.say(f"formats: {', '.join(FORMATS)}", "bad")
+            self._state.say(f"no format {shown(form, 40)}; formats: {', '.join(FORMATS)}", "bad")
 
     def formats(self, prefix: str) -> list[str]:
         """Completions of a format's name."""

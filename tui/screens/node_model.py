@@ -53,7 +53,7 @@ class NodeModel:
     def _module_row(self, head: ModuleHead, i: int, cells: int) -> Line:
         at, nodes, errors = self.columns(cells), self.rows.nodes_at(i), self.session.errors
         found = [errors[node] for node in nodes if node in errors] if errors else []
-        return graph_module_row(head, nodes[0], found, at, cells, self.state.glyphs)
+        return graph_module_row(head, nodes[0], found, at, cells, self.names, self.state.glyphs)
 
     def status(self, in_range: int | None, cells: int) -> Line:
         """The line below the list, empty without a model. in_range: rows in the range, None without one."""

@@ -14,7 +14,9 @@ from layerwise._tool.tui.controllers.run import RunController
 from layerwise._tool.tui.controllers.shared import Controllers
 from layerwise._tool.tui.controllers.yank import Copy
 from layerwise._tool.tui.presenters.bars import candidates_line
+from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.run_form import (
+    BELOW,
     command_lines,
     cost_line,
     field_line,
@@ -22,7 +24,7 @@ from layerwise._tool.tui.presenters.run_form import (
     preset_lines,
     problem_lines,
 )
-from layerwise._tool.tui.presenters.text import Line
+from layerwise._tool.tui.presenters.text import Line, wrap_runs
 from layerwise._tool.tui.screens.chooser import Choice
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.state.files import complete_path
@@ -43,24 +45,26 @@ _FIELD = "run.field"
 class RunScreen(Page, scope="run"):
     """One list of fields; enter edits the one under the cursor, space and h, l choose."""
 
-    DEFAULT_CSS = """
-    RunScreen #run-edit { display: none; }
-    RunScreen.editing #run-edit { display: block; }
-    RunScreen #run-below { height: 5; }
+    DEFAULT_CSS = f"""
+    RunScreen #run-edit {{ display: none; }}
+    RunScreen.editing #run-edit {{ display: block; }}
+    RunScreen #run-below {{ height: {BELOW}; }}
     """
 
     def __init__(self, state: AppState, controllers: Controllers) -> None:
         super().__init__(state, controllers)
         self._control = RunController(state, controllers.warm)
         self._fields = self._control.fields()
+        self._names = Names(state.glyphs)
         rows = LiveRows(lambda: len(self._fields), self._line)
-        self.main_list = VirtualList(rows, glyphs=state.glyphs, id="run-fields")
+        self.main_list = VirtualList(rows, glyphs=state.glyphs, id="run-fields", names=self._names)
         self._before: RunForm | None = None
         self._left = state.session.forms.get(_FIELD)
 
     def _line(self, i: int, cells: int) -> Line:
         control = self._control
-        return field_line(control.form, self._fields[i], control.checked.problems, cells, self.state.glyphs)
+        problems, names = control.checked.problems, self._names
+        return field_line(control.form, self._fields[i], problems, cells, names, self.state.glyphs)
 
     def compose(self) -> ComposeResult:
         yield self.main_list
@@ -111,18 +115,16 @@ class RunScreen(Page, scope="run"):
     def paint(self) -> None:
         control, cells = self._control, max(20, self.size.width - 2)
         sides = len(control.form.sides)
-        lines: list[Line] = []
-        on_input = self._field.key.startswith(PREFIX)
+        on_input = self._field.key.startswith(PREFIX) and self._field.hint
+        lines = input_lines(self._field, cells) if on_input else []
+        if control.plan_problem:
+            lines += wrap_runs([(f"inputs: {shown(control.plan_problem, 300)}", "warn")], cells, 2)
         if control.checked.spec is not None:
             iterations = control.checked.spec.feeds.iterations or 1
-            lines = [cost_line(control.cost, sides, iterations), *command_lines(control.command(), cells)]
+            lines += [cost_line(control.cost, sides, iterations), *command_lines(control.command(), cells)]
         else:
-            labels = {field.key: f"{field.section} {field.label}".strip() for field in self._fields}
-            lines = problem_lines(control.checked.problems, labels, self.state.glyphs)
-        if on_input and self._field.hint:
-            lines = [*input_lines(self._field, cells), *lines]
-        if control.plan_problem:
-            lines.append([(f"inputs: {shown(control.plan_problem, 300)}", "warn")])
+            problems, room = control.checked.problems, BELOW - len(lines)
+            lines += problem_lines(problems, self._fields, self._field.key, (cells, room), self.state.glyphs)
         self.query_one("#run-below", LinesView).set_lines([[(" ", ""), *line] for line in lines])
 
     @on(VirtualList.Highlighted, "#run-fields")

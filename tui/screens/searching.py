@@ -7,7 +7,7 @@ from typing import Any
 from textual.events import Key
 
 from layerwise._tool.backends.jobs.journal.view import JobView
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import in_full, shown
 from layerwise._tool.tui.commands import Command, Commands, command, in_scopes
 from layerwise._tool.tui.controllers.debugging import DebugResults, DebugStarter, node_of, suspect_sets
 from layerwise._tool.tui.controllers.jobs import JobActions
@@ -207,7 +207,7 @@ class DebugFound(Commands, scope="debug"):
     def bundle(self, folder: str = "") -> None:
         sets = self.sets_in_view()
         if len(sets) > 1:
-            choices = [Choice([(shown(name, 90), "")], (nodes, folder)) for name, nodes in sets]
+            choices = [Choice([(in_full(name), "")], (nodes, folder)) for name, nodes in sets]
             self._page.choose("A bundle of which?", choices, self._bundle_picked)
         elif sets:
             self._bundle_picked((sets[0][1], folder))

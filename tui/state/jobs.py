@@ -24,6 +24,8 @@ class JobsState:
         self.views: list[JobView] = []
         self.on_change: Signal[[]] = Signal()
         self._specs: dict[int, JobSpec | None] = {}
+        self.answered: dict[tuple[int, str], str] = {}
+        """What the app answered: the job and its question -> the word."""
         self.asked = 0
         """The job that the Jobs screen comes to when it is shown next, 0: as it stands."""
         self.list = JobList(lambda view: facts_of(view, self.spec(view)))

@@ -22,10 +22,14 @@ from layerwise._tool.tui.state.session import NO_MODEL
 
 
 class Checked(msgspec.Struct):
-    """What a form means: the comparison, or what is wrong with which field (key "" for the whole)."""
+    """What a form means: the comparison, or what is wrong with which field (key "" for the whole).
+
+    feeds: what is given for the inputs, where none of that is wrong.
+    """
 
     spec: CompareSpec | None
     problems: dict[str, str]
+    feeds: FeedSpec | None = None
 
 
 def check(form: RunForm, model: Path | None, marks: list[str], inputs: Sequence[TensorInfo] = ()) -> Checked:
@@ -45,9 +49,17 @@ def check(form: RunForm, model: Path | None, marks: list[str], inputs: Sequence[
         reader.problems[""] = NO_MODEL
     if len(form.sides) < 2:
         reader.problems.setdefault("", "one side is a run, not a comparison: press a to add another")
+    given = spec.feeds if reader.problems.keys().isdisjoint(_of_feeds(form, inputs)) else None
     if reader.problems:
-        return Checked(None, reader.problems)
-    return Checked(filled(spec, {"model": str(model) if model else None, "runners": runners, "marks": chosen}), {})
+        return Checked(None, reader.problems, given)
+    whole = {"model": str(model) if model else None, "runners": runners, "marks": chosen}
+    return Checked(filled(spec, whole), {}, given)
+
+
+def _of_feeds(form: RunForm, inputs: Sequence[TensorInfo]) -> set[str]:
+    """The fields on which the values of the inputs hang."""
+    keys = {option.form.key for option in declared(form, "feeds") if option.form is not None}
+    return keys - {"seed", "iterations"} | {PREFIX + info.name for info in inputs}
 
 
 def _pins(reader: Reader, inputs: Sequence[TensorInfo]) -> dict[str, Pin]:

@@ -4,7 +4,7 @@ import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from layerwise._tool.backends.text import shown
+from layerwise._tool.backends.text import in_full
 from layerwise._tool.tui.cli.options.option import Option, options_of
 from layerwise._tool.tui.cli.request.parser import COMPARED
 from layerwise._tool.tui.state.run_form import (
@@ -103,8 +103,8 @@ def fields(form: RunForm, inputs: Sequence[InputLine] = ()) -> list[Field]:
 def _inputs(form: RunForm, inputs: Sequence[InputLine]) -> Iterator[Field]:
     auto = form.made == "auto"
     for place, line in enumerate(inputs[:MOST]):
-        empty = (line.chosen or "being read") if auto else "dynamic dimensions 1, integers 0 or 1"
-        yield Field(PREFIX + line.info.name, "" if place else "inputs", shown(line.info.name, 80), empty=empty,
+        empty = (line.chosen or line.unplanned) if auto else "dynamic dimensions 1, integers 0 or 1"
+        yield Field(PREFIX + line.info.name, "" if place else "inputs", in_full(line.info.name), empty=empty,
                     hint=line.hint if auto else line.declared)  # fmt: skip
     if len(inputs) > MOST:
         yield Field(PREFIX, "", "more inputs", empty=f"{len(inputs) - MOST}, as planned",

@@ -27,10 +27,11 @@ class Pin(msgspec.Struct, frozen=True):
 
 
 class InputLine(msgspec.Struct, frozen=True):
-    """An input of the open model, and its plan once that is known."""
+    """An input of the open model, and its plan once that is known. unplanned: what is told of it until then."""
 
     info: TensorInfo
     plan: InputPlan | None = None
+    unplanned: str = "being read"
 
     @property
     def declared(self) -> str:

@@ -109,3 +109,18 @@ def test_unusual_edits_are_applied_or_give_a_readable_error(tmp_path: Path) -> N
         except Exception as error:
             raise AssertionError(f"{item}: {error!r}") from error
     assert 50 < made < len(EDITS)
+
+
+def test_problems_name_tensors_in_full_so_that_those_that_differ_in_their_middle_stay_different(tmp_path: Path) -> None:
+    names = [f"/model/{'x' * 80}/part{place}/{'y' * 80}" for place in range(3)]
+    nodes = [
+        helper.make_node("Relu", [names[1]], [names[0]], names[0]),
+        helper.make_node("Relu", [names[2]], ["y"], "last"),
+    ]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", names[0], "y")]
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", ends[:1], ends[1:]), opset_imports=[helper.make_opsetid("", 18)]
+    )
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    told = [" ".join(problem) for problem in problems(opened(tmp_path / "m.onnx"))]
+    assert any(names[0] in text and names[1] in text for text in told) and any(names[2] in text for text in told)

@@ -136,3 +136,16 @@ def test_abbreviations_mean_what_they_mean_there(polygraphy_run: argparse.Argume
             if len({id(ours[name]) for name in found}) != 1 or not found & set(action.option_strings):
                 wrong.append((prefix, flag, sorted(found)))
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--iterations", "x"), "--iters: 'x' is not a whole number"),
+        (("--seed", "1.5"), "--seed: '1.5' is not a whole number"),
+    ],
+)
+def test_what_is_no_number_is_told_without_the_terms_of_python(words: tuple[str, ...], told: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parser().parse_args(["m.onnx", *words])
+    assert told in str(error.value) and "invalid" not in str(error.value)

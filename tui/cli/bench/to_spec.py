@@ -16,7 +16,7 @@ from layerwise._tool.tui.cli.bench.trtexec import NO_EFFECT
 from layerwise._tool.tui.cli.options.logging import LOGGING
 from layerwise._tool.tui.cli.options.option import filled, read, unset
 from layerwise._tool.tui.cli.options.trt import TRT
-from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.parser import Parser, without_help
 from layerwise._tool.tui.cli.request.to_spec import to_request
 
 _ENGINES = (".engine", ".plan", ".trt")
@@ -79,9 +79,12 @@ def _notes(args: Namespace, spec: BenchSpec, compare: CompareSpec, build: list[s
 
 
 def parsed(words: list[str]) -> Namespace:
-    """The options of a line without its first two words, for the app. Raises UsageError."""
+    """The options of a line without its first two words, for the app. Raises UsageError, which leads to no help."""
     parser = Parser("layerwise bench")
     fill(parser)
     LOGGING.add(parser)
-    found: argparse.Namespace = parser.parse_args(words)
+    try:
+        found: argparse.Namespace = parser.parse_args(words)
+    except UsageError as error:
+        raise UsageError(without_help(str(error))) from None
     return found

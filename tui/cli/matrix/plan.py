@@ -23,7 +23,7 @@ from layerwise._tool.tui.cli import values
 from layerwise._tool.tui.cli.debug.locate import locate_line
 from layerwise._tool.tui.cli.matrix.file import ACTIONS, Action, Entry, MatrixFile
 from layerwise._tool.tui.cli.options.logging import LOGGING
-from layerwise._tool.tui.cli.parser import Parser
+from layerwise._tool.tui.cli.parser import Parser, without_help
 from layerwise._tool.tui.cli.registry import COMMANDS, Branch, Leaf
 from layerwise._tool.tui.cli.request.runners import make_runners, runner_word
 
@@ -174,7 +174,7 @@ def _filled(words: Sequence[str], named: dict[str, str], place: str) -> list[str
 
 def _placed(message: str, sources: dict[str, list[str]], where: str) -> str:
     """A parser's message with the keys of the words that it is about."""
-    message = message.split("\nTry '", maxsplit=1)[0]
+    message = without_help(message)
     _, unknown, rest = message.partition("unrecognized arguments: ")
     if unknown:
         places = [place for place, given in sources.items() if any(word in given for word in rest.split())]
