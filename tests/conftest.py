@@ -4,16 +4,14 @@ import gc
 import os
 import re
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import cache
 from importlib.abc import MetaPathFinder
 from itertools import count
 from pathlib import Path
-from shutil import disk_usage, rmtree
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import TemporaryDirectory, mkdtemp
 from types import ModuleType
 from typing import Any
 
@@ -21,7 +19,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parent.parent
-SHARED_MEMORY = Path("/dev/shm")  # its files cost a third of those on a disk
 INSTALLED = str(ROOT / ".editable")  # what an editable install puts on the path
 gc.set_threshold(20_000, *gc.get_threshold()[1:])  # collecting was a fourteenth of all computing
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # for tests that import onnxruntime before ours
@@ -116,11 +113,29 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Groups(config, log)
 
 
-def pytest_configure() -> None:
-    """Of several processes each keeps to one processor: thread pools have one thread then, which waits for no other."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Of several processes each keeps to one processor: thread pools have one thread then, which waits for no other.
+
+    Their folders are in memory, unless --basetemp says where; where a test has failed they stay for a day.
+    """
+    from support.quick import PLACE, PREFIX, forget_killed_runs
+
     worker, processors = os.environ.get("PYTEST_XDIST_WORKER", ""), sorted(os.sched_getaffinity(0))
     if worker:
         os.sched_setaffinity(0, {processors[int(worker.removeprefix("gw")) % len(processors)]})
+    elif PLACE is not None and config.option.basetemp is None:
+        forget_killed_runs()
+        folder = mkdtemp(prefix=PREFIX, dir=PLACE)
+        config.option.basetemp = f"{folder}/t"
+        config.add_cleanup(lambda: config.stash.get(_FAILED, False) or rmtree(folder, ignore_errors=True))
+
+
+_FAILED = pytest.StashKey[bool]()
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    session.config.stash[_FAILED] = bool(session.testsfailed)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -161,12 +176,10 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterator[Path]]:
     """New folders, in memory where there is some; mktemp would list all that there are for each of thousands."""
-    if SHARED_MEMORY.is_dir() and disk_usage(SHARED_MEMORY).free > 4 << 30:
-        for left in SHARED_MEMORY.glob("layerwise-tests-*"):  # by a run that was killed
-            with suppress(FileNotFoundError):  # another process of this run removes it
-                if time.time() - left.lstat().st_mtime > 24 * 3600:
-                    rmtree(left, ignore_errors=True)
-        with TemporaryDirectory(prefix="layerwise-tests-", dir=SHARED_MEMORY, ignore_cleanup_errors=True) as folder:
+    from support.quick import PLACE, PREFIX
+
+    if PLACE is not None:
+        with TemporaryDirectory(prefix=PREFIX, dir=PLACE, ignore_cleanup_errors=True) as folder:
             yield (Path(folder, str(number)) for number in count())
     else:
         root = tmp_path_factory.mktemp("homes")
@@ -182,3 +195,10 @@ def workspace(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("PYTHONPATH", INSTALLED)
     return home
+
+
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """A folder on a file system of a disk, where there is one."""
+    with TemporaryDirectory(prefix="layerwise-tests-") as folder:
+        yield Path(folder)

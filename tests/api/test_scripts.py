@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from support.cli import run_script
 from support.models import mlp
 
 SCRIPTS = {
@@ -138,9 +137,8 @@ def folder(tmp_path: Path) -> Path:
 
 def outcome(script: str, package: str, folder: Path) -> object:
     text = script.replace("PKG", package) + "\nimport json\nprint('OUT ' + json.dumps(out))\n"
-    done = subprocess.run(
-        [sys.executable, "-c", text], cwd=folder, capture_output=True, text=True, timeout=60, check=False
-    )
+    (folder / f"{package}_script.py").write_text(text)
+    done = run_script(f"{package}_script.py", cwd=folder)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.rpartition("OUT ")[2])
 

@@ -81,6 +81,7 @@ def jobs_home(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work
                 asyncio.run(JobClient(home).cancel(view.id))
     until(lambda: all(view.final for view in home.list_jobs()))
     until(lambda: not processes_of(home))
+    until(lambda: not any(map(alive, _forked_for(home))))
     until(lambda: leases_taken(home) == [])
 
 
@@ -92,6 +93,26 @@ def run(home: Workspace, action: str, params: dict[str, Any] | None = None, **sp
 def submit(home: Workspace, action: str, params: dict[str, Any] | None = None, **spec: Any) -> int:
     """Start a test action under a supervisor of its own."""
     return asyncio.run(JobClient(home).submit(JobSpec(action=f"test_{action}", params=params or {}, **spec)))
+
+
+def submit_forked(home: Workspace, action: str, params: dict[str, Any] | None = None, **spec: Any) -> int:
+    """Like `submit`, where what the job does matters and not how its processes start: they are forks."""
+    from support.forked_jobs import forked_jobs
+
+    with forked_jobs():
+        job = submit(home, action, params, **spec)
+    _forked.append((home.jobs, job))
+    return job
+
+
+_forked: list[tuple[Path, int]] = []
+
+
+def _forked_for(home: Workspace) -> list[int]:
+    """The processes that forked jobs of a workspace have told of."""
+    jobs = [job for place, job in _forked if place == home.jobs]
+    told = [event for job in jobs for event in events_of(home, job) if event.get("state") == "running"]
+    return [event[name] for event in told for name in ("pid", "supervisor") if name in event]
 
 
 def waiting_pair(home: Workspace) -> tuple[int, int] | None:

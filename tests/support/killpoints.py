@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from support.clean_fork import fork
+from support.quick import PLACE, PREFIX
 
 AtStep = Callable[[str, tuple[Any, ...]], bool]
 _REMOVALS = frozenset({"os.remove", "os.rmdir"})
@@ -40,7 +41,7 @@ def every_kill(prepare: Callable[[], object], work: Callable[[], object], place:
     prepare: makes `place` as it is before; all that the work writes lies there.
     """
     prepare()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=PLACE) as folder:
         seen = 0
 
         def copy(event: str, args: tuple[Any, ...]) -> bool:
@@ -71,7 +72,7 @@ def every_failure(
 
     prepare: makes `place` as it is before; all that the work writes lies there. One fork does the work over and over.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=PLACE) as folder:
         assert _run(lambda: _fail_everywhere(prepare, work, place, error, Path(folder))) == 0
         for step in count(1):
             if not (was := Path(folder, str(step))).exists():

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from parity.lines import Line
+from support.quick import PLACE, PREFIX
 from support.two_compared import differences
 from support.two_programs import PROGRAMS, TwoPrograms
 
@@ -27,7 +28,7 @@ def assert_as_told(line: Line, programs: TwoPrograms, originals: Mapping[str, by
 def _found(
     line: Line, programs: TwoPrograms, originals: Mapping[str, bytes], scripts: bool, kept: bool
 ) -> dict[str, str]:
-    with TemporaryDirectory(prefix="line") as place:  # short: sockets lie in it
+    with TemporaryDirectory(prefix=PREFIX, dir=PLACE) as place:  # short: sockets lie in it
         ran = [
             programs.run(program, shlex.split(line.words.replace("{P}", program)), Path(place) / program,
                          kept=kept and program == "polygraphy")

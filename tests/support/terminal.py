@@ -223,13 +223,19 @@ def _own_terminal(hangup: bool) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL if hangup else signal.SIG_IGN)
 
 
-def app(model: Path | str | None = None, *, fresh: bool = False, **options: object) -> Terminal:
+def app(model: Path | str | None = None, *, fresh: bool = False, own_jobs: bool = False, **options: object) -> Terminal:
     """The app on `model` in a pseudo-terminal.
 
     fresh: in a Python of its own, as where its memory, its end or its environment beside LAYERWISE_* are looked at.
+    own_jobs: its jobs have processes of their own as a user's have, as where these are looked for; else forks.
     """
     words = [str(model)] if model else []
     given = options.get("env") or {}
     if fresh or not all(name.startswith("LAYERWISE_") for name in given):  # type: ignore[attr-defined]
         return Terminal([*APP, *words], **options)  # type: ignore[arg-type]
+    if not own_jobs and "before" not in options:
+        from support.forked_jobs import as_forks
+
+        forkserver.start_server()
+        options["before"] = as_forks("layerwise")
     return Terminal(words, forked=True, **options)  # type: ignore[arg-type]

@@ -67,7 +67,6 @@ WAYS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "folder of feeds": ("out", _feeds),
     "temporary folder": ("out.onnx", _in_folder),
 }
-SYSTEMS = ("all", "no unnamed files", "no links")
 
 
 def limit_system(system: str) -> None:

@@ -73,13 +73,13 @@ def test_run_watch_jump_and_go_to_the_node(pair: tuple[Path, Path], slow: None) 
 def test_the_table_goes_on_after_the_app_was_killed(pair: tuple[Path, Path], slow: None) -> None:
     right, wrong = pair
     home = Workspace()
-    with app(wrong, columns=80, rows=24) as terminal:
+    with app(wrong, columns=80, rows=24, own_jobs=True) as terminal:
         start_comparison(terminal, wrong, right)
         terminal.wait_for(lambda text: done(terminal) > 20)
         terminal.meanwhile(lambda: any("compare_job" in path.read_text() for path in home.root.glob("sessions/*.json")))
         os.kill(terminal.process.pid, signal.SIGKILL)
         killed_at = done(terminal)
-    with app(wrong, columns=80, rows=24) as terminal:
+    with app(wrong, columns=80, rows=24, own_jobs=True) as terminal:
         terminal.wait_for("[2 Errors]")
         terminal.wait_for(lambda text: done(terminal) > killed_at)
         terminal.wait_for(f"done: {2 * LAYERS} rows", 40)

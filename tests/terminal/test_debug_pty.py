@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.bench import BAD_LAYER, chain_pair, compare_spec
+from support.forked_jobs import forked_jobs
 from support.jobs import wait_for
 from support.terminal import Terminal, app
 
@@ -31,7 +32,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def compared(pair: tuple[Path, Path]) -> Path:
     """The wrong model, compared with the right one in this test's workspace."""
     home = Workspace()
-    job = asyncio.run(JobClient(home, ACTIONS).submit(compare_job(compare_spec(pair[1], pair[0]))))
+    with forked_jobs():
+        job = asyncio.run(JobClient(home, ACTIONS).submit(compare_job(compare_spec(pair[1], pair[0]))))
     wait_for(home, job, "done", seconds=60)
     return pair[1]
 
@@ -75,8 +77,7 @@ def test_from_the_table_to_the_culprit(compared: Path) -> None:
         terminal.wait_for(f"found     {CULPRIT}")
 
 
-@pytest.mark.parametrize("killed", [False, True])
-def test_by_hand_over_a_disconnect_to_a_bundle_that_fails_alone(compared: Path, tmp_path: Path, killed: bool) -> None:
+def test_by_hand_over_a_disconnect_to_a_bundle_that_fails_alone(compared: Path, tmp_path: Path) -> None:
     home = Workspace()
     with app(compared, columns=80, rows=24) as terminal:
         terminal.wait_for(f"{2 * LAYERS} nodes")
@@ -90,10 +91,7 @@ def test_by_hand_over_a_disconnect_to_a_bundle_that_fails_alone(compared: Path, 
         terminal.wait_for(lambda text: "undone" in text and question(terminal) == 2 and "suggests" in text)
         before = terminal.text.splitlines()[3:14]
         terminal.meanwhile(lambda: any('"debug_job"' in path.read_text() for path in home.root.glob("sessions/*.json")))
-        if killed:
-            os.kill(terminal.process.pid, signal.SIGKILL)
-        else:
-            terminal.press("q")
+        os.kill(terminal.process.pid, signal.SIGKILL)
         terminal.exit_code()
     with app(compared, columns=80, rows=24) as terminal:
         terminal.wait_for("[4 Debug]")
@@ -112,9 +110,8 @@ def test_by_hand_over_a_disconnect_to_a_bundle_that_fails_alone(compared: Path, 
     assert (done.returncode, "1 of 1 outputs are wrong" in done.stdout) == (1, True), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (120, 40)])
-def test_bytes_of_the_debug_screen(compared: Path, columns: int, rows: int) -> None:
-    with app(compared, columns=columns, rows=rows) as terminal:
+def test_bytes_of_the_debug_screen(compared: Path) -> None:
+    with app(compared, columns=120, rows=40) as terminal:
         terminal.wait_for(f"{2 * LAYERS} nodes")
         terminal.press("4")
         terminal.wait_for("No search yet. On: onnxruntime cpu against")

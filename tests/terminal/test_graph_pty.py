@@ -33,38 +33,27 @@ def opened(home: Home, *, fresh: bool) -> Iterator[Terminal]:
         yield terminal
 
 
-def test_a_cursor_move_with_the_detail_following_costs_at_most_4_kb(terminal: Terminal) -> None:
+def test_few_bytes_are_sent_for_a_key_and_none_for_no_key(terminal: Terminal) -> None:
     assert max(terminal.cost("j") for _ in range(8)) <= 4_000
     assert "#8" in terminal.text and "/encoder/layer.1/Relu_output_0" in terminal.text
-
-
-def test_a_cursor_move_in_the_list_alone_costs_at_most_500_bytes(terminal: Terminal) -> None:
     terminal.cost("+")
     moves = [terminal.cost("j") for _ in range(12)]
     assert median(moves) <= 500
-    assert "▌    12" in terminal.text
-
-
-def test_a_page_costs_at_most_20_kb(terminal: Terminal) -> None:
+    assert "▌    20" in terminal.text
+    terminal.cost("+")
     costs = [terminal.cost("pagedown"), terminal.cost("ctrl+d"), terminal.cost("G"), terminal.cost("pageup")]
     assert max(costs) <= 20_000
     assert "99," not in terminal.text and "999" in terminal.text
-
-
-def test_idle_costs_nothing_with_the_list_and_with_the_filter_focused(terminal: Terminal) -> None:
     assert terminal.is_idle(1.5)
     terminal.press("/", "s")
     terminal.wait_for("of 100,000")
     assert terminal.is_idle(1.5)
 
 
-def test_memory_of_the_app_stays_under_150_mb(fresh: Terminal) -> None:
+def test_the_app_stays_under_150_mb_and_loads_no_engine(fresh: Terminal) -> None:
     for keys in (("/", "softmax layer.1", "enter"), ("*",), ("escape",), ("G",), ("g",), ("n",)):
         fresh.cost(*keys)
     assert fresh.memory() < 150_000_000
-
-
-def test_the_app_loads_no_engine(fresh: Terminal) -> None:
     maps = {Path(entry.path).name for entry in psutil.Process(fresh.process.pid).memory_maps()}
     assert not [name for name in maps if "onnx" in name.lower() and name.endswith(".so")]
 

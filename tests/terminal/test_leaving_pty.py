@@ -21,7 +21,7 @@ def model(tmp_path: Path) -> Path:
 
 def opened(model: Path, *, hangup: bool = True, fresh: bool = False) -> Terminal:
     """The app. fresh: in a Python of its own, whose end is the interpreter's own too."""
-    terminal = app(model, env={"LAYERWISE_HOME": str(model.parent / "home")}, hangup=hangup, fresh=fresh)
+    terminal = app(model, env={"LAYERWISE_HOME": str(model.parent / "home")}, hangup=hangup, fresh=fresh, own_jobs=True)
     terminal.wait_for("/encoder/layer.0/Relu")
     return terminal
 

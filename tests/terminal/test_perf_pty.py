@@ -33,9 +33,8 @@ def bench(terminal: Terminal) -> None:
     terminal.wait_for(f"done: {2 * LAYERS} layers", 60)
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (120, 40)])
-def test_a_bench_from_its_start_to_the_operator_in_the_graph(chain: Path, columns: int, rows: int) -> None:
-    with app(chain, columns=columns, rows=rows) as terminal:
+def test_a_bench_from_its_start_to_the_operator_in_the_graph(chain: Path) -> None:
+    with app(chain, columns=120, rows=40) as terminal:
         bench(terminal)
         terminal.wait_for(lambda text: re.search(r"median \S+ ms +p90 \S+ +p95 \S+ +p99 \S+", text) is not None)
         assert terminal.is_idle(1.0)

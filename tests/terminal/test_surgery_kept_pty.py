@@ -7,7 +7,6 @@ import signal
 from pathlib import Path
 
 import onnx
-import pytest
 from support.surgery_terminal import SIZES, apply, at_rest, change, nodes, opened
 from support.terminal import Terminal, app
 
@@ -125,8 +124,8 @@ def kept_in_surgery(session: Path) -> bool:
     return "surgery" in forms and not forms.get("line")
 
 
-@pytest.mark.parametrize(("columns", "rows"), SIZES)
-def test_unsaved_edits_survive_a_kill(encoder: Path, columns: int, rows: int) -> None:
+def test_unsaved_edits_survive_a_kill(encoder: Path) -> None:
+    columns, rows = SIZES[0]
     with opened(encoder, columns, rows) as terminal:
         terminal.press("j")
         change(terminal, "ed", seen="delete /embeddings/Add")

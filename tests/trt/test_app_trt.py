@@ -81,4 +81,4 @@ def test_without_tensorrt_the_card_says_how_to_install_it(model: Path) -> None:
         await bench.press("r")
         await bench.see("[2 Errors]", "failed: 0 rows", "pip install 'layerwise[trt]'", "reproduce")
 
-    with_bench(model, story, size=(80, 24), forked=False)
+    with_bench(model, story, size=(80, 24))

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 from support.forks import forked_line, forked_script, line_zygotes
+from support.quick import PLACE, PREFIX
 from trt.readmes import Page, pages
 from trt.readmes.files import write
 from trt.zygote import Zygote
@@ -33,7 +34,7 @@ def zygotes() -> Iterator[Callable[[int], Zygote]]:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    with TemporaryDirectory(prefix="page") as folder:  # short: sockets lie in it
+    with TemporaryDirectory(prefix=PREFIX, dir=PLACE) as folder:  # short: sockets lie in it
         yield Path(folder)
 
 

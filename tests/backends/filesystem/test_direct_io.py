@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from layerwise._tool.backends.filesystem import direct_io as paced
@@ -19,13 +19,13 @@ SIZES = st.one_of(st.integers(0, 9), st.integers(BLOCK - 2, BLOCK + 2), st.integ
 
 
 @pytest.mark.parametrize("shared", FOLDERS)
-@settings(max_examples=15)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(start=st.sampled_from([0, 1, 4096]), sizes=st.lists(SIZES, max_size=5), late=st.lists(SIZES, max_size=2))
 def test_the_file_has_what_was_written(
-    tmp_path_factory: pytest.TempPathFactory, shared: Path | None, start: int, sizes: list[int], late: list[int]
+    on_disk: Path, shared: Path | None, start: int, sizes: list[int], late: list[int]
 ) -> None:
     data = np.random.default_rng(len(sizes)).bytes(3 * BLOCK)
-    path = (shared or tmp_path_factory.mktemp("paced")) / f"paced-{os.getpid()}"
+    path = (shared or on_disk) / f"paced-{os.getpid()}"
     expected, copied = io.BytesIO(), io.BytesIO()
     try:
         with path.open("w+b") as file:
@@ -44,13 +44,13 @@ def test_the_file_has_what_was_written(
         path.unlink(missing_ok=True)
 
 
-def test_large_data_do_not_stay_in_the_page_cache(tmp_path: Path) -> None:
-    with (tmp_path / "large").open("w+b") as file:
+def test_large_data_do_not_stay_in_the_page_cache(on_disk: Path) -> None:
+    with (on_disk / "large").open("w+b") as file:
         stream = PacedStream(file)
         for _ in range(20):
             stream.write(bytes(BLOCK))
         stream.flush()
-    assert cached(tmp_path / "large") <= paced.STEP
+    assert cached(on_disk / "large") <= paced.STEP
 
 
 def cached(path: Path) -> int:

@@ -3,13 +3,13 @@
 import fcntl
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from support.forked import ForkedWorker
 from support.jobs import jobs_home, run
 from support.writers import (
-    SYSTEMS,
     WAYS,
     kill_points,
     lines_of,
@@ -58,8 +58,15 @@ def remove(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize("way", WAYS)
+LESS = ("no unnamed files", "no links")
+"""Systems that lack something: each way of writing meets all there is, and one of these."""
+
+
+def on_systems(ways: Iterable[str]) -> list[tuple[str, str]]:
+    return [(way, system) for number, way in enumerate(ways) for system in ("all", LESS[number % 2])]
+
+
+@pytest.mark.parametrize(("way", "system"), on_systems(WAYS))
 def test_the_next_writer_removes_leftovers_of_killed_ones(place: Path, way: str, system: str) -> None:
     target = place / WAYS[way][0]
     before = names(place)
@@ -117,8 +124,10 @@ def test_a_surviving_fork_keeps_its_files(place: Path) -> None:
     assert sweep_in_a_fork(place / "out")
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize("way", ["text", "model and data", "results", "folder of results", "temporary folder", "feeds"])
+@pytest.mark.parametrize(
+    ("way", "system"),
+    on_systems(["text", "model and data", "results", "folder of results", "temporary folder", "feeds"]),
+)
 def test_a_jobs_temporary_files_are_removed_with_it(
     jobs_home: Workspace, place: Path, way: str, system: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

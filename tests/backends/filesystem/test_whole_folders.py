@@ -88,6 +88,7 @@ WRITERS: dict[Callable[[Path], None], bool] = {
     triage: True,
 }  # fmt: skip
 """Who writes into a folder, and whether that may hold something already."""
+EVERY_PLACE = (results, plots, parts)  # what the others have under them too
 
 
 def prepared(folder: Path, before: Callable[[Path], None]) -> Callable[[], None]:
@@ -146,7 +147,8 @@ def test_a_kill_at_any_step_leaves_the_new_or_old_folder_and_a_rerun_works(
     monkeypatch.setattr(folders, "_earlier", [])
     target, record = tmp_path / "here" / "out", tmp_path / "here" / "record"
     cases = 0
-    for before in (nothing, empty, linked, *((foreign, older) if WRITERS[writer] else ())):
+    every = writer in EVERY_PLACE
+    for before in (nothing, *((empty, linked) if every else ()), *((foreign, older) if WRITERS[writer] else ())):
         prepare = prepared(tmp_path / "here", before)
         prepare()
         was = contents(target)

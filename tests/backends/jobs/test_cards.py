@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from support.jobs import TESTS, events_of, jobs_home, run, start_script, submit, until, wait_for
+from support.jobs import TESTS, events_of, jobs_home, run, start_script, until, wait_for
+from support.jobs import submit_forked as submit
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.jobs.client import JobClient

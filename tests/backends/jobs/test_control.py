@@ -12,9 +12,11 @@ from support.jobs import (
     leases_taken,
     pids_of,
     row_of,
-    submit,
     until,
     wait_for,
+)
+from support.jobs import (
+    submit_forked as submit,
 )
 
 from layerwise._tool.backends.errors import UsageError

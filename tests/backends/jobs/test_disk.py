@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.jobs import events_of, jobs_home, row_of, run, submit, until, wait_for
+from support.jobs import events_of, jobs_home, row_of, run, until, wait_for
+from support.jobs import submit_forked as submit
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.client import JobClient

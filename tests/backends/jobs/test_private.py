@@ -25,7 +25,7 @@ from layerwise._tool.tui.state.session import SessionStore
 __all__ = ["jobs_home", "open_place"]
 
 USED = ("text", "model and data", "folder of results", "large dump", "temporary folder")
-UMASKS = (0o000, 0o002, 0o022, 0o027, 0o077, 0o007)
+UMASKS = {"nothing": (0o000, 0o022, 0o077), "loose": (0o000, 0o027), "an empty folder": (0o002,)}
 
 
 @pytest.fixture
@@ -37,10 +37,10 @@ def modes(root: Path) -> set[str]:
     return {stat.filemode(path.lstat().st_mode) for path in entries(root) if not path.is_symlink()}
 
 
-@pytest.mark.parametrize("before", ["nothing", "loose", "an empty folder"])
+@pytest.mark.parametrize("before", UMASKS)
 def test_folders_and_files_are_private(jobs_home: Workspace, tmp_path: Path, before: str, forked_workers: None) -> None:
-    """Under every umask, in new and existing workspaces; files that the user asked for have the usual mode."""
-    for umask in UMASKS:
+    """Under any umask, in new and existing workspaces; files that the user asked for have the usual mode."""
+    for umask in UMASKS[before]:
         root, folder = tmp_path / f"home{umask:o}", tmp_path / f"place{umask:o}"
         folder.mkdir()
         if before != "nothing":
@@ -195,10 +195,7 @@ PLANTED = {
 
 @needs_root
 @pytest.mark.parametrize("planted", PLANTED)
-@pytest.mark.parametrize("how", ["retry", "view", "list", "worker", "prune"])
-def test_a_planted_job_is_never_run(
-    jobs_home: Workspace, planted: str, how: str, tmp_path: Path, forked_workers: None
-) -> None:
+def test_a_planted_job_is_never_run(jobs_home: Workspace, planted: str, tmp_path: Path, forked_workers: None) -> None:
     params = {"way": "text", "system": "all", "path": str(tmp_path / "ran"), "last": -1}
     good = run(jobs_home, "rows").id
     number = run_inline(JobSpec(action="test_write", params=params), lambda event: None, jobs_home).id
@@ -206,23 +203,20 @@ def test_a_planted_job_is_never_run(
     folder = jobs_home.jobs / str(number)
     PLANTED[planted](folder)
     own_link = "a link" in planted  # the user's own doing: damaged, and named
-    if how == "retry":
-        with pytest.raises(LayerwiseError, match="is a link" if own_link else f"there is no job {number}"):
-            jobs_home.reopen(number)
-    elif how == "view" and own_link:
+    listed = [good, number] if own_link else [good]
+    assert [view.id for view in jobs_home.list_jobs()] == jobs_home.ids() == listed
+    if own_link:
         assert "is a link" in jobs_home.view(number).damage
-    elif how == "view":
+    else:
         with pytest.raises(UsageError, match=f"there is no job {number}"):
             jobs_home.view(number)
-    elif how == "list":
-        listed = [good, number] if own_link else [good]
-        assert [view.id for view in jobs_home.list_jobs()] == jobs_home.ids() == listed
-    elif how == "worker" and "folder" not in planted:
+    with pytest.raises(LayerwiseError, match="is a link" if own_link else f"there is no job {number}"):
+        jobs_home.reopen(number)
+    if "folder" not in planted:
         pid = ForkedWorker(OWN, folder, 2, dict(os.environ), [])
         until(pid.exited)
         pid.bury()
-    else:
-        assert prune(jobs_home)[0] == [good]
+    assert prune(jobs_home)[0] == [good]
     assert not (tmp_path / "ran").exists()
     assert run(jobs_home, "rows").state == "done"
 

@@ -8,7 +8,8 @@ from typing import NoReturn
 import pytest
 from support.clean_fork import fork
 from support.cpu_time import cpu_seconds
-from support.jobs import events_of, jobs_home, row_of, run, submit, wait_for
+from support.jobs import events_of, jobs_home, row_of, run, wait_for
+from support.jobs import submit_forked as submit
 
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.jobs.journal.events import EventWriter

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from support.cli import layerwise
-from support.jobs import events_of, jobs_home, kill, pids_of, submit, until, wait_for
+from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
+from support.jobs import submit_forked as submit
 
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.journal.view import JobView

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.jobs import jobs_home, run, submit, wait_for
+from support.jobs import jobs_home, run, wait_for
+from support.jobs import submit_forked as submit
 
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.jobs.workspace.store import Workspace

@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 from support.bench import LAYERS, chain_pair
 from support.forked import ForkedWorker
+from support.forked_jobs import forked_jobs
 from support.jobs import events_of, jobs_home, until, wait_for
 from support.models import bf16_model, conv_net, dynamic_model, loop_model, mlp, save, sequence_model, string_model
 
@@ -210,7 +211,8 @@ def test_a_bench_without_end_is_cancelled_like_any_job(chain: Path, jobs_home: W
     plan = {**QUICK, "duration": 3600.0, "streams": streams}
     spec = JobSpec(action="bench", params={"model": str(chain), "runners": CPU, "plan": plan})
     client = JobClient(jobs_home, ACTIONS)
-    job = asyncio.run(client.submit(spec))
+    with forked_jobs():
+        job = asyncio.run(client.submit(spec))
     until(lambda: any(event["type"] == "progress" for event in events_of(jobs_home, job)))
     asyncio.run(client.cancel(job))
     wait_for(jobs_home, job, "cancelled")

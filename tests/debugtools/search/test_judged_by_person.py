@@ -13,6 +13,7 @@ import onnx
 import pytest
 from support.cli import layerwise
 from support.debugging import planted, saved, sides
+from support.forked_jobs import forked_jobs
 from support.jobs import events_of, jobs_home, until, wait_for
 from support.models import mlp
 from support.terminal import Terminal
@@ -64,7 +65,8 @@ class Answering:
 
 def start(home: Workspace, spec: DebugSpec, what: str = "reduce") -> int:
     job = JobSpec(action=f"debug_{what}", params=msgspec.to_builtins(spec), cpus=0, cwd=str(Path.cwd()))
-    return asyncio.run(JobClient(home, ACTIONS).submit(job))
+    with forked_jobs():
+        return asyncio.run(JobClient(home, ACTIONS).submit(job))
 
 
 @pytest.fixture(autouse=True)

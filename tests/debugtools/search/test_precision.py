@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from support.debugging import Searched, as_read, job_folder
+from support.forked_jobs import forked_jobs
 from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
 from support.models import from_text, if_model, mlp, string_model
 
@@ -340,14 +341,16 @@ def test_a_killed_search_goes_on_where_it_was(
     feed = {"x": np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32) * 4}
     spec = spec_of(tmp_path, troubled(), feed, check=check)
     job = JobSpec(action="debug_precision", params=msgspec.to_builtins(spec), cpus=0, cwd=str(tmp_path))
-    number = asyncio.run(JobClient(jobs_home, ACTIONS).submit(job))
+    with forked_jobs():
+        number = asyncio.run(JobClient(jobs_home, ACTIONS).submit(job))
     until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
     kill(pids_of(jobs_home, number)[0])
     wait_for(jobs_home, number, "failed")
     before = rows_of(jobs_home, number, "verdicts")
     assert len(before) == 3
     (tmp_path / "go").touch()
-    asyncio.run(JobClient(jobs_home, ACTIONS).retry(number))
+    with forked_jobs():
+        asyncio.run(JobClient(jobs_home, ACTIONS).retry(number))
     view = wait_for(jobs_home, number, "done", seconds=60)
     after = rows_of(jobs_home, number, "verdicts")
     assert after[: len(before)] == before and kept_names(view.result) == NEEDED

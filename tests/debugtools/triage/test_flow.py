@@ -13,6 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.cli import layerwise
+from support.forked_jobs import forked_jobs
 from support.jobs import events_of, jobs_home, kill, pids_of, until, wait_for
 from support.models import from_text, with_weights
 
@@ -173,7 +174,8 @@ def params(pair: Path, ask: bool) -> dict[str, object]:
 
 def test_a_killed_triage_goes_on_where_it_was(pair: Path, jobs_home: Workspace) -> None:
     client = JobClient(jobs_home, ACTIONS)
-    job = asyncio.run(client.submit(JobSpec(action="triage", params=params(pair, ask=True), cpus=0)))
+    with forked_jobs():
+        job = asyncio.run(client.submit(JobSpec(action="triage", params=params(pair, ask=True), cpus=0)))
 
     def answered(step: str, answer: str) -> None:
         asked = until(lambda: asking(jobs_home, job, step))
@@ -187,7 +189,8 @@ def test_a_killed_triage_goes_on_where_it_was(pair: Path, jobs_home: Workspace) 
     for pid in reversed(pids_of(jobs_home, job)):  # the supervisor first, or it tells how the worker ended
         kill(pid)
     wait_for(jobs_home, job, "lost", seconds=30)
-    asyncio.run(client.retry(job))
+    with forked_jobs():
+        asyncio.run(client.retry(job))
     answered("inputs", "yes")
     view = wait_for(jobs_home, job, "done", seconds=60)
     assert view.result is not None
