@@ -18,6 +18,7 @@ _VARIABLE = re.compile(r"""(?:environ(?:\.get\(|\[)|getenv\()\s*(["'])([^"'\n]{1
 _INSTALLED = ("site-packages", "dist-packages")
 _OWN = __name__.partition(".")[0]  # of which the version is known
 _KERNELS = ("/proc/", "/sys/", "/dev/")  # another content at each look
+_MEMORY = "/dev/shm/"  # common files, for as long as the machine runs
 
 
 def files_read(script: Path) -> list[Path]:
@@ -97,5 +98,6 @@ def _roots(script: Path, beside: Path) -> list[Path]:
 def _there(paths: "Iterator[Path] | dict[Path, None]") -> Iterator[Path]:
     for path in paths:
         with suppress(OSError, ValueError):
-            if path.is_file() and not str(path.absolute()).startswith(_KERNELS):
+            where = str(path.absolute())
+            if path.is_file() and (where.startswith(_MEMORY) or not where.startswith(_KERNELS)):
                 yield path
