@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rich.console import RenderableType
 from textual.app import SuspendNotSupported
 from textual.events import Key
 from textual.filter import Monochrome, NoColor
+from textual.screen import Screen
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.text import shown
@@ -25,8 +27,10 @@ from layerwise._tool.tui.themes import DEFAULT, PALETTES, TERMINAL
 from layerwise._tool.tui.themes.lean import TerminalColours
 from layerwise._tool.tui.typed.driver import KeyDriver
 from layerwise._tool.tui.typed.mirror import Mirror, Size
+from layerwise._tool.tui.widgets.escape_codes import erases_in_colour
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.lines import DetailPane
+from layerwise._tool.tui.widgets.shown_cells import ShownCells
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
 
@@ -42,7 +46,7 @@ def first_theme(state: AppState, problems: list[str]) -> str:
 class Customised(CommandCenter, scope="global"):
     """The command center with the keys and commands of the user, and looks that his line to the terminal can take.
 
-    lean: fewer styles are wanted.
+    lean: fewer styles are wanted. shown_cells: what his terminal shows.
     """
 
     lean = False
@@ -54,16 +58,25 @@ class Customised(CommandCenter, scope="global"):
             self._filters = [NoColor() if isinstance(found, Monochrome) else found for found in self._filters]
         self._all_filters = self._filters
         self.slow_line = SlowLine(state, self._restyle)
+        self.shown_cells = ShownCells(erases_in_colour())
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        super()._display(screen, self.shown_cells.only_changed(renderable))
 
     def watch_line(self) -> None:
         """Begin to look how fast the line to the terminal is."""
         driver = self._driver if isinstance(self._driver, KeyDriver) else None
         if driver is not None:
             driver.answered = self.slow_line.answered
-            self._mirror = Mirror(self.state.workspace.root, lambda: Size(*self.size), self.redraw)
+            self._mirror = Mirror(self.state.workspace.root, lambda: Size(*self.size), self._draw_for_watcher)
             self._mirror.start()
             driver.drawn = self._mirror.send
         self.slow_line.start(driver)
+
+    def _draw_for_watcher(self) -> None:
+        """Draw all for somebody who has come; of how his terminal erases nothing is known."""
+        self.shown_cells.erases = False
+        self.redraw()
 
     def leave_watchers(self, *, ending: bool = False) -> None:
         """Those who watch the screen come again, as after another size, or not."""
@@ -72,6 +85,7 @@ class Customised(CommandCenter, scope="global"):
 
     def on_resize(self) -> None:
         self.leave_watchers()
+        self.redraw()  # a terminal that was narrower for a moment has lost what stood there
 
     def _restyle(self, lean: bool) -> None:
         self.lean = lean

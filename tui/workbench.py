@@ -265,6 +265,7 @@ class Workbench(Customised, scope="global"):
 
     @command("app.redraw", "draw the whole screen again", keys="ctrl+l", line="redraw")
     def redraw(self) -> None:
+        self.shown_cells.forget()
         for screen in self.screen_stack:
             for widget in screen.query(LineWidget):
                 widget.refresh_lines(0, widget.size.height)

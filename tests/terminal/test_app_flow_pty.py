@@ -96,7 +96,7 @@ def test_bytes_of_the_error_table(pair: tuple[Path, Path]) -> None:
         terminal.wait_for(f"done: {2 * LAYERS} rows", 40)
         terminal.until_silent()
         moves = sorted(terminal.cost("j") for _ in range(7))
-        assert moves[3] <= 4000, moves
+        assert moves[3] <= 500, moves
         assert terminal.cost("pagedown") <= 20_000
         assert terminal.is_idle()
         assert terminal.cost("/") <= 1000

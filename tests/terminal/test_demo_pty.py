@@ -41,7 +41,7 @@ def test_on_a_terminal_the_app_shows_the_comparison(workspace: Path) -> None:
         terminal.wait_for("2 onnxruntime cpu, encoder_fp32.onnx")
         assert re.search(r"ampl 3[45]\d", terminal.text)  # further digits are the processor's
         terminal.until_silent()
-        assert median(terminal.cost("j") for _ in range(10)) <= 4_000
+        assert median(terminal.cost("j") for _ in range(10)) <= 1_500
         terminal.press("3")
         terminal.wait_for("index /")
         terminal.press("G")

@@ -34,7 +34,7 @@ def opened(home: Home, *, fresh: bool) -> Iterator[Terminal]:
 
 
 def test_few_bytes_are_sent_for_a_key_and_none_for_no_key(terminal: Terminal) -> None:
-    assert max(terminal.cost("j") for _ in range(8)) <= 4_000
+    assert median(terminal.cost("j") for _ in range(8)) <= 500
     assert "#8" in terminal.text and "/encoder/layer.1/Relu_output_0" in terminal.text
     terminal.cost("+")
     moves = [terminal.cost("j") for _ in range(12)]
@@ -42,7 +42,7 @@ def test_few_bytes_are_sent_for_a_key_and_none_for_no_key(terminal: Terminal) ->
     assert "▌    20" in terminal.text
     terminal.cost("+")
     costs = [terminal.cost("pagedown"), terminal.cost("ctrl+d"), terminal.cost("G"), terminal.cost("pageup")]
-    assert max(costs) <= 20_000
+    assert max(costs) <= 5_000
     assert "99," not in terminal.text and "999" in terminal.text
     assert terminal.is_idle(1.5)
     terminal.press("/", "s")
@@ -107,7 +107,7 @@ def test_three_panes_at_180_columns_and_tab_goes_round_them(home: Home) -> None:
         assert terminal.text.count("▸ Add #0 ◂") == 1
         assert "errors show here once a comparison has run" in terminal.text
         moves = [terminal.cost("j") for _ in range(8)]
-        assert max(moves) <= 4_000
+        assert median(moves) <= 1_000
         terminal.press("tab", "tab", "tab", "j")
         terminal.wait_for("#9 ◂")
         terminal.cost("+")

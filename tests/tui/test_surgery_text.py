@@ -104,19 +104,31 @@ def test_names_operators_and_fields_are_completed(edited: EditedModel) -> None:
 @pytest.mark.parametrize("cells", [78, 118])
 def test_a_change_before_it_is_made(edited: EditedModel, cells: int) -> None:
     preview = edited.attempt(edited.words("delete", "", [node(edited, RELU)]))
-    assert "being followed" in "".join(plain(line) for line in preview_lines(preview, None, cells, UNICODE))
+    assert "being followed" in "".join(plain(line) for line in preview_lines(preview, None, cells, 99, UNICODE))
     edited.follow(preview)
-    lines = [plain(line) for line in preview_lines(preview, None, cells, UNICODE)]
+    lines = [plain(line) for line in preview_lines(preview, None, cells, 99, UNICODE)]
     text = "\n".join(lines)
     assert all(cell_len(line) <= cells for line in lines)
     assert f"removed  -1  Relu {RELU}" in text and "reads /encoder/layer.1/Add_output_0" in text
     assert "1 of 1 outputs" in text and "being inferred" in text and "enter applies" in lines[0]
     check = Check(["Relu: no"], [("t", "float32 1x2", "float16 1x2")])
-    text = "\n".join(plain(line) for line in preview_lines(preview, check, cells, UNICODE))
+    text = "\n".join(plain(line) for line in preview_lines(preview, check, cells, 99, UNICODE))
     assert "broken: Relu: no" in text and "work in progress" in text and "t f32 1x2 becomes f16 1x2" in text
-    failed = "\n".join(plain(line) for line in preview_lines(preview, Check(failed="gone"), cells, UNICODE))
+    failed = "\n".join(plain(line) for line in preview_lines(preview, Check(failed="gone"), cells, 99, UNICODE))
     assert "could not be checked: gone" in failed
-    assert all(plain(line).isascii() for line in preview_lines(preview, check, cells, ASCII))
+    assert all(plain(line).isascii() for line in preview_lines(preview, check, cells, 99, ASCII))
+
+
+def test_a_long_check_leaves_a_row_to_every_fact(edited: EditedModel) -> None:
+    preview = edited.attempt(edited.words("delete", "", [node(edited, RELU)]))
+    edited.follow(preview)
+    long = Check(
+        [" ".join(["the graph must be in single static assignment form"] * 6)], [("t", "float32 1", "float16 1")]
+    )
+    lines = [plain(line) for line in preview_lines(preview, long, 78, 10, UNICODE)]
+    assert " ".join(" ".join(lines).split()).count("single static") == 6
+    words = [line.split()[0] for line in lines[-6:]]
+    assert [word for word in words if word in ("removed", "changed", "types", "affects", "weights")] == words[-5:]
 
 
 def test_what_goes_and_what_changes_are_told_apart_where_names_differ_in_their_middle(tmp_path: Path) -> None:
@@ -126,7 +138,7 @@ def test_what_goes_and_what_changes_are_told_apart_where_names_differ_in_their_m
     onnx.save(model, tmp_path / "long.onnx")
     edited = opened(tmp_path / "long.onnx", tmp_path)
     preview = edited.attempt(edited.words("delete", "", [4]))
-    text = " ".join(" ".join(plain(line) for line in preview_lines(preview, None, 100, UNICODE)).split())
+    text = " ".join(" ".join(plain(line) for line in preview_lines(preview, None, 100, 99, UNICODE)).split())
     gone, changed_name = text.split("removed -1 ")[1].split()[1], text.split("changed ~1 ")[1].split(":")[0]
     assert gone != changed_name and "part5" in changed_name
 
@@ -140,7 +152,7 @@ def test_names_that_steer_a_terminal_are_shown_not_obeyed(tmp_path: Path) -> Non
         except LayerwiseError as error:
             assert "\x1b" not in str(error)
             continue
-        for line in [*preview_lines(preview, None, 100, UNICODE), *step_lines(preview, 100, UNICODE)]:
+        for line in [*preview_lines(preview, None, 100, 99, UNICODE), *step_lines(preview, 100, UNICODE)]:
             assert not set(plain(line)) & {"\x1b", "\n", "\x9b", "\x07"}
 
 
@@ -203,7 +215,7 @@ def test_names_in_the_head_of_a_change_and_in_the_history_are_told_apart(tmp_pat
     edited = opened(tmp_path / "long.onnx", tmp_path)
     preview = edited.attempt(edited.words("rename", names[4].replace("part4", "part40"), [4]))
     for cells in (60, 78, 118):
-        text = "\n".join(plain(line) for line in preview_lines(preview, None, cells, UNICODE))
+        text = "\n".join(plain(line) for line in preview_lines(preview, None, cells, 99, UNICODE))
         first, second = text.split("enter applies")[0].split("rename node")[1].split(" to ")
         assert "part4" in first and "part40" not in first and "part40" in second
     for place in (1, 2):

@@ -28,7 +28,7 @@ def detail_lines(
     """
     lines = [*_name_lines(row), *_reason_lines(row, word)]
     lines += [[(shown(evidence, 1000), "strong")]] if evidence else []
-    lines += [*_error_lines(row), *_local_line(row), *_truth_line(row)]
+    lines += [*_error_lines(row, cells), *_local_line(row), *_truth_line(row)]
     lines += _quantised_line(row)
     lines += [[("low precision ", "dim"), (lens, "")]] if lens else []
     lines += _side_lines(row, names, cells) if cells >= _SIDE_BY_SIDE else side_columns(row, names, cells)
@@ -76,13 +76,12 @@ def _reason_lines(row: LayerRow, word: Run) -> list[Line]:
 
 
 def _place_lines(row: LayerRow, cells: int) -> list[Line]:
-    """The node, and the tensor's type."""
-    node: Line = [("node ", "dim"), (in_full(row.node) or "(no name)", ""),
-                  ("  op ", "dim"), (shown(row.op, 24), "")]  # fmt: skip
+    """The tensor's type, and the node: names last, which have any length."""
+    node: Line = [("op ", "dim"), (shown(row.op, 24), ""), ("  node ", "dim"), (in_full(row.node) or "(no name)", "")]
     kind = _types_line(row)
-    if width(node) + 2 + width(kind) <= cells:
-        return [[*node, ("  ", ""), *kind]]
-    return [node, kind]
+    if width(kind) + 2 + width(node) <= cells:
+        return [[*kind, ("  ", ""), *node]]
+    return [kind, node]
 
 
 def _origin_line(row: LayerRow, cells: int) -> Line:
@@ -107,9 +106,9 @@ def _types_line(row: LayerRow) -> Line:
         shape += f" / {shape_text(row.shape2)}"
     line: Line = [
         ("type ", "dim"),
-        (f"{kinds} {shape}", ""),
+        (f"{kinds} {shape}".ljust(18), ""),
         ("  observed ", "dim"),
-        (row.mode or "-", ""),
+        (f"{row.mode or '-':<8}", ""),
     ]
     return [*line, ("  iteration ", "dim"), (str(row.iteration), "")]
 
@@ -136,20 +135,24 @@ def _odd_counts(*counts: int) -> Line:
     return [(f"{count:>6}", "bad" if count else "") for count in counts]
 
 
-def _error_lines(row: LayerRow) -> list[Line]:
+def _error_lines(row: LayerRow, cells: int) -> list[Line]:
+    """The numbers stand in columns where there is room, so that they alone change from row to row."""
     need = row.required or Required()
-    worst = index_text(row.argmax_abs)
+    over = f"{'-' if row.over is None else row.over} of {row.size}"
+    number, place, count = (9, 16, 19) if cells >= _SIDE_BY_SIDE else (0, 0, 0)
+
+    def of(word: str, most: object, where: str, mean: object, needs: str, least: object) -> Line:
+        return [(f"{word}  max ", "dim"), (f"{sig(most, 4):<{number}}", "strong"), (" at ", "dim"),
+                (f"{where:<{place}}", ""), ("  mean ", "dim"), (f"{sig(mean, 4):<{number}}", ""),
+                (f"  needs {needs} ", "dim"), (sig(least, 4), "")]  # fmt: skip
+
     return [
-        [("abs  max ", "dim"), (sig(row.max_abs, 4), "strong"), (" at ", "dim"), (worst, ""),
-         ("  mean ", "dim"), (sig(row.mean_abs, 4), ""),
-         ("  needs atol ", "dim"), (sig(need.abs, 4), "")],
-        [("rel  max ", "dim"), (sig(row.max_rel, 4), "strong"), (" at ", "dim"),
-         (index_text(row.argmax_rel), ""), ("  mean ", "dim"), (sig(row.mean_rel, 4), ""),
-         ("  needs rtol ", "dim"), (sig(need.rel, 4), "")],
-        [("over tolerance ", "dim"), (f"{'-' if row.over is None else row.over} of {row.size}", ""),
-         ("  atol ", "dim"), (sig(row.atol, 3), ""), ("  rtol ", "dim"), (sig(row.rtol, 3), ""),
+        of("abs", row.max_abs, index_text(row.argmax_abs), row.mean_abs, "atol", need.abs),
+        of("rel", row.max_rel, index_text(row.argmax_rel), row.mean_rel, "rtol", need.rel),
+        [("over tolerance ", "dim"), (f"{over:<{count}}", ""),
+         ("  atol ", "dim"), (f"{sig(row.atol, 3):<{number}}", ""), (f"{sig(row.rtol, 3):<{number}}", ""),
          ("  statistic ", "dim"), (row.stat, "")],
-        _similarity(row),
+        _similarity(row, number),
     ]  # fmt: skip
 
 
@@ -183,11 +186,11 @@ def _truth_line(row: LayerRow) -> list[Line]:
     ]  # fmt: skip
 
 
-def _similarity(row: LayerRow) -> Line:
+def _similarity(row: LayerRow, number: int) -> Line:
     line: Line = []
     for key, title in (("rel_l2", "rel-L2"), ("cosine", "cosine"), ("psnr", "psnr"), ("snr", "snr")):
         if isinstance(value := getattr(row, key), (int, float)):
-            line += [(f"{title} ", "dim"), (f"{sig(value, 4)}  ", "")]
+            line += [(f"{title} ", "dim"), (f"{sig(value, 4):<{number}}  ", "")]
     return line
 
 

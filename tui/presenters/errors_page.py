@@ -8,7 +8,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.surgery.origin.origin import dotted
 from layerwise._tool.tui.presenters.names import Names, beside
 from layerwise._tool.tui.presenters.numbers import sig
-from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, width, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, sort_sign, width, wrap_runs
 from layerwise._tool.tui.presenters.verdicts import BAR_TITLE, DECADES, error_bar, verdict_glyph, word_of
 from layerwise._tool.tui.state.error_table import LENS, ErrorTable
 from layerwise._tool.tui.state.errors_page import CLEAN, FOUND, NOTHING, OPEN, WRONG, ErrorsState
@@ -94,7 +94,7 @@ def table_columns(table: ErrorTable, cells: int, sort: str = "graph") -> Columns
 
 def heading(shape: Columns, cells: int, sort: str, reverse: bool, glyphs: Glyphs) -> Line:
     """The column names; the sorted column carries an arrow."""
-    arrow = ("^" if reverse else "v") if glyphs.ellipsis == "~" else ("▴" if reverse else "▾")
+    arrow = sort_sign(reverse, glyphs)
 
     def name(key: str) -> str:
         return (shape.title(key) if key in _SHOWN else HEADINGS[key]) + arrow * (key == sort)

@@ -6,7 +6,7 @@ from layerwise._tool.backends.text import counted, shown
 from layerwise._tool.debugtools.bench.rows import ProfileRow
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.numbers import share_bar, sig
-from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, wrap_runs
+from layerwise._tool.tui.presenters.text import Glyphs, Line, fit, merge, sentence_lines, sort_sign, wrap_runs
 from layerwise._tool.tui.state.perf import PerfState
 
 MS_CELLS, SHARE_CELLS, SO_FAR_CELLS = 9, 6, 6
@@ -37,7 +37,7 @@ def columns(cells: int) -> Columns:
 def heading(cells: int, sort: str, reverse: bool, glyphs: Glyphs) -> Line:
     """The column names; the sorted column carries an arrow."""
     shape = columns(cells)
-    arrow = ("^" if reverse else "v") if glyphs.ellipsis == "~" else ("▴" if reverse else "▾")
+    arrow = sort_sign(reverse, glyphs)
 
     def name(text: str) -> str:
         return text + arrow if text == TITLES[sort] else text

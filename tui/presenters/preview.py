@@ -20,13 +20,18 @@ WORD = 9
 _NAMED, _KINDS, _TYPES, _WIDE, _ROWS, _HEAD, _CELLS = 3, 6, 3, 100, 2, 4, 48
 
 
-def preview_lines(preview: "Preview", check: "Check | None", cells: int, glyphs: Glyphs) -> list[Line]:
-    """Whether the result is sound; what is removed, added and changed, which types and outputs, what it weighs."""
+def preview_lines(preview: "Preview", check: "Check | None", cells: int, rows: int, glyphs: Glyphs) -> list[Line]:
+    """Whether the result is sound; what is removed, added and changed, which types and outputs, what it weighs.
+
+    rows: where more lines than that would be needed, each fact has one.
+    """
     checked = wrap_runs([(f" {'check':<{WORD}}", "dim"), *_checked(check)], cells, WORD + 1)
 
     def told(called: Called) -> list[Line]:
         facts = [*_facts(preview, called, glyphs), ("types", _types(check, cells, called, glyphs))]
-        return [*_head(preview, cells, called), *checked, *_lines(facts, cells, glyphs)]
+        head = [*_head(preview, cells, called), *checked]
+        lines = _lines(facts, cells, glyphs)
+        return [*head, *(lines if len(head) + len(lines) <= rows else _lines(facts, cells, glyphs, 1))]
 
     return _told(told, glyphs)
 
@@ -47,12 +52,12 @@ def _facts(preview: "Preview", called: Called, glyphs: Glyphs) -> list[tuple[str
     return [*nodes, *ends, ("affects", _affected(preview, called)), ("weights", _weights(preview.delta))]
 
 
-def _lines(facts: Iterable[tuple[str, Line]], cells: int, glyphs: Glyphs) -> list[Line]:
+def _lines(facts: Iterable[tuple[str, Line]], cells: int, glyphs: Glyphs, most: int = _ROWS) -> list[Line]:
     lines: list[Line] = []
     for word, line in facts:
         wrapped = wrap_runs([(f" {word:<{WORD}}", "dim"), *line], cells, WORD + 1)
-        lines += wrapped[:_ROWS]
-        if len(wrapped) > _ROWS:
+        lines += wrapped[:most]
+        if len(wrapped) > most:
             lines[-1] = [*clip(lines[-1], cells - 2), (f" {glyphs.ellipsis}", "dim")]
     return lines
 

@@ -160,7 +160,13 @@ UNICODE = Glyphs("▌", "●", "○", "…", "│", "×", "▸", "◂", "✓", "
 ASCII = Glyphs(">", "*", "o", "~", "|", "x", ">", "<", "+", "!", ">", "-|++++++++|", " ._-=+*%#")
 
 
-_PLAINER = str.maketrans("…×│─█▒░●○✓✗▌▸◂▾▴▶·┌┐└┘├┤┬┴┼▏▎▍▋▊▉", "~x|-#o.*o+!>><v^>.+++++++++######")
+_PLAINER = str.maketrans("…×│─█▒░●○✓✗▌▸◂▾▴▶·┌┐└┘├┤┬┴┼▏▎▍▋▊▉", "~x|-#o.*o+!>><_^>.+++++++++######")
+
+
+def sort_sign(reverse: bool, glyphs: Glyphs) -> str:
+    """Behind the name of the column that a list is sorted by; reverse: the other way round than usual."""
+    usual, other = ("_", "^") if glyphs is ASCII else ("▾", "▴")
+    return other if reverse else usual
 
 
 def in_ascii(text: str) -> str:

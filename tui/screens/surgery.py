@@ -87,8 +87,8 @@ class SurgeryScreen(Page, scope="surgery", also=("graph",)):
         surgery, nodes = self.state.surgery, self.view.list
         preview = surgery.preview
         assert isinstance(nodes, FootedList)
-        cells, glyphs = nodes.size.width - 1, self.state.glyphs
-        nodes.set_foot([] if preview is None else preview_lines(preview, surgery.check, cells, glyphs))
+        cells, rows, glyphs = nodes.size.width - 1, nodes.usual_foot, self.state.glyphs
+        nodes.set_foot([] if preview is None else preview_lines(preview, surgery.check, cells, rows, glyphs))
         self.view.update_status()
         self.view.show_detail()
         if preview is None and surgery.opened and self._surgeon.head_to_check is not None:

@@ -1,12 +1,11 @@
 """A matrix as a grid, from a job's events: rows are models, columns are actions with their sides and feeds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
 
 from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED, Event
-from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.matrix.rows import CellRow, Change, MatrixResult, StartRow
 from layerwise._tool.debugtools.matrix.spec import CellSpec
 
@@ -96,24 +95,3 @@ class MatrixGrid:
             word = self.verdict(number) or "waiting"
             found[word] = found.get(word, 0) + 1
         return found
-
-
-def table_lines(grid: MatrixGrid, most: int) -> Iterator[str]:
-    """The grid as plain text of at most `most` cells a line; columns that do not fit are told below by number."""
-    names = [shown(name, 28) for name in grid.models]
-    left = max([len(name) for name in names] + [5])
-    heads = [" × ".join(shown(word, 20) for word in column.words) or "all" for column in grid.columns]
-    words = [[grid.verdict(grid.number(row, at)) or "waiting" if grid.number(row, at) >= 0 else "-"
-              for at in range(len(heads))] for row in range(len(names))]  # fmt: skip
-    widths = [max([len(heads[at]), *(len(row[at]) for row in words)]) for at in range(len(heads))]
-    legend = left + sum(width + 2 for width in widths) > most
-    if legend:
-        yield from (f"  {at + 1:>2}  {head}" for at, head in enumerate(heads))
-        heads = [str(at + 1) for at in range(len(heads))]
-        widths = [max(len(heads[at]), *(len(row[at]) for row in words)) for at in range(len(heads))]
-    yield f"{'':{left}}  " + "  ".join(f"{head:<{width}}" for head, width in zip(heads, widths, strict=True)).rstrip()
-    for name, row in zip(names, words, strict=True):
-        yield (
-            f"{name:<{left}}  "
-            + "  ".join(f"{word:<{width}}" for word, width in zip(row, widths, strict=True)).rstrip()
-        )

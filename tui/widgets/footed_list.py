@@ -3,8 +3,8 @@
 from layerwise._tool.tui.presenters.text import Line
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
 
-ROWS = 8
-"""Rows that a foot leaves, if there is room."""
+ROWS, LEAST = 8, 4
+"""Rows that a foot leaves if there is room, and those that it leaves in any case."""
 
 
 class FootedList(VirtualList):
@@ -22,13 +22,16 @@ class FootedList(VirtualList):
     @property
     def rows_kept(self) -> int:
         """Those that every foot leaves: it grows and shrinks as more is known, and nothing moves by that."""
-        height = self.height
-        return height - max(height // 2, height - ROWS) if self._foot else height
+        return self.height - max(self.usual_foot, len(self._shown_foot)) if self._foot else self.height
+
+    @property
+    def usual_foot(self) -> int:
+        """Rows of a foot that is not long."""
+        return max(self.height // 2, self.height - ROWS)
 
     @property
     def _shown_foot(self) -> tuple[Line, ...]:
-        height = self.size.height
-        return self._foot[: max(height // 2, height - ROWS)]
+        return self._foot[: max(self.usual_foot, self.size.height - LEAST)]
 
     def set_foot(self, lines: list[Line]) -> None:
         """Show `lines` below the rows; none gives all room to the rows again."""
