@@ -150,8 +150,8 @@ def _error_lines(row: LayerRow, cells: int) -> list[Line]:
         of("abs", row.max_abs, index_text(row.argmax_abs), row.mean_abs, "atol", need.abs),
         of("rel", row.max_rel, index_text(row.argmax_rel), row.mean_rel, "rtol", need.rel),
         [("over tolerance ", "dim"), (f"{over:<{count}}", ""),
-         ("  atol ", "dim"), (f"{sig(row.atol, 3):<{number}}", ""), (f"{sig(row.rtol, 3):<{number}}", ""),
-         ("  statistic ", "dim"), (row.stat, "")],
+         ("  atol ", "dim"), (f"{sig(row.atol, 3):<{number}}", ""),
+         ("  rtol ", "dim"), (f"{sig(row.rtol, 3):<{number}}", ""), ("  statistic ", "dim"), (row.stat, "")],
         _similarity(row, number),
     ]  # fmt: skip
 
