@@ -25,8 +25,9 @@ import numpy as np
 from benchmarks.bert import bert_base
 from benchmarks.gpu_convert import KEPT, nodes_in
 from layerwise._tool.backends.cuda.bound import BoundSession
+from layerwise._tool.backends.cuda.kernels import machine_code
 from layerwise._tool.backends.cuda.library import architecture, use_device
-from layerwise._tool.backends.cuda.metrics import DeviceMetrics, DevicePair, compiled
+from layerwise._tool.backends.cuda.metrics import DeviceMetrics, DevicePair
 from layerwise._tool.backends.cuda.tensors import DeviceTensor
 from layerwise._tool.backends.jobs.context import JobContext
 from layerwise._tool.backends.jobs.journal.events import read_events
@@ -148,7 +149,7 @@ def graph(stream: Stream, random: np.random.Generator) -> None:
 def kernel() -> None:
     """The kernel's sums, bounds, places and counts beside the host's."""
     start = time.perf_counter()
-    size = len(compiled(architecture(), "float32_float16"))
+    size = len(machine_code(architecture(), "float32_float16"))
     print(f"  NVRTC: {size} bytes for {architecture()} in {time.perf_counter() - start:.2f} s")
     stream = Stream()
     metrics = DeviceMetrics(stream)

@@ -1,25 +1,19 @@
-"""Computes the sums of many pairs of tensors on the device in a few launches, with one result record per pair.
-
-The kernels for a pair of types are compiled by NVRTC.
-"""
+"""Computes the sums of many pairs of tensors on the device in a few launches, with one result record per pair."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.cuda.library import architecture, check_driver, driver, nvrtc, use_device
-from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.cuda.kernels import TYPES, machine_code
+from layerwise._tool.backends.cuda.library import architecture, check_driver, driver, use_device
+from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.trt.inference.memory import Buffer, Stream
 
 THREADS = 256  # as in elements.cu
-PARTS = ("elements.cu", "walk.cu", "metrics.cu")
-_TYPES = {"float32": "float", "float16": "Half", "bfloat16": "Brain"}  # names as in elements.cu
-TYPES = ("float32", "float16", "bfloat16")
 TILE = 8 * 8 * THREADS  # elements that a block processes between two checks of the bounds, as in elements.cu
 MOST_BLOCKS = 528  # per pair; four for each multiprocessor of an H200, which runs two at a time
 BOUNDS = 8  # as in elements.cu
@@ -67,42 +61,9 @@ class Program:
 
 @cache
 def program(device: int, types: str) -> Program:
-    """Return the kernels for a pair of types (`float32_float16`) on a device, compiled once per process."""
+    """Return the kernels for a pair of types (`float32_float16`) on a device, loaded once per process."""
     use_device(device)
-    return Program(compiled(architecture(device), types))
-
-
-def compiled(target: str, types: str) -> bytes:
-    """Return the machine code for a pair of types and an architecture (`sm_90`); needs no GPU.
-
-    LayerwiseError with the compiler's log if it fails.
-    """
-    compiler = nvrtc()
-    made = check_driver(compiler.nvrtcCreateProgram(source(), b"metrics.cu", 0, [], []), "NVRTC cannot begin")
-    first, second = (_TYPES[name] for name in types.split("_"))
-    defined = {"TYPES": types, "FIRST_TYPE": first, "SECOND_TYPE": second}
-    given = [f"--gpu-architecture={target}", "--std=c++17", *(f"-D{name}={value}" for name, value in defined.items())]
-    options = [option.encode() for option in given]
-    (error,) = compiler.nvrtcCompileProgram(made, len(options), options)
-    if int(error) != 0:
-        raise LayerwiseError(f"NVRTC cannot compile the metrics kernel for {target}: {_log(made)}")
-    size = check_driver(compiler.nvrtcGetCUBINSize(made), "NVRTC gives no machine code")
-    code = b" " * int(size)
-    check_driver(compiler.nvrtcGetCUBIN(made, code), "NVRTC gives no machine code")
-    compiler.nvrtcDestroyProgram(made)
-    return code
-
-
-def source() -> bytes:
-    """Return the kernels' source, concatenated in order."""
-    return b"".join(Path(__file__).with_name(part).read_bytes() for part in PARTS)
-
-
-def _log(made: Any) -> str:
-    _, size = nvrtc().nvrtcGetProgramLogSize(made)
-    log = b" " * int(size)
-    nvrtc().nvrtcGetProgramLog(made, log)
-    return log.decode(errors="replace").strip("\0 \n")
+    return Program(machine_code(architecture(device), types))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from layerwise._tool.backends.cuda.metrics import NEVER, TYPES, DeviceMetrics, DevicePair
+from layerwise._tool.backends.cuda.kernels import TYPES
+from layerwise._tool.backends.cuda.metrics import NEVER, DeviceMetrics, DevicePair
 from layerwise._tool.backends.cuda.tensors import DeviceTensor, fetch
 from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.distances import root_mean_square

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from support.cuda_emulator import MetricsOnCpu, build
 
+from layerwise._tool.backends.cuda.kernels import kept, machine_code
 from layerwise._tool.backends.cuda.library import use_device
 from layerwise._tool.backends.cuda.metrics import (
     MOST_BLOCKS,
@@ -17,7 +19,6 @@ from layerwise._tool.backends.cuda.metrics import (
     DeviceMetrics,
     DevicePair,
     blocks_for,
-    compiled,
     table,
 )
 from layerwise._tool.backends.cuda.tensors import DeviceTensor
@@ -152,10 +153,33 @@ def test_blocks_depend_on_the_size_alone_and_are_shared_out() -> None:
 
 def test_the_kernels_compile_for_two_generations() -> None:
     try:
-        sizes = [len(compiled(*asked)) for asked in (("sm_80", "float32_float16"), ("sm_90", "bfloat16_bfloat16"))]
+        sizes = [len(machine_code(*asked)) for asked in (("sm_80", "float32_float16"), ("sm_90", "bfloat16_bfloat16"))]
     except MissingDependency as error:
         pytest.skip(str(error))
     assert min(sizes) > 10_000
+
+
+def test_machine_code_is_made_once_of_the_same_and_again_when_it_is_damaged(tmp_path: Path) -> None:
+    folder, made = tmp_path / "cuda", []
+
+    def ask(*made_of: object) -> bytes:
+        return kept(folder, made_of, lambda: made.append(made_of) or repr(made_of).encode())  # type: ignore[func-returns-value]
+
+    assert ask("sm_90", 13) == ask("sm_90", 13) == b"('sm_90', 13)" and len(made) == 1
+    assert ask("sm_90", 12) != ask("sm_80", 13) and len(made) == 3
+    (file,) = (path for path in folder.iterdir() if b"('sm_90', 13)" in path.read_bytes())
+    for damaged in (file.read_bytes()[:-1], b"", bytes(64)):
+        file.write_bytes(damaged)
+        assert ask("sm_90", 13) == b"('sm_90', 13)"
+    assert len(made) == 6
+    for number in range(99):
+        ask(number)
+    assert len(list(folder.iterdir())) < 50
+
+
+def test_machine_code_that_cannot_be_kept_is_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert kept(tmp_path / "file", ("sm_90",), lambda: b"code") == b"code"
 
 
 @pytest.fixture
