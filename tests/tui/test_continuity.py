@@ -189,3 +189,35 @@ def test_the_same_rows_are_on_view_after_a_kill(tmp_path: Path) -> None:
         assert bench.app.page.main_list.top == told[0][0]
 
     with_bench(suspect, after, (80, 24))
+
+
+def test_opened_modules_and_the_row_of_one_survive_a_kill(tmp_path: Path) -> None:
+    suspect, _ = chain_pair(tmp_path)
+
+    async def before(bench: Bench) -> None:
+        await bench.press("m")
+        await bench.see("▸ layer.1", "▸ layer.2")
+        await bench.press("j", "enter")
+        await bench.see("▾ layer.1", "/layer.1/MatMul")
+        await on_disk(bench, '"modules":true', '"opened":[["layer.1"]]', '"head":[["layer.1"]]')
+
+    async def head(bench: Bench) -> None:
+        await bench.see("▌   2 ▾ layer.1", "/layer.1/MatMul", "▸ layer.2")
+        await bench.press("j")
+        await on_disk(bench, '"opened":[["layer.1"]]', '"head":[]')
+
+    async def row(bench: Bench) -> None:
+        await bench.see("▾ layer.1", "▌   2 MatMul")
+
+    for visit in (before, head, row):
+        with_bench(suspect, visit)
+
+
+def test_the_list_is_seen_when_it_has_the_focus(tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.press("tab")
+        await bench.until(lambda: "op             name" not in bench.text)
+        await bench.press("1", "j")
+        await bench.see("op             name", "▌   1 Tanh")
+
+    with_bench(chain_pair(tmp_path)[0], story, size=(80, 24))

@@ -86,7 +86,7 @@ class ErrorRows(JobTable, scope="errors"):
         return self._errors.head(self.list.cursor) is not None
 
     def on_mount(self) -> None:
-        self._errors.per_module = bool((self._state.session.forms.get("errors") or {}).get("modules"))
+        self._errors.fold_again(self._state.session.forms.get("errors"))
         super().on_mount()
 
     # ── modules ──
@@ -95,7 +95,7 @@ class ErrorRows(JobTable, scope="errors"):
         """Show rows below their modules, or all in one list."""
         errors, place = self._errors, self.place
         errors.fold_modules(not errors.per_module)
-        self._state.session.remember("errors", form={"modules": errors.per_module})
+        self._state.session.remember("errors", form=errors.kept_folds())
         if errors.per_module and errors.tree is None:
             self._state.say("no row has a module: the exporter noted none, or only outputs were compared", "warn")
         self.come_to(place if place >= 0 else self._errors.place(0))
@@ -105,6 +105,7 @@ class ErrorRows(JobTable, scope="errors"):
         """Open or fold the module under the cursor, or fold the one that its row is in."""
         line = self._errors.turn(self.list.cursor)
         self._at = self._errors.anchor(line)
+        self._state.session.remember("errors", form=self._errors.kept_folds())
         self.changed()
 
     def detail(self, place: int, cells: int) -> list[Line]:

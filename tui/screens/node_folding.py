@@ -36,9 +36,8 @@ class NodeFolds(Commands, scope="graph"):
             self._say("no module is known: the model's exporter noted none, and no name tells one", "warn")
 
     def _changed(self) -> None:
-        session = self._view.session
-        session.remember("graph", form={"fold": self._rows.folding, "modules": self._rows.by_module})
-        self._view.show_rows(self._rows.row_of(session.node))
+        self._view.show_rows(self._rows.row_of(self._view.session.node))
+        self._view.model.keep_folds(self._view.list.cursor)
         self._view.update_head()
 
     @command("graph.fold_block", "fold the block or module around the node", keys="Z")

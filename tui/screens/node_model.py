@@ -22,11 +22,15 @@ class NodeModel:
         self.session = session
         self.rows = NodeRows()
         self.names = Names(state.glyphs)
-        form = session.forms.get("graph") or {}
-        self.rows.fold(bool(form.get("fold")))
-        self.rows.fold_modules(bool(form.get("modules")))
+        self.rows.fold_again(session.forms.get("graph"))
         self.cost = MarkCost()
         self._columns: tuple[tuple[int, bool, int, bool], Columns] | None = None
+
+    def keep_folds(self, row: int) -> None:
+        """Keep for the next session how rows are folded. row: where the cursor is."""
+        told = self.rows.kept(row)
+        if told != self.session.forms.get("graph"):
+            self.session.remember("graph", form=told)
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
-from textual.events import Resize
+from textual.events import DescendantFocus, Resize
 
 from layerwise._tool.tui.commands import Commands, command
 from layerwise._tool.tui.controllers.graph import GraphController
@@ -97,6 +97,8 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
         if told or not self.rows.stands_for(row, self.session.node):
             self._seen = self.rows.node_at(row)
             self.session.select_node(self._seen)
+        if told and self.rows.folded:
+            self.model.keep_folds(row)
 
     def show_rows(self, row: int) -> None:
         """Show rows that are others than before, with the cursor on `row`."""
@@ -105,6 +107,7 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
     def turn_fold(self) -> None:
         """Open or fold what the row under the cursor stands for, or fold what it lies in."""
         self.show_rows(self.rows.turn(self.list.cursor))
+        self.model.keep_folds(self.list.cursor)
 
     # ── drawing ──
 
@@ -192,6 +195,11 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
         self.call_after_refresh(self.show_detail)
         return True
 
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """What has the focus is seen, by whatever way it came there."""
+        if event.widget is self.list:
+            self.remove_class("on-detail")
+
     # ── state changed ──
 
     def _index_opened(self) -> None:
@@ -207,13 +215,16 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
         if query != rows.query:
             rows.search(query)
             self.filter.set_value(query)
-        self.show_rows(rows.row_of(session.node) if rows.knows(session.node) else self.list.cursor)
+        self.show_rows(self._row_again() if rows.knows(session.node) else self.list.cursor)
         if not rows.knows(session.node) and len(rows):
             session.select_node(self.node())
         self.model.cost.follow(session.index, session.marks)
         self.update_status()
         self.update_head()
         self.show_detail()
+
+    def _row_again(self) -> int:
+        return self.rows.row_again(self.session.node, self.session.forms.get("graph"))
 
     def _modules_read(self) -> None:
         """It is known by now which modules the nodes come from."""
@@ -222,7 +233,7 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
             rows.fold_modules(True)
         if self.session.index is not None and "module:" in rows.query.lower():
             rows.search(rows.query)
-        self.show_rows(rows.row_of(self.session.node) if len(rows) else 0)
+        self.show_rows(self._row_again() if len(rows) else 0)
         self.update_head()
         self.show_detail()
 
@@ -255,6 +266,7 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
             self.rows.widen()
             self.rows.reveal(node)
             self.show_rows(self.rows.row_of(node))
+            self.model.keep_folds(self.list.cursor)
             self.update_head()
         else:
             self.list.move_to(self.rows.row_of(node))

@@ -1,7 +1,7 @@
 """What the Errors screen shows: a job's table through a filter and a sort, and what is known of the run."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +101,16 @@ class ErrorsState(JobRows):
         """Show rows below their modules, or all in one list."""
         self.per_module = on
         self.refresh(always=True)
+
+    def kept_folds(self) -> dict[str, Any]:
+        """Whether rows are shown below their modules, and which were opened, for the next session."""
+        return {"modules": self.per_module, "opened": self._tree.opened}
+
+    def fold_again(self, kept: object) -> None:
+        """Fold as `kept_folds` told in an earlier session."""
+        told = kept if isinstance(kept, dict) else {}
+        self.per_module = bool(told.get("modules"))
+        self._tree.open_again(told.get("opened"))
 
     @property
     def tree(self) -> ModuleTree | None:

@@ -1,8 +1,10 @@
 """Equal blocks of nodes, folded to one row each."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -82,6 +84,21 @@ class Folding:
             if head is not None and not head.opened:
                 self._open.add(self._key(head))
                 self._lay()
+
+    @property
+    def opened(self) -> list[list[int]]:
+        """The blocks that were opened, as JSON has them: the first node, and whether all repeats of it are meant."""
+        return [[node, whole] for node, whole in sorted(self._open)]
+
+    def open_again(self, opened: object) -> None:
+        """Open what `opened` told in an earlier session, before nodes are laid; nothing of anything else."""
+        with suppress(msgspec.ValidationError):
+            self._open |= {*msgspec.convert(opened, list[tuple[int, bool]])}
+
+    def key_at(self, row: int) -> list[list[int]]:
+        """The blocks that a row stands for with their nodes below it; nothing for any other row."""
+        head = self._heads.get(row)
+        return [[*self._key(head)]] if head is not None and head.opened else []
 
     def _around(self, row: int) -> Head | None:
         above = [at for at, head in self._heads.items() if at < row and head.opened]

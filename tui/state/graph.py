@@ -1,6 +1,6 @@
 """What the Graph screen shows: which nodes, in which rows, equal blocks folded, and where the user has been."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,28 @@ class NodeRows:
         if self.index is not None:
             self._folding.lay(self._order, repeats)
         return len(repeats)
+
+    def kept(self, row: int) -> dict[str, Any]:
+        """How nodes are folded, and which heads are opened, for the next session. row: where the cursor is."""
+        told: dict[str, Any] = {"fold": self.folding, "modules": self._by_module}
+        if self.folding or self._by_module:
+            told["opened"] = (self._tree if self._by_module else self._folding).opened
+        if self.folded:
+            told["head"] = self._shape.key_at(row)
+        return told
+
+    def fold_again(self, kept: object) -> None:
+        """Fold as `kept` told in an earlier session."""
+        told = kept if isinstance(kept, dict) else {}
+        (self._tree if told.get("modules") else self._folding).open_again(told.get("opened"))
+        self.fold(bool(told.get("fold")))
+        self.fold_modules(bool(told.get("modules")))
+
+    def row_again(self, node: int, kept: object) -> int:
+        """The row of a node, or of the opened head that `kept` was told on, if it stands for the node."""
+        head = kept.get("head") if isinstance(kept, dict) and self.folded else None
+        rows = (row for row in range(self.row_of(node) + 1) if self._shape.key_at(row) == head)
+        return next((row for row in rows if head and self.node_at(row) == node), self.row_of(node))
 
     def head_at(self, row: int) -> Head | ModuleHead | None:
         """What a row stands for that is not a node's own."""

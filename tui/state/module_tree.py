@@ -1,7 +1,9 @@
 """Rows as a tree of modules: a module's row stands for what is in it until it is opened."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
@@ -119,6 +121,23 @@ class ModuleTree:
             self._open.add(head.path)
             self._lay()
 
+    @property
+    def opened(self) -> list[list[str] | None]:
+        """The modules that were opened by hand, as JSON has them; None in it: what lies in no module."""
+        return [_plain(path) for path in sorted(self._open, key=repr)] if self._touched else []
+
+    def open_again(self, opened: object) -> None:
+        """Open what `opened` told in an earlier session, before items are laid; nothing of anything else."""
+        with suppress(msgspec.ValidationError):
+            paths = msgspec.convert(opened, list[tuple[str, ...] | None])
+            self._open |= {*paths}
+            self._touched = self._touched or bool(paths)
+
+    def key_at(self, row: int) -> list[list[str] | None]:
+        """The module that a row stands for with its items below it; nothing for any other row."""
+        head = self._heads.get(row)
+        return [_plain(head.path)] if head is not None and head.opened else []
+
     def _around(self, row: int) -> ModuleHead | None:
         above = [at for at in self._heads if at < row and self._depths[at] < self._depths[row]]
         return self._heads[max(above)] if above else None
@@ -198,3 +217,7 @@ class ModuleTree:
     def _add(self, row: int | _Module, depth: int) -> None:
         self._rows.append(row)
         self._depths.append(depth)
+
+
+def _plain(path: Path | None) -> list[str] | None:
+    return None if path is None else [*path]
