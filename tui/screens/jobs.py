@@ -142,9 +142,19 @@ class JobsScreen(Page, scope="jobs"):
         if self.state.jobs.asked:
             self._at, self._chosen, self.state.jobs.asked = self.state.jobs.asked, True, 0
         if not self._chosen:
-            self._at, self._chosen = 0, False
-            self.main_list.move_to(self._list.newest())
-            self._chosen = False
+            run_work(self, "jobs-newest", self._go_to_newest, Waits.ROWS)
+        self.paint()
+
+    async def _go_to_newest(self) -> None:
+        """That is the one that was asked for just before, too, which the watch has not come to yet."""
+        jobs = self.state.jobs
+        views = await asyncio.to_thread(self.state.workspace.list_jobs, jobs.views)
+        if self._chosen:
+            return
+        self._at = 0  # else the cursor would stay on the job where it is when they are painted
+        jobs.set_views(views)
+        self.main_list.move_to(self._list.newest())
+        self._chosen = False
         self.paint()
 
     def _read_detail(self) -> None:

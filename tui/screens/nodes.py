@@ -97,7 +97,7 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
         if told or not self.rows.stands_for(row, self.session.node):
             self._seen = self.rows.node_at(row)
             self.session.select_node(self._seen)
-        if told and self.rows.folded:
+        if self.rows.folded:
             self.model.keep_folds(row)
 
     def show_rows(self, row: int) -> None:

@@ -18,6 +18,8 @@ SCREEN_ONLY = ("Traceback", "Exception ignored")
 LEAVE = ("escape",) * 3
 """Back from lists, help and panes to the page: what is looked at for a moment is not kept."""
 
+_OLDER_MARKS = re.compile(r"marked before: keys act on the row under the cursor, and ask")
+_NEW_MARKS = "marked: keys act on all of them, - clears"
 NOT_KEPT = ("w",)
 """Statistics of weights are shown until the app is left."""
 
@@ -94,8 +96,14 @@ def _in_text(keys: Sequence[str]) -> list[bool]:
 
 
 def _lost(before: State, after: State) -> list[str]:
-    """The differences that a kill may not make: numbers of jobs are others, another worker of the app's own has one."""
-    before, after = (replace(state, screen=re.sub(r"\bjob \d+", "job #", state.screen)) for state in (before, after))
+    """The differences that a kill may not make.
+
+    Numbers of jobs are others, another worker of the app's own has one. Marks are older than the new visit of Surgery.
+    """
+    before, after = (
+        replace(state, screen=_OLDER_MARKS.sub(_NEW_MARKS, re.sub(r"\bjob \d+", "job #", state.screen)))
+        for state in (before, after)
+    )
     return differences(before, after)
 
 
