@@ -76,6 +76,7 @@ _SHARED = re.compile(r'scope="(?:module|session)"|\bbig_home\b|\bsurgery: Termin
 _TOGETHER = {
     "scripts on the fake TensorRT": re.compile(r"\bin_fake\b"),
     "command lines on the fake TensorRT": re.compile(r"\blayerwise_on_fake\b"),
+    "lines forked where Polygraphy is too": re.compile(r"\b(?:line_zygote|TwoPrograms)\b"),
     "ONNX's node tests": re.compile(r"\bnode_(?:cases|test_models)\b"),
 }
 

@@ -30,10 +30,8 @@ def originals(files: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def programs(files: Path) -> Iterator[TwoPrograms]:
-    both = TwoPrograms(files)
-    yield both
-    both.close()
+def programs(files: Path) -> TwoPrograms:
+    return TwoPrograms(files)
 
 
 LINES = lines()

@@ -5,7 +5,8 @@ The table is trt_lines.txt. Engines of the fake say what they were built from, a
 
 import _ctypes
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from shutil import copyfile
 
@@ -35,22 +36,13 @@ def originals(files: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def programs(files: Path) -> Iterator[Programs]:
+def programs(files: Path) -> Programs:
     """Both programs on a version of TensorRT."""
     try:
-        library = str(build.cudart())
+        build.cudart()
     except build.Unavailable as reason:
         pytest.skip(str(reason))
-    made: dict[int, TwoPrograms] = {}
-
-    def find(version: int) -> TwoPrograms:
-        if version not in made:
-            made[version] = TwoPrograms(files, version, library)
-        return made[version]
-
-    yield find
-    for both in made.values():
-        both.close()
+    return partial(TwoPrograms, files)
 
 
 @pytest.mark.parametrize(("version", "line"), LINES, ids=[f"{version} {line.words}" for version, line in LINES])

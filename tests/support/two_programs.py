@@ -1,16 +1,13 @@
 """Polygraphy and Layerwise on the same command line, each in a folder of its own, forked from one warm process."""
 
-import os
 import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trt.conftest import fake_environment
-from trt.zygote import Zygote
+from support.forks import line_zygote
 
-_ROOT = Path(__file__).parents[2]
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 NEEDED = ("ext.data", "list.txt")
 PROGRAMS = ("polygraphy", "layerwise")
@@ -28,18 +25,10 @@ class Ran:
 class TwoPrograms:
     """Both programs; `files` holds what command lines may name, copied beside each."""
 
-    def __init__(self, files: Path, trt: int | None = None, libraries: str = "") -> None:
-        """trt: a version of the fake TensorRT, which both find then. libraries: a folder with its CUDA runtime."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("LAYERWISE_FAKE")}
-        fakes = {} if trt is None else fake_environment(trt)
-        paths = [str(_ROOT / "tests"), str(_ROOT / ".editable"), *fakes.get("PYTHONPATH", "").split(os.pathsep)[:1]]
-        environment |= {**fakes, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "MPLBACKEND": "agg"}
-        environment |= {"LD_LIBRARY_PATH": libraries} if libraries else {}
-        self._zygote = Zygote(environment, "support.both_imported")
+    def __init__(self, files: Path, trt: int | None = None) -> None:
+        """trt: a version of the fake TensorRT, which both find then."""
+        self._zygote = line_zygote(trt)
         self._files = files
-
-    def close(self) -> None:
-        self._zygote.close()
 
     def run(self, program: str, words: list[str], place: Path, *, kept: bool = False) -> Ran:
         """Run `program` WORDS in `place`/files; what it calls `polygraphy` and `layerwise` is forked too.

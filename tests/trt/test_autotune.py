@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +45,6 @@ TIMES = {"relu*": 3, "neg*": 1, "elu_a": 2, "elu_c": 1, "elu_y": 4, "soft_a": 1,
 Line = Callable[..., dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def zygotes() -> Iterator[Callable[[int], Zygote]]:
-    made: dict[int, Zygote] = {}
-
-    def find(version: int) -> Zygote:
-        return made[version] if version in made else made.setdefault(version, line_zygote(version))
-
-    yield find
-    for zygote in made.values():
-        zygote.close()
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The model and two plugins."""
@@ -81,10 +69,10 @@ def words(*more: str) -> list[str]:
 
 
 @pytest.fixture
-def tune(folder: Path, trt_version: int, zygotes: Callable[[int], Zygote]) -> Line:
+def tune(folder: Path, trt_version: int) -> Line:
     def run(*more: str, times: dict[str, float] = TIMES, code: int = 0) -> dict[str, Any]:
         registered(folder, times)
-        done, said = forked_line(zygotes(trt_version), [*words(*more), "--json"], folder)
+        done, said = forked_line(line_zygote(trt_version), [*words(*more), "--json"], folder)
         assert done == code, said
         found: dict[str, Any] = json.loads(said)
         return found
@@ -168,13 +156,13 @@ def test_a_replacement_within_another_is_not_tried_with_it(tune: Line, folder: P
     [(None, "plugins.py does not exist"), ("1 / 0", "plugins.py, line 1"), ("", "no plugin matches")],
 )
 def test_plugins_that_do_not_load_or_match_end_it(
-    script: str | None, told: str, folder: Path, trt_version: int, zygotes: Callable[[int], Zygote]
+    script: str | None, told: str, folder: Path, trt_version: int
 ) -> None:
     if script is not None:
         (folder / "plugins.py").write_text(script)
     if script == "":
         onnx.save(parse_model(MODEL.replace("Relu", "Abs")), folder / "m.onnx")
-    code, said = forked_line(zygotes(trt_version), words(), folder)
+    code, said = forked_line(line_zygote(trt_version), words(), folder)
     assert code in (1, 2) and told in said and "Traceback" not in said and not (folder / "best.onnx").exists()
 
 
@@ -204,11 +192,9 @@ sys.exit(run_line({words(*more)!r}))"""
 
 
 @ON_11
-def test_a_cancelled_search_leaves_what_was_there(
-    folder: Path, trt_version: int, zygotes: Callable[[int], Zygote]
-) -> None:
+def test_a_cancelled_search_leaves_what_was_there(folder: Path, trt_version: int) -> None:
     (folder / "best.onnx").write_text("before")
-    cancelled(folder, zygotes(trt_version), "--report", "r.txt")
+    cancelled(folder, line_zygote(trt_version), "--report", "r.txt")
     assert (folder / "best.onnx").read_text() == "before"
     assert {path.name for path in folder.iterdir()} == {
         "best.onnx", "config.yaml", "m.onnx", "never", "plugins", "plugins.py",
@@ -216,31 +202,27 @@ def test_a_cancelled_search_leaves_what_was_there(
 
 
 @pytest.mark.parametrize("trt_version", [10], indirect=True)
-def test_what_an_earlier_attempt_has_timed_is_taken_over_if_it_is_the_same(
-    folder: Path, trt_version: int, zygotes: Callable[[int], Zygote]
-) -> None:
-    cancelled(folder, zygotes(trt_version))
-    assert timed(folder, zygotes(trt_version)) == [0, 1, 2, 3, 4]
+def test_what_an_earlier_attempt_has_timed_is_taken_over_if_it_is_the_same(folder: Path, trt_version: int) -> None:
+    cancelled(folder, line_zygote(trt_version))
+    assert timed(folder, line_zygote(trt_version)) == [0, 1, 2, 3, 4]
     assert ops(folder / "best.onnx") == ["Elu", "Elu", "Softplus"]
     (folder / "never").unlink()
     (folder.parent / "f-home").rename(folder.parent / "first")
-    cancelled(folder, zygotes(trt_version))
+    cancelled(folder, line_zygote(trt_version))
     elu = folder / "plugins" / "elu" / "pattern.py"
     elu.write_text(elu.read_text().replace('"elu_"', '"other_"'))
-    assert timed(folder, zygotes(trt_version)) == [0, 1, 2, 3, 0, 1, 2, 3]  # elu takes no time now, and all
+    assert timed(folder, line_zygote(trt_version)) == [0, 1, 2, 3, 0, 1, 2, 3]  # elu takes no time now, and all
 
 
 @pytest.mark.parametrize("trt_version", [10], indirect=True)
-def test_a_plugin_that_crashes_is_left_out_by_the_next_attempt(
-    folder: Path, trt_version: int, zygotes: Callable[[int], Zygote]
-) -> None:
+def test_a_plugin_that_crashes_is_left_out_by_the_next_attempt(folder: Path, trt_version: int) -> None:
     registered(folder, TIMES)
     elu = folder / "plugins" / "elu" / "pattern.py"
     crash = 'import os\n    output_tensors[0].name == "c" and os.kill(os.getpid(), 11)\n    return True'
     elu.write_text(elu.read_text().replace("return True", crash))
-    code, said = forked_line(zygotes(trt_version), words(), folder)
+    code, said = forked_line(line_zygote(trt_version), words(), folder)
     assert code == 1 and "SIGSEGV" in said
-    assert timed(folder, zygotes(trt_version)) == [0, 1, 2, 3, 4, 5]
+    assert timed(folder, line_zygote(trt_version)) == [0, 1, 2, 3, 4, 5]
     (found,) = (row for row in combinations(folder) if row["milliseconds"] is None)
     assert found["replacements"] == ["elu_0", "elu_1"] and "SIGSEGV" in found["note"]
     assert ops(folder / "best.onnx") == ["Elu", "Relu", "Softplus"]

@@ -2,12 +2,12 @@
 
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
-from support.forks import forked_line, forked_script, line_zygotes
+from support.forks import forked_line, forked_script, line_zygote
 from support.quick import PLACE, PREFIX
 from trt.readmes import Page, pages
 from trt.readmes.files import write
@@ -26,12 +26,6 @@ def answered(words):
 sys.exit(run_line({words!r}, None, {{"answered": answered}}, "answered"))"""
 
 
-@pytest.fixture(scope="module")
-def zygotes() -> Iterator[Callable[[int], Zygote]]:
-    with line_zygotes() as find:
-        yield find
-
-
 @pytest.fixture
 def place() -> Iterator[Path]:
     with TemporaryDirectory(prefix=PREFIX, dir=PLACE) as folder:  # short: sockets lie in it
@@ -39,9 +33,7 @@ def place() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
-def test_the_lines_of_a_page_come_to_what_it_says(
-    page: Page, trt_version: int, zygotes: Callable[[int], Zygote], place: Path
-) -> None:
+def test_the_lines_of_a_page_come_to_what_it_says(page: Page, trt_version: int, place: Path) -> None:
     if trt_version not in versions(page):
         pytest.skip("its lines come to the same on both versions: they run on the other one")
     folder = place / "a" / "b" / "c"
@@ -51,7 +43,7 @@ def test_the_lines_of_a_page_come_to_what_it_says(
     before = files_of(folder)
     made: set[str] = set()
     for row in page.rows:
-        code, said = run(zygotes(trt_version), row.line, folder)
+        code, said = run(line_zygote(trt_version), row.line, folder)
         assert code == row.code(trt_version), f"{row.line}: {code}\n{said[-3000:]}"
         assert "Traceback" not in said, said
         for text in row.says(trt_version):

@@ -3,16 +3,15 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.cli import layerwise
-from support.forks import forked_line, forked_script, line_zygotes
+from support.forks import forked_line, forked_script, line_zygote
 from support.plans import plan_header
 from support.scenes import prepare
-from trt.zygote import Zygote
 
 from layerwise.json import save_json
 
@@ -24,23 +23,17 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepare(tmp_path_factory.mktemp("scripts"))
 
 
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Callable[[int], Zygote]]:
-    with line_zygotes() as find:
-        yield find
-
-
 @pytest.fixture
-def go(files: Path, forks: Callable[[int], Zygote], trt_version: int, tmp_path: Path) -> Go:
+def go(files: Path, trt_version: int, tmp_path: Path) -> Go:
     """Run a command line, or a script, with the fake `tensorrt`; return its output."""
     for path in files.glob("*.*"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
 
     def run(*words: str, code: int = 0) -> str:
         if words[0].endswith(".py"):
-            found, said = forked_script(forks(trt_version), (tmp_path / words[0]).read_text(), tmp_path)
+            found, said = forked_script(line_zygote(trt_version), (tmp_path / words[0]).read_text(), tmp_path)
         else:
-            found, said = forked_line(forks(trt_version), list(words), tmp_path)
+            found, said = forked_line(line_zygote(trt_version), list(words), tmp_path)
         assert found == code, said
         return said
 

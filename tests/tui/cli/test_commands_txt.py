@@ -4,7 +4,7 @@ import asyncio
 import json
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import onnx
@@ -32,19 +32,16 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def walk(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int | None, str], str]]:
+def walk(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int | None, str], str]:
     """Run a line and those before it as on a fresh day; what is wrong with what came of it, "" where nothing is."""
-    zygotes: dict[int | None, Zygote] = {}
 
     def run(version: int | None, line: str) -> str:
-        if version not in zygotes:
-            zygotes[version] = line_zygote(version)
         place = tmp_path_factory.mktemp("day")
         shutil.copytree(root, place, dirs_exist_ok=True)
         folder = place / "user" / "work" / "models"
         set_scene(folder, line)
         try:
-            play(zygotes[version], version, line, folder)
+            play(line_zygote(version), version, line, folder)
         except (AssertionError, OSError, LookupError, ValueError) as error:
             return f"=== {line}\n{type(error).__name__}: {error}"
         finally:
@@ -52,9 +49,7 @@ def walk(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calla
         shutil.rmtree(place)
         return ""
 
-    yield run
-    for zygote in zygotes.values():
-        zygote.close()
+    return run
 
 
 def end_jobs(folder: Path) -> None:
@@ -226,9 +221,7 @@ OF_TEN = ("fp16", "int8", "fp8", "bf16", "precision", "tactic", "calib", "implic
 
 def on_tensorrt() -> list[str]:
     """The lines that come to something else with TensorRT, or only then."""
-    return [
-        line for line in EVERY if "--gen-script" in line or any(map(needs_tensorrt, (line, *expected(line).after)))
-    ]
+    return [line for line in EVERY if "--gen-script" in line or any(map(needs_tensorrt, (line, *expected(line).after)))]
 
 
 def first_of_each(kind: Callable[[str], object], among: list[str]) -> list[str]:
@@ -243,7 +236,7 @@ def first_of_each(kind: Callable[[str], object], among: list[str]) -> list[str]:
 def otherwise_on_11(line: str) -> object:
     """What version 11 says of a line of this command, or what it has that version 11 takes otherwise."""
     told = expected(line).told.get(11) or [word for word in OF_TEN if word in line]
-    return told and (line.split()[0], *told)
+    return told and (line.split(maxsplit=1)[0], *told)
 
 
 def missing(line: str) -> object:
