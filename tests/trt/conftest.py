@@ -2,8 +2,9 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from trt import backend_model
@@ -19,6 +20,12 @@ _IMPORTED = ("layerwise.backend.trt", "layerwise.comparator", "layerwise._tool.d
 # for what does not depend on the version: some tests meet one, some the other
 ON_10 = pytest.mark.parametrize("trt_version", [10], ids=["trt10"], indirect=True)
 ON_11 = pytest.mark.parametrize("trt_version", [11], ids=["trt11"], indirect=True)
+
+
+def each_on_one(names: Iterable[str], only_10: Container[str]) -> list[Any]:
+    """Names, each with a version of TensorRT, by turns: where nothing but what is said of the name depends on it."""
+    chosen = [(name, 10 if name in only_10 else 10 + k % 2) for k, name in enumerate(names)]
+    return [pytest.param(name, version, id=f"trt{version}-{name}") for name, version in chosen]
 
 
 @pytest.fixture(params=[10, 11], ids=["trt10", "trt11"])

@@ -3,8 +3,7 @@
 The numbers are those of its examples/api; the scripts in examples/ are tested in test_examples.py.
 """
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,14 +11,14 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.forks import line_zygote
 from trt.api_behaviours import BEHAVIOURS
 from trt.api_scripts import EXAMPLES, TORCH
-from trt.conftest import fake_environment
-from trt.test_examples import MODULES, with_cuda_runtime
-from trt.zygote import Zygote
+from trt.conftest import each_on_one
+from trt.test_examples import Theirs, with_cuda_runtime
 
 SCRIPTS = EXAMPLES | BEHAVIOURS
-ONLY_10 = {"04 calibration", "tactics"}
+ONLY_10 = {"04 calibration", "tactics"}  # TensorRT 11 has no calibrators and selectors, and Polygraphy nothing else
 
 
 def identity(name: str, shape: list[object], ends: tuple[str, str], between: str = "") -> onnx.ModelProto:
@@ -47,28 +46,20 @@ def models(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def theirs() -> Iterator[Callable[[int, str, Path], str]]:
-    """What a script prints with Polygraphy on a fake TensorRT; run once per version."""
-    zygotes: dict[int, Zygote] = {}
-    known: dict[tuple[int, str], str] = {}
+def theirs() -> Theirs:
+    """What a script prints with Polygraphy on a fake TensorRT."""
 
     def run(version: int, name: str, models: Path) -> str:
-        if version not in zygotes:
-            environment = {**os.environ, **fake_environment(version), **with_cuda_runtime()}
-            zygotes[version] = Zygote(environment, *[f"polygraphy.{module}" for module in MODULES])
-        if (version, name) not in known:
-            folder = models / "theirs"
-            folder.mkdir()
-            for path in models.glob("*.*"):
-                (folder / path.name).write_bytes(path.read_bytes())
-            done = zygotes[version].run(script(name, "polygraphy"), str(folder), {})
-            assert done["code"] == 0, done["err"] + done["out"]
-            known[version, name] = done["out"]
-        return known[version, name]
+        with_cuda_runtime()
+        folder = models / "theirs"
+        folder.mkdir()
+        for path in models.glob("*.*"):
+            (folder / path.name).write_bytes(path.read_bytes())
+        done = line_zygote(version).run(script(name, "polygraphy"), str(folder), {})
+        assert done["code"] == 0, done["err"] + done["out"]
+        return str(done["out"])
 
-    yield run
-    for each in zygotes.values():
-        each.close()
+    return run
 
 
 def script(name: str, package: str) -> str:
@@ -80,12 +71,10 @@ def script(name: str, package: str) -> str:
     return f"{head}{ones}{SCRIPTS[name]}".replace("PKG", package)
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize(("name", "trt_version"), each_on_one(SCRIPTS, ONLY_10), indirect=["trt_version"])
 def test_a_script_prints_what_it_prints_with_polygraphy(
-    name: str, trt_version: int, in_fake: Callable[..., str], models: Path, theirs: Callable[[int, str, Path], str]
+    name: str, trt_version: int, in_fake: Callable[..., str], models: Path, theirs: Theirs
 ) -> None:
-    if name in ONLY_10 and trt_version != 10:
-        pytest.skip("TensorRT 11 has no calibrators and selectors, and Polygraphy nothing else")
     wanted = theirs(trt_version, name, models)
     said = in_fake(script(name, "layerwise"), LAYERWISE_HOME=str(models / "home"))
     assert said == wanted != ""

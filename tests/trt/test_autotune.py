@@ -84,6 +84,7 @@ def ops(path: Path) -> list[str]:
     return [node.op_type for node in onnx.load(path).graph.node if node.op_type != "Neg"]
 
 
+@ON_11
 def test_greedy_writes_the_fastest_of_what_it_tries(tune: Line, folder: Path) -> None:
     found = tune("--report", "r.txt")
     rows = found["combinations"]
@@ -102,6 +103,7 @@ def test_greedy_writes_the_fastest_of_what_it_tries(tune: Line, folder: Path) ->
     assert [row["instances"] for row in found["rows"]] == [3, 3] and (folder / "config.yaml").is_file()
 
 
+@ON_10
 def test_exhaustive_finds_the_fastest_of_all(tune: Line, folder: Path) -> None:
     found = tune("--autotune-mode", "exhaustive", "--threshold", "1")
     assert len(found["combinations"]) == 27 and found["result"]["milliseconds"] == pytest.approx(6)

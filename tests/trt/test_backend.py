@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from trt.conftest import ON_10, ON_11
 
 RunIn = Callable[..., str]
 
@@ -92,6 +93,7 @@ print(_host.memory.used)
     assert said.split() == ["True", "0"]
 
 
+@ON_11
 @pytest.mark.parametrize("strategy", ["static", "profile", "runtime"])
 def test_every_allocation_strategy_runs(scenario: RunIn, strategy: str) -> None:
     said = scenario(f"""
@@ -112,6 +114,7 @@ def test_faults_are_errors_with_their_reason(scenario: RunIn) -> None:
     assert "cannot make an execution context" in small and "OutOfMemory" in small
 
 
+@ON_10
 def test_files_that_are_not_engines_are_rejected(scenario: RunIn) -> None:
     said = scenario("""
 open("bad.engine", "wb").write(b"not an engine")

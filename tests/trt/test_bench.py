@@ -31,6 +31,7 @@ def bench(folder: Path, environment: dict[str, str], *words: str, code: int = 0)
     return found
 
 
+@ON_11
 def test_trtexec_command_lines_build_save_load_and_time(folder: Path, fake_trt: dict[str, str]) -> None:
     exports = ["--dumpProfile", "--exportProfile=p.json", "--exportLayerInfo=l.json", "--exportTimes=t.json"]
     built = bench(folder, fake_trt, "--onnx=chain.onnx", *BUILD, *exports)
@@ -53,6 +54,7 @@ def test_trtexec_command_lines_build_save_load_and_time(folder: Path, fake_trt: 
     assert ours == pytest.approx(theirs, abs=1e-3)
 
 
+@ON_10
 def test_a_cuda_graph_is_timed_without_copies(folder: Path, fake_trt: dict[str, str]) -> None:
     bench(folder, fake_trt, "--onnx=chain.onnx", *BUILD, "--buildOnly")
     found = bench(folder, fake_trt, "--loadEngine=chain.plan", "--useCudaGraph", "--noDataTransfers", "--dumpProfile")

@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from support.cli import Done, layerwise_on_fake
+from trt.conftest import ON_11
 
 OPERATORS = ("Abs", "Neg", "Tanh", "Softplus", "Exp", "Sigmoid")
 BAD = {"layers": ["softplus*"], "probability": 1.0, "scale": 3.0}
@@ -54,6 +55,7 @@ def test_run_builds_and_compares_every_tensor(go: Callable[..., Done]) -> None:
     assert "2 tensors compared, 0 failed" in done.stdout
 
 
+@ON_11
 def test_a_bad_tactic_is_located_and_reduced_to_one_node(go: Callable[..., Done], tmp_path: Path) -> None:
     plain = go("run", "c.onnx", "--trt", "--onnxrt", bad_tactic=BAD)
     assert plain.returncode == 1 and "Mismatched outputs" in plain.stdout + plain.stderr

@@ -9,6 +9,7 @@ from trt.debug_models import SIZES, coarse
 Find = Callable[..., list[str]]
 
 
+@ON_10
 @pytest.mark.parametrize("layers", [("softplus",), ("softplus", "tanh")], ids=["one", "two"])
 def test_layers_that_lose_too_much_in_fp16_are_located_and_reduced(find: Find, layers: tuple[str, ...]) -> None:
     said = find(
@@ -59,6 +60,7 @@ print(done.result["verified"])
     assert said == ["exp neg", "True"]
 
 
+@ON_10
 def test_an_intermittent_bad_tactic_is_found(find: Find) -> None:
     """At p = 0.3: a bad build is cached with its timings, so that searches see the same one; repeating rebuilds."""
     said = find(

@@ -135,6 +135,7 @@ print(sorted(load_replay(result["files"]["exclude"]).layers))
     assert said.splitlines() == ["True ['softplus', 'tanh']", "True False", "['softplus', 'tanh']"]
 
 
+@ON_11
 def test_a_fault_without_a_bad_tactic_blames_none(run: Callable[..., str]) -> None:
     said = run(
         """
@@ -173,6 +174,7 @@ for wanted in (dict(sides=()), dict(until="never"), dict(options=TrtOptions(load
     assert said[3] == "BadFile nowhere: No such file or directory"
 
 
+@ON_10
 def test_engines_have_the_fed_shapes_and_repeat_rebuilds(run: Callable[..., str]) -> None:
     said = run("""
 import onnx
@@ -293,6 +295,7 @@ def go(fake_trt: dict[str, str], folder: Path) -> Callable[..., Done]:
     return program
 
 
+@ON_10
 def test_the_command_prints_polygraphys_lines(go: Callable[..., Done], folder: Path) -> None:
     check = ("--check", sys.executable, "-c", "import os; assert os.path.getsize('polygraphy_debug.engine')")
     done = go("debug", "build", "c.onnx", "--save-tactics", "r.json", "--artifacts", "r.json", "--until=2", *check)

@@ -13,6 +13,7 @@ from trt.debug_models import BUNDLED, SIZES, coarse
 Find = Callable[..., list[str]]
 
 
+@ON_11
 def test_a_bundle_reproduces_the_engines_failure(find: Find) -> None:
     said = find(
         SIZES

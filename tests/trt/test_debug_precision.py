@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from trt.conftest import ON_10
 from trt.debug_models import coarse
 
 Find = Callable[..., list[str]]
@@ -49,6 +50,7 @@ print(*(HERE / "home/cache/trt/candidates").glob("*.engine"))
     assert said[5] == ""
 
 
+@ON_10
 def test_single_cuts_keep_the_layers_that_polygraphy_keeps(find: Find) -> None:
     """Its own search on the fake 10, of the same fault: "try running the first 4 layer(s) in higher precision"."""
     said = find(

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from trt.conftest import ON_10, ON_11
 from trt.scenario import MODEL
 
 RunIn = Callable[..., str]
@@ -33,11 +34,13 @@ def cached(flag=True, data=b""):
 BAD = json.dumps({"seed": 7, "bad_tactic": {"layers": ["conv"], "probability": 0.3, "scale": 1.5}})
 
 
+@ON_10
 def test_a_bad_tactic_is_drawn_at_the_requested_rate(in_fake: RunIn) -> None:
     said = in_fake(BUILDS + "print(sum(error() > 0.1 for _ in range(40)))", LAYERWISE_FAKE_TRT_FAULTS=BAD)
     assert 4 <= int(said) <= 20  # 40 draws at 0.3: outside with probability below 0.01; the seed fixes the draws
 
 
+@ON_11
 def test_a_draw_file_continues_a_seed_across_processes(in_fake: RunIn) -> None:
     fault = json.dumps({**json.loads(BAD), "draws": "draws.txt"})
     found = [in_fake(BUILDS + "print(error() > 0.1)", LAYERWISE_FAKE_TRT_FAULTS=fault) for _ in range(8)]

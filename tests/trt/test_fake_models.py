@@ -6,6 +6,7 @@ from pathlib import Path
 import onnx
 import pytest
 from support import models
+from trt.conftest import ON_11
 
 RunIn = Callable[..., str]
 
@@ -69,6 +70,7 @@ else:
 """
 
 
+@ON_11
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_agrees_with_onnxruntime(in_fake: RunIn, tmp_path: Path, name: str) -> None:
     onnx.save(MODELS[name](), tmp_path / "model.onnx")

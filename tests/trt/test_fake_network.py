@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from trt.conftest import ON_11
 from trt.scenario import MODEL
 
 RunIn = Callable[..., str]
@@ -111,6 +112,7 @@ def quantized():
 """
 
 
+@ON_11
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_added_through_the_api_agrees_with_numpy(in_fake: RunIn, name: str) -> None:
     call, expected = LAYERS[name]

@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.models import save
+from trt.conftest import ON_10
 from trt.zygote import Zygote
 
 Go = Callable[..., tuple[int, str]]
@@ -45,6 +46,7 @@ def chain(*operators: str) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
+@ON_10
 def test_an_engine_is_printed_with_its_nodes_and_exported(go: Go, tmp_path: Path) -> None:
     save(chain("Mul", "Add"), tmp_path / "m.onnx")
     little = ("--input-shapes", "x:[2,1024]", "--profiling-verbosity", "layer_names_only")
