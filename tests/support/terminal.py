@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import TypeVar
 
 import psutil
-import pyte
 from support import forkserver
+from support.quick_screen import Screen, Stream
 from support.told import unfinished
 from typing_extensions import Self
 
@@ -49,8 +49,8 @@ class Terminal:
         self, command: Sequence[str], *, columns: int = 120, rows: int = 40, env: Mapping[str, str] | None = None,
         hangup: bool = True, forked: bool = False, cwd: Path = ROOT, before: str = "",
     ) -> None:  # fmt: skip
-        self.screen = pyte.Screen(columns, rows)
-        self._stream = pyte.ByteStream(self.screen)
+        self.screen = Screen(columns, rows)
+        self._stream = Stream(self.screen)
         self._lines: list[str] = []
         self.received = 0
         self.answers = True
