@@ -18,6 +18,7 @@ for package in ("tools", "backend.onnx", "backend.onnxrt", "backend.trt", "backe
     for module in pkgutil.walk_packages(found.__path__, f"{found.__name__}."):
         with suppress(Exception):  # whoever needs it is told
             importlib.import_module(module.name)
+importlib.import_module("support.one_tool")
 assert everything
 gc.collect()
 gc.freeze()  # forks share it, then
@@ -25,7 +26,7 @@ gc.freeze()  # forks share it, then
 
 def polygraphy(words: list[str]) -> int:
     """One command line of Polygraphy; its exit code."""
-    from polygraphy.tools import main
+    from support.one_tool import main
 
     sys.argv = ["polygraphy", *words]
     try:

@@ -4,7 +4,7 @@ import importlib
 import pkgutil
 from contextlib import suppress
 
-from polygraphy.tools import main
+from support.one_tool import main
 
 for library in ("onnx", "onnx_graphsurgeon", "onnxruntime"):
     importlib.import_module(library)
