@@ -113,10 +113,11 @@ class JobsScreen(Page, scope="jobs"):
         self._now = time.time()
         specs = map(self.state.jobs.spec, self._list.jobs())
         self._titles = short_titles({spec.title for spec in specs if spec is not None})
-        line = self.state.jobs.index_of(self._at)
+        line, chosen = self.state.jobs.index_of(self._at), self._chosen
         if line >= 0 or self.filter.has_focus:
             self.main_list.move_to(line)
         self.main_list.sync()
+        self._chosen = chosen  # a job that has moved down the list is not chosen by that
         if not self._at:
             self._note_job(told=False)
         self._answering.changed()

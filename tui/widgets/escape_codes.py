@@ -1,6 +1,5 @@
 """Text for the terminal in few bytes: no code that says what holds already, no blanks that can be erased."""
 
-import curses
 import re
 import sys
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 from textual.strip import Strip
 
-_AT_THE_END, _INSIDE = re.compile(" {6,}$"), re.compile(" {12,}")
+_TRAILING, _WITHIN = re.compile(" {6,}$"), re.compile(" {12,}")
 """Blanks that are erased where they stand, if the terminal does that in the background's colour."""
 _SEEN_ON_BLANKS = frozenset({"4", "7", "9", "21", "51", "52", "53"})
 """Attributes that show where there is no letter: underlined, reversed, struck, framed, overlined."""
@@ -20,13 +19,16 @@ _OFF = {"1": "22", "2": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
 
 
 class Look(NamedTuple):
-    """How a cell is drawn. attributes, foreground, background: codes of SGR; anyhow: the foreground does not show."""
+    """How a cell is drawn. attributes, foreground, background: codes of SGR.
+
+    background_only: nothing else of it shows.
+    """
 
     attributes: tuple[str, ...] = ()
     foreground: str = ""
     background: str = ""
     link: str = ""
-    anyhow: bool = False
+    background_only: bool = False
 
 
 PLAIN = Look()
@@ -79,7 +81,7 @@ def look_of(style: Style | None, system: ColorSystem) -> Look:
 @lru_cache(maxsize=16384)
 def look_of_blank(look: Look) -> Look:
     """The look of a blank: its background, unless more of it shows."""
-    return look if _shows_on_blanks(look) else Look(background=look.background, anyhow=True)
+    return look if _shows_on_blanks(look) else Look(background=look.background, background_only=True)
 
 
 def _shows_on_blanks(look: Look) -> bool:
@@ -92,7 +94,7 @@ def look_of_both(one: Look, other: Look) -> Look | None:
     if one == other:
         return one
     for blank, look in ((other, one), (one, other)):
-        if blank.anyhow and blank.background == look.background and not _shows_on_blanks(look):
+        if blank.background_only and blank.background == look.background and not _shows_on_blanks(look):
             return look
     return None
 
@@ -126,9 +128,9 @@ class _Pen:
         self._change(piece.look or PLAIN)
         letters = piece.text
         if self._erases and not _shows_on_blanks(self._look):
-            letters = _AT_THE_END.sub("", letters)
+            letters = _TRAILING.sub("", letters)
             blanks = len(piece.text) - len(letters)
-            self.written.append(_INSIDE.sub(_erased, letters) + (f"\x1b[{blanks}X" if blanks else ""))
+            self.written.append(_WITHIN.sub(_erased, letters) + (f"\x1b[{blanks}X" if blanks else ""))
         else:
             self.written.append(letters)
         certain = piece.look is not None and letters.isascii()
@@ -148,7 +150,7 @@ class _Pen:
 
     def _change(self, look: Look) -> None:
         now = self._look
-        if look.anyhow and not _shows_on_blanks(now):
+        if look.background_only and not _shows_on_blanks(now):
             look = now._replace(background=look.background)
         if now.link != look.link:
             self.written.append(f"\x1b]8;{look.link or ';'}\x1b\\")
@@ -163,6 +165,10 @@ def encoded(pieces: Sequence[Piece], erases: bool) -> str:
 
 def erases_in_colour() -> bool:
     """Whether this terminal is known to erase characters in the background's colour."""
+    try:
+        import curses
+    except ImportError:  # a Python that was built without
+        return False
     try:
         curses.setupterm(fd=sys.__stdout__.fileno() if sys.__stdout__ else -1)
         return curses.tigetflag("bce") > 0 and curses.tigetstr("ech") == b"\x1b[%p1%dX"
