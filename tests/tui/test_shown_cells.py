@@ -8,6 +8,7 @@ import pyte
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyte.modes import DECAWM
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
@@ -23,7 +24,8 @@ STYLES = (
     Style.parse("reverse"), Style.parse("underline red"), Style.parse("bold"), Style.parse("#010203 on default"),
     Style.parse("strike dim italic bright_blue on color(20)"), Style.parse("#121212 on #121212 overline"),
 )  # fmt: skip
-letters = st.text("  ab│…", max_size=9) | st.sampled_from((" " * 14, "漢字", "e\u0301", "👩‍🔬"))
+narrow = st.text("  ab│…", max_size=9) | st.just(" " * 14)
+letters = narrow | st.sampled_from(("漢字", "e\u0301", "👩‍🔬"))
 runs = st.tuples(letters, st.sampled_from(STYLES))
 
 
@@ -31,10 +33,12 @@ def strip(pieces: Sequence[tuple[str, Style | None]], cells: int) -> Strip:
     return Strip([Segment(text, style) for text, style in pieces if text]).adjust_cell_length(cells, STYLES[1])
 
 
-lines = st.lists(runs, max_size=5).map(lambda pieces: strip(pieces, COLUMNS))
-layouts = st.lists(lines, min_size=ROWS, max_size=ROWS).map(
-    lambda strips: LayoutUpdate([[line] for line in strips], Region(0, 0, COLUMNS, ROWS))
-)
+def layouts(letters: st.SearchStrategy[str]) -> st.SearchStrategy[LayoutUpdate]:
+    runs = st.tuples(letters, st.sampled_from(STYLES))
+    lines = st.lists(runs, max_size=5).map(lambda pieces: strip(pieces, COLUMNS))
+    return st.lists(lines, min_size=ROWS, max_size=ROWS).map(
+        lambda strips: LayoutUpdate([[line] for line in strips], Region(0, 0, COLUMNS, ROWS))
+    )
 
 
 @st.composite
@@ -69,9 +73,11 @@ def looks(screen: pyte.Screen) -> list[tuple[object, ...]]:
     ]
 
 
-@given(st.lists(layouts | chops(), min_size=1, max_size=5), st.booleans())
+@given(st.lists(layouts(letters) | chops(), min_size=1, max_size=5), st.booleans())
 def test_the_terminal_shows_what_it_would_if_all_were_sent(updates: list[CompositorUpdate], erases: bool) -> None:
     whole, changed = pyte.Screen(COLUMNS, ROWS), pyte.Screen(COLUMNS, ROWS)
+    for screen in (whole, changed):  # pyte alone begins a line for an accent behind the last column
+        screen.reset_mode(DECAWM)
     shown = ShownCells(erases)
     for update in updates:
         pyte.Stream(whole).feed(update.render_segments(console()).replace("\n", ""))
@@ -81,7 +87,7 @@ def test_the_terminal_shows_what_it_would_if_all_were_sent(updates: list[Composi
         assert looks(changed) == looks(whole)
 
 
-@given(layouts)
+@given(layouts(narrow))
 def test_what_is_shown_already_is_not_sent_again_unless_it_may_be_gone(update: LayoutUpdate) -> None:
     shown = ShownCells(erases=True)
 

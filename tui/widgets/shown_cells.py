@@ -55,6 +55,8 @@ class ShownCells:
         if row[x:end] != whole:
             yield Piece(x, y, rendered, None)
             row[x:end] = whole
+            if self._rows.pop(y + 1, None) is None:  # where it takes more cells there, it runs into the next line, or
+                self.forget()  # scrolls the last one
 
 
 def _cells(strip: Strip, system: ColorSystem) -> list[Cell] | None:
