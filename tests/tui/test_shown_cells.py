@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import pyte
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyte.modes import DECAWM
 from rich.console import Console
@@ -73,6 +73,10 @@ def looks(screen: pyte.Screen) -> list[tuple[object, ...]]:
     ]
 
 
+WIDE = strip([("👩‍🔬", None), (" " * 14, STYLES[5])], COLUMNS)
+
+
+@example([LayoutUpdate([[WIDE]] * ROWS, Region(0, 0, COLUMNS, ROWS))], True)
 @given(st.lists(layouts(letters) | chops(), min_size=1, max_size=5), st.booleans())
 def test_the_terminal_shows_what_it_would_if_all_were_sent(updates: list[CompositorUpdate], erases: bool) -> None:
     whole, changed = pyte.Screen(COLUMNS, ROWS), pyte.Screen(COLUMNS, ROWS)

@@ -127,7 +127,7 @@ class _Pen:
         self._move(piece.x, piece.y)
         self._change(piece.look or PLAIN)
         letters = piece.text
-        if self._erases and not _shows_on_blanks(self._look):
+        if self._erases and piece.look is not None and not _shows_on_blanks(self._look):
             letters = _TRAILING.sub("", letters)
             blanks = len(piece.text) - len(letters)
             self.written.append(_WITHIN.sub(_erased, letters) + (f"\x1b[{blanks}X" if blanks else ""))
