@@ -38,6 +38,7 @@ from layerwise._tool.tui.screens.switching import Demo, Switching
 from layerwise._tool.tui.screens.tour import Tour
 from layerwise._tool.tui.state.session import HOME, SessionStore
 from layerwise._tool.tui.state.shared import AppState
+from layerwise._tool.tui.state.surgery import KeptEdits
 from layerwise._tool.tui.themes import PALETTES, textual_theme
 from layerwise._tool.tui.typed.driver import KeyDriver
 from layerwise._tool.tui.typed.settling import Waits
@@ -178,6 +179,8 @@ class Workbench(Customised, scope="global"):
     async def _open(self) -> None:
         await open_model(self.state)
         self.run_worker(read_modules(self.state, self._controllers.warm), group="open")
+        if KeptEdits.of(self.state.session).edits:
+            self.run_worker(self._controllers.surgery.open(), group="open")
 
     def on_unmount(self) -> None:
         self.take_no_more_keys()

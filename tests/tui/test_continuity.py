@@ -81,8 +81,15 @@ def test_the_first_row_and_a_modules_row_of_errors_survive_a_kill(tmp_path: Path
 
     async def below_modules(bench: Bench) -> None:
         await bench.until(lambda: "▸ layer.7" in at(bench))
+        await bench.press("enter")
+        await bench.until(lambda: "▾ layer.7" in at(bench))
+        await on_disk(bench, '"module":[["layer.7"]]', '"opened":[["layer.7"]]')
 
-    for story in (first, again, below_modules):
+    async def on_opened_module(bench: Bench) -> None:
+        await bench.see("/layer.7/")
+        await bench.until(lambda: "▾ layer.7" in at(bench))
+
+    for story in (first, again, below_modules, on_opened_module):
         with_bench(suspect, story)
 
 
@@ -211,6 +218,40 @@ def test_opened_modules_and_the_row_of_one_survive_a_kill(tmp_path: Path) -> Non
 
     for visit in (before, head, row):
         with_bench(suspect, visit)
+
+
+def test_edits_are_told_in_the_title_after_a_kill(tmp_path: Path) -> None:
+    model, _ = chain_pair(tmp_path)
+
+    async def before(bench: Bench) -> None:
+        await bench.press("5", "e", "n", *"other", "enter")
+        await bench.see("enter applies")
+        await bench.press("enter")
+        await bench.see("1 edit, not written")
+        await bench.press("3")
+        await on_disk(bench, '"edits":1', '"screen":"jobs"')
+
+    async def after(bench: Bench) -> None:
+        await bench.see("[3 Jobs]", "1 edit, not written")
+
+    for visit in (before, after):
+        with_bench(model, visit)
+
+
+def test_damaged_words_of_a_session_are_left_out(tmp_path: Path) -> None:
+    model, _ = chain_pair(tmp_path)
+
+    async def before(bench: Bench) -> None:
+        bench.app.state.session.remember("surgery", form={"groups": {"x": "y"}, "written": [], "edits": "many"})
+        bench.app.state.session.remember("errors.table", form={"sort": 3, "module": "layer"})
+        await on_disk(bench, '"many"')
+
+    async def after(bench: Bench) -> None:
+        await bench.press("2", "5")
+        await bench.see("[5 Surgery]", "as the file")
+
+    for visit in (before, after):
+        with_bench(model, visit)
 
 
 def test_the_list_is_seen_when_it_has_the_focus(tmp_path: Path) -> None:

@@ -87,6 +87,9 @@ def test_a_search_in_lines() -> None:
     assert "✓ good" in rows[0] and "#90" in rows[0] and "person" in rows[0]
     assert "✗ bad" in rows[1] and "max abs 0.0021" in rows[1] and "12 elements over" in rows[1]
     assert plain(heading("bisect", 100)).index("verdict") == rows[0].index("✓")
+    words = plain(heading("bisect", 100)).split()
+    for cells in range(20, 100):
+        assert plain(heading("bisect", cells)).split() == words[: len(plain(heading("bisect", cells)).split())]
 
 
 def test_what_is_left_is_told_in_questions_or_in_seconds() -> None:

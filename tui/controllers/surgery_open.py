@@ -8,14 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-import msgspec
-
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.filesystem.temporary import TemporaryFolder
 from layerwise._tool.tui.controllers.opening import WarmWorker
 from layerwise._tool.tui.state.shared import AppState
-from layerwise._tool.tui.state.surgery import SurgeryState
+from layerwise._tool.tui.state.surgery import KeptEdits, SurgeryState
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
@@ -39,15 +37,13 @@ class OpenSurgery:
         self._thread = ThreadPoolExecutor(1, "surgery")
         self._model: EditedModel | None = None
         self._results: TemporaryFolder | None = None
-        self.groups: dict[int, int] = {}
         self._opening, self._warming = asyncio.Lock(), asyncio.Lock()
         self._unread = ""
-        kept = state.session.forms.get("surgery") or {}
-        if isinstance(kept, dict):
-            self.groups = {int(last): int(first) for last, first in dict(kept.get("groups", {})).items()}
-            self.state.saved = int(kept.get("written", 0))
-            last = kept.get("last")
-            self.state.last = (str(last[0]), str(last[1])) if isinstance(last, list) and len(last) > 1 else None
+        kept = KeptEdits.of(state.session)
+        self.groups = dict(kept.groups)
+        self.state.saved, self.state.last = kept.written, kept.last
+        self.edits_before = kept.edits
+        """How many edits the head had when the app ended before."""
         self.state.session.on_saved_change.subscribe(self.remember)
 
     @property
@@ -128,13 +124,9 @@ class OpenSurgery:
 
     def remember(self) -> None:
         """Keep cursor, marks and filter of the edited graph, and which edits were made by one key, over a restart."""
-        form = {
-            "saved": msgspec.to_builtins(self.state.session.saved()),
-            "groups": {str(last): first for last, first in self.groups.items()},
-            "written": self.state.saved,
-            "last": self.state.last,
-        }
-        self.app.session.remember("surgery", form=form)
+        state = self.state
+        edits = state.edits if state.opened else self.edits_before
+        KeptEdits(state.session.saved(), self.groups, state.saved, edits, state.last).keep(self.app.session)
 
     # ── what the worker needs to know ──
 

@@ -133,11 +133,16 @@ _VERDICTS = f"{'n':>4} {'verdict':<8} {'nodes':>7} {'at':>7}  {'by':<11} {'s':>6
 def heading(search: str, cells: int) -> Line:
     """Column names of the list below."""
     if search == "lens":
-        return [(fit(effect_heading(cells), cells), "head")]
+        return [(_whole_words(effect_heading(cells), cells), "head")]
     if search == "locate":
         titles = "".join(f" {title:>8}" for title in ("local", "accum", "ampl")[: _numbers(cells)])
-        return [(fit(f"{'#':>6} {'op':<14}{titles}  diagnosis       node", cells), "head")]
-    return [(fit(_HEADINGS.get(search, _VERDICTS), cells), "head")]
+        return [(_whole_words(f"{'#':>6} {'op':<14}{titles}  diagnosis       node", cells), "head")]
+    return [(_whole_words(_HEADINGS.get(search, _VERDICTS), cells), "head")]
+
+
+def _whole_words(names: str, cells: int) -> str:
+    """Column names as far as there is room for them."""
+    return names if len(names) <= cells else names[: cells + 1].rpartition(" ")[0].rstrip()
 
 
 def row_line(

@@ -184,7 +184,7 @@ class JobTable(Commands, Container):
 
     def _cursor_moved(self) -> None:
         """The cursor is on another row."""
-        self._kept.keep(self._table.first(self.list.cursor))
+        self._kept.keep(self.list.cursor)
         self._detail_soon.touch()
         self._show_map()
 
@@ -288,7 +288,7 @@ class JobTable(Commands, Container):
         """The list starts again at its top: what is worst stands there."""
         self.to_top()
         self.changed()
-        self._kept.keep(self._table.first(self.list.cursor))
+        self._kept.keep(self.list.cursor)
 
     def to_top(self) -> None:
         """Put the cursor on the first row."""

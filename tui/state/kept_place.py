@@ -1,9 +1,23 @@
 """Where one was among the rows of a job, and in which order they were, kept in the session over a restart."""
 
-from typing import Any
+import msgspec
 
 from layerwise._tool.tui.state.job_rows import JobRows
 from layerwise._tool.tui.state.session import Session
+
+
+class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The order of a table, and the row of a job under the cursor, -1 for none.
+
+    module: its path where the cursor is on the row of a module, of which `place` is the first; None in it: what lies in
+    no module.
+    """
+
+    sort: str = ""
+    reverse: bool = False
+    job: str = ""
+    place: int = -1
+    module: tuple[tuple[str, ...] | None] | None = None
 
 
 class KeptPlace:
@@ -11,7 +25,7 @@ class KeptPlace:
 
     def __init__(self, session: Session, page: str, table: JobRows) -> None:
         self._session, self._table, self._key = session, table, f"{page}.table"
-        self._wanted: tuple[str, int] | None = None
+        self._wanted: _Kept | None = None
 
     @property
     def _job(self) -> str:
@@ -19,35 +33,36 @@ class KeptPlace:
 
     def restore(self) -> None:
         """Take the order as it was; the row is come back to when it is there."""
-        kept = self._session.forms.get(self._key)
-        if not isinstance(kept, dict):
+        try:
+            kept = msgspec.convert(self._session.forms.get(self._key, {}), _Kept)
+        except msgspec.ValidationError:
             return
-        if kept.get("sort") in self._table.SORTS:
-            self._table.sort, self._table.reverse = str(kept["sort"]), kept.get("reverse") is True
+        if kept.sort in self._table.SORTS:
+            self._table.sort, self._table.reverse = kept.sort, kept.reverse
             self._table.refresh(always=True)
-        job, place = kept.get("job"), kept.get("place")
-        if isinstance(job, str) and job and isinstance(place, int) and place >= 0:
-            self._wanted = job, place
+        if kept.job and kept.place >= 0:
+            self._wanted = kept
 
-    def come_back(self) -> int | None:
-        """The row to put the cursor on, once, when the job has it; None otherwise."""
-        if self._wanted is None or not self._job:
+    def come_back(self) -> object:
+        """What the line to put the cursor on is known by, once, when the job has it; None otherwise."""
+        kept = self._wanted
+        if kept is None or not self._job:
             return None
-        job, place = self._wanted
-        if job != self._job:
+        if kept.job != self._job:
             self._wanted = None
-        elif place < self._table.total:
+        elif kept.place < self._table.total:
             self._wanted = None
-            return place
+            module = ("module", kept.module[0]) if kept.module else None
+            return module if module and self._table.line_of(module) >= 0 else kept.place
         return None
 
-    def keep(self, place: int) -> None:
-        """Note the row under the cursor, and the order."""
+    def keep(self, line: int) -> None:
+        """Note the row under the cursor, at a line of the list, and the order."""
         if self._wanted is not None:
             return  # rows still come
-        told: dict[str, Any] = {
-            "sort": self._table.sort, "reverse": self._table.reverse, "job": self._job, "place": place,
-        }  # fmt: skip
+        table, anchor = self._table, self._table.anchor(line)
+        module = (anchor[1],) if isinstance(anchor, tuple) else None
+        told = msgspec.to_builtins(_Kept(table.sort, table.reverse, self._job, table.first(line), module))
         if self._session.forms.get(self._key) != told:
             self._session.remember(self._key, form=told)
 

@@ -16,15 +16,38 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.graph.delta import Delta
     from layerwise._tool.surgery.graph.overlay import Overlay
 
+_SURGERY = "surgery"  # among the session's forms
+
+
+class KeptEdits(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What of Surgery survives a restart, within the session of the model.
+
+    groups: last edit -> first one, of those that one key made. written: the state last written. edits: how many lie
+    between the file and the head. last: verb and text of the last edit, for `.`.
+    """
+
+    saved: Saved = msgspec.field(default_factory=Saved)
+    groups: dict[int, int] = {}
+    written: int = 0
+    edits: int = 0
+    last: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, session: Session) -> "KeptEdits":
+        """What was kept in a session, nothing if that is damaged."""
+        try:
+            return msgspec.convert(session.forms.get(_SURGERY, {}), cls, strict=False)
+        except msgspec.ValidationError:
+            return cls()
+
+    def keep(self, session: Session) -> None:
+        """Keep it over a restart."""
+        session.remember(_SURGERY, form=msgspec.to_builtins(self, str_keys=True))
+
 
 def surgery_session(session: Session) -> Session:
     """A session for the edited graph of the same model: its own cursor, marks and filter, kept within `session`."""
-    kept = session.forms.get("surgery") or {}
-    try:
-        saved = msgspec.convert(kept.get("saved", {}), Saved)
-    except (msgspec.ValidationError, AttributeError):
-        saved = Saved()
-    return Session(session.model, saved)
+    return Session(session.model, KeptEdits.of(session).saved)
 
 
 @dataclass(frozen=True)

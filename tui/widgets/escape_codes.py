@@ -10,8 +10,10 @@ from rich.color import ColorSystem
 from rich.style import Style
 from textual.strip import Strip
 
-_TRAILING, _WITHIN = re.compile(" {6,}$"), re.compile(" {12,}")
-"""Blanks that are erased where they stand, if the terminal does that in the background's colour."""
+_TRAILING = re.compile(" {6,}$")
+"""Blanks at the end of a text: from six on, to erase them takes fewer bytes than to write them."""
+_WITHIN = re.compile(" {12,}")
+"""Blanks within a text: the cursor is moved over them as well, which takes as many bytes again."""
 _SEEN_ON_BLANKS = frozenset({"4", "7", "9", "21", "51", "52", "53"})
 """Attributes that show where there is no letter: underlined, reversed, struck, framed, overlined."""
 _OFF = {"1": "22", "2": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
@@ -46,6 +48,7 @@ _CUBE = {
 _NUMBERED = {**_CUBE, **{(8 + 10 * step,) * 3: 232 + step for step in range(24)}}
 """The colours that all terminals of 256 have under the same number."""
 _CHANGED_BY_THEMES = range(22)
+"""Numbers that a terminal's theme gives other colours; 16 to 21 are left out too, as some themes set them."""
 
 
 def _colour(layer: str, parts: Sequence[int]) -> str:
