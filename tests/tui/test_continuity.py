@@ -220,6 +220,27 @@ def test_opened_modules_and_the_row_of_one_survive_a_kill(tmp_path: Path) -> Non
         with_bench(suspect, visit)
 
 
+def test_a_hidden_pane_a_range_and_the_way_back_survive_a_kill(tmp_path: Path) -> None:
+    model, _ = chain_pair(tmp_path)
+
+    async def before(bench: Bench) -> None:
+        await bench.press("greater_than_sign", "greater_than_sign", "v", "j", "plus")
+        await bench.see("range of 2", "/layer.1/Tanh_output_0")
+        await on_disk(bench, '"range_from":2', '"zoomed":true', '"nodes":[0,1,2]', '"node":3')
+
+    async def after(bench: Bench) -> None:
+        await bench.see("range of 2", "/layer.1/Tanh_output_0")
+        await bench.press("space")
+        await bench.see("2 marked")
+        await bench.press("left_square_bracket", "left_square_bracket")
+        await bench.see("▌   0 MatMul")
+        await bench.press("plus")
+        await bench.see("input x")
+
+    for visit in (before, after):
+        with_bench(model, visit)
+
+
 def test_edits_are_told_in_the_title_after_a_kill(tmp_path: Path) -> None:
     model, _ = chain_pair(tmp_path)
 

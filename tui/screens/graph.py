@@ -16,7 +16,6 @@ from layerwise._tool.tui.screens.node_model import NodeModel
 from layerwise._tool.tui.screens.nodes import NodeView
 from layerwise._tool.tui.screens.page import Page
 from layerwise._tool.tui.screens.source import TITLE, offer
-from layerwise._tool.tui.state.graph import JumpHistory
 from layerwise._tool.tui.state.shared import AppState
 from layerwise._tool.tui.widgets.following import run_latest
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
@@ -84,10 +83,14 @@ class Jumps(NodeGroup, scope="graph"):
 
     def __init__(self, page: Page, view: NodeView, control: GraphController) -> None:
         super().__init__(page, view, control)
-        self._history = JumpHistory()
+        self._history = view.view.jumps
 
     def _jump(self, node: int) -> None:
         self._history.jump(self._session.node, node)
+        self._go(node)
+
+    def _go(self, node: int) -> None:
+        self._view.view.keep(self._session)
         self._session.select_node(node)
 
     @command("graph.goto", "go to a node or tensor by name or number", line="goto NAME", complete="names")
@@ -129,14 +132,14 @@ class Jumps(NodeGroup, scope="graph"):
     @command("graph.back", "back to where you jumped from", keys="left_square_bracket,backspace")
     def back(self) -> None:
         node = self._history.back(self._session.node)
-        if node is not None:
-            self._session.select_node(node)
+        if node is not None and self._view.rows.knows(node):
+            self._go(node)
 
     @command("graph.forward", "forward again", keys="right_square_bracket")
     def forward(self) -> None:
         node = self._history.forward(self._session.node)
-        if node is not None:
-            self._session.select_node(node)
+        if node is not None and self._view.rows.knows(node):
+            self._go(node)
 
 
 class Marks(NodeGroup, scope="graph"):

@@ -4,6 +4,7 @@ from textual import on
 from textual.containers import Container
 
 from layerwise._tool.tui.screens.node_model import NodeModel
+from layerwise._tool.tui.state.graph import KeptView
 from layerwise._tool.tui.widgets.following import Soon
 from layerwise._tool.tui.widgets.line_input import LineInput
 from layerwise._tool.tui.widgets.virtual_list import VirtualList
@@ -19,11 +20,21 @@ class FilteredNodes(Container):
     def __init__(self, model: NodeModel) -> None:
         super().__init__()
         self.model, self.session, self.rows = model, model.session, model.rows
-        self.range_from: int | None = None
+        self.view = KeptView.of(self.session)
         # the one that was kept is not chosen anew: what it is folded into stays folded
         self._seen = self.session.node if self.session.node == self.session.kept_node else -1
         self._before: tuple[str, str, bool, int] = ("", "", False, 0)
         self._filter_soon = Soon(self, self.apply_filter, FILTER_WAIT, model.state.owed, afresh=True)
+
+    @property
+    def range_from(self) -> int | None:
+        return self.view.range_from
+
+    @range_from.setter
+    def range_from(self, row: int | None) -> None:
+        if row != self.view.range_from:
+            self.view.range_from = row
+            self.view.keep(self.session)
 
     def show_rows(self, row: int) -> None:
         """Show rows that are others than before, with the cursor on `row`."""

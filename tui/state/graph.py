@@ -1,17 +1,20 @@
 """What the Graph screen shows: which nodes, in which rows, equal blocks folded, and where the user has been."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from layerwise._tool.tui.state.folding import Folding, Head
 from layerwise._tool.tui.state.module_tree import ModuleHead, ModuleTree
+from layerwise._tool.tui.state.session import Session
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
 
 Numbers = NDArray[np.int32]
+_VIEW = "graph.view"  # among the session's forms
 
 
 class NodeRows:
@@ -223,35 +226,61 @@ class NodeRows:
         return int(there[0]) if there.size else max(0, len(self._order) - 1)
 
 
-class JumpHistory:
-    """Nodes that the user jumped between, like a browser's pages."""
+class JumpHistory(msgspec.Struct):
+    """Nodes that the user jumped between, like a browser's pages. at: the place among them."""
 
-    LIMIT = 200
+    LIMIT: ClassVar[int] = 200
 
-    def __init__(self) -> None:
-        self._nodes: list[int] = []
-        self._at = 0
+    nodes: list[int] = []
+    at: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.at <= len(self.nodes) or min(self.nodes, default=0) < 0:
+            raise ValueError("no place among the nodes")
 
     def jump(self, origin: int, target: int) -> None:
         """Note a jump; what lay ahead is forgotten."""
-        del self._nodes[self._at :]
-        self._nodes = [*self._nodes, origin][-self.LIMIT :]
-        self._at = len(self._nodes)
-        self._nodes.append(target)
+        del self.nodes[self.at :]
+        self.nodes = [*self.nodes, origin][-self.LIMIT :]
+        self.at = len(self.nodes)
+        self.nodes.append(target)
 
     def back(self, current: int) -> int | None:
-        if self._at == 0:
+        if self.at == 0:
             return None
-        if self._at < len(self._nodes):
-            self._nodes[self._at] = current
+        if self.at < len(self.nodes):
+            self.nodes[self.at] = current
         else:
-            self._nodes.append(current)
-        self._at -= 1
-        return self._nodes[self._at]
+            self.nodes.append(current)
+        self.at -= 1
+        return self.nodes[self.at]
 
     def forward(self, current: int) -> int | None:
-        if self._at + 1 >= len(self._nodes):
+        if self.at + 1 >= len(self.nodes):
             return None
-        self._nodes[self._at] = current
-        self._at += 1
-        return self._nodes[self._at]
+        self.nodes[self.at] = current
+        self.at += 1
+        return self.nodes[self.at]
+
+
+class KeptView(msgspec.Struct, omit_defaults=True):
+    """How a list of nodes stood, beside its rows, for the next session.
+
+    zoomed: the detail pane is hidden. range_from: the row where a range of rows starts, None without one.
+    """
+
+    zoomed: bool = False
+    range_from: int | None = None
+    jumps: JumpHistory = msgspec.field(default_factory=JumpHistory)
+
+    @classmethod
+    def of(cls, session: Session) -> "KeptView":
+        """What was kept in a session, nothing if that is damaged."""
+        try:
+            return msgspec.convert(session.forms.get(_VIEW, {}), cls)
+        except msgspec.ValidationError:
+            return cls()
+
+    def keep(self, session: Session) -> None:
+        """Keep it over a restart."""
+        session.remember(_VIEW, form=msgspec.to_builtins(self))
