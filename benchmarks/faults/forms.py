@@ -16,9 +16,9 @@ from support.faults import running
 from support.faults.corpus import Clean
 from support.faults.running import Array
 
+from benchmarks.verdicts.low import low_model
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import RunnerSpec
-from layerwise._tool.surgery.precision.nodes import convert_precision
 
 Make = Callable[[Path, Path, Mapping[str, Array]], Any]
 LOW = frozenset({"fp16", "bf16", "int8", "dynamic"})
@@ -151,7 +151,7 @@ def _simplified(source: Path, target: Path, _feed: Mapping[str, Array]) -> None:
 
 
 def _bf16(source: Path, target: Path, _feed: Mapping[str, Array]) -> None:
-    onnx.save(convert_precision(onnx.load(source), "bfloat16"), target)
+    onnx.save(low_model(onnx.load(source), "bfloat16"), target)
 
 
 def _fp16(source: Path, target: Path, _feed: Mapping[str, Array]) -> None:
