@@ -16,12 +16,15 @@ from typing import TypeVar
 
 import psutil
 from support import forkserver
+from support.cpu_time import RUNS, ticks
 from support.quick_screen import Screen, Stream
 from support.told import unfinished
 from typing_extensions import Self
 
 T = TypeVar("T")
 ROOT = Path(__file__).parent.parent.parent
+LOOK = 0.04
+"""Seconds between two looks at whether the program works."""
 APP = (sys.executable, "-m", "layerwise")
 KEYS = {
     "down": "\x1b[B", "up": "\x1b[A", "left": "\x1b[D", "right": "\x1b[C", "pagedown": "\x1b[6~",
@@ -128,14 +131,17 @@ class Terminal:
         self.received += len(data)
 
     def until_silent(self, silence: float = 0.3, limit: float = 60.0) -> int:
-        """Read until nothing came for `silence` seconds; returns the bytes read."""
-        total, deadline, last = 0, time.monotonic() + limit, time.monotonic()
+        """Read until for `silence` seconds nothing came and the program did not work; returns the bytes read."""
+        total, deadline = 0, time.monotonic() + limit
+        since, worked = time.monotonic(), ticks(self.process.pid)
         while time.monotonic() < deadline:
-            count = self.pump(min(deadline, last + silence) - time.monotonic())
-            if count:
-                total, last = total + count, time.monotonic()
-            elif time.monotonic() >= last + silence:  # what came while this process was kept waiting is read first
+            count, now = self.pump(min(LOOK, silence)), ticks(self.process.pid)
+            total += count
+            if count or abs(now - worked) > 1 or now >= RUNS:
+                since = time.monotonic()
+            elif time.monotonic() - since >= silence:
                 break
+            worked = now
         return total
 
     def is_idle(self, seconds: float = 1.0, tries: int = 5) -> bool:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from support.bursts.place import Place
+from support.cpu_time import RUNS, ticks
 from support.forked_jobs import as_forks
-from support.terminal import app
+from support.terminal import LOOK, app
 from support.told import unfinished
 
 from layerwise._tool.tui.controllers.jobs import WATCH_EVERY
@@ -17,8 +18,6 @@ from layerwise._tool.tui.controllers.jobs import WATCH_EVERY
 QUIET, RESTS = 0.12, WATCH_EVERY + 0.2
 """Seconds without output or work after which the app is idle, and after which it is so at the end: it sleeps between
 two looks at its jobs."""
-LOOK = 0.04
-RUNS = 1_000_000
 OF_USERS = ("compare", "locate", "bench", "bundle", "triage", "inspect_trt")
 RESTING = ("done", "failed", "cancelled", "lost", "waiting")
 """States of a job that goes on no further by itself: the last one is of a question."""
@@ -88,7 +87,7 @@ class Typist:
 
     def _work(self) -> int:
         """Ticks of processor time of all processes of the workspace; one that waits for a processor counts as more."""
-        return sum(map(_ticks, {self.terminal.process.pid, *self.place.processes()}))
+        return sum(map(ticks, {self.terminal.process.pid, *self.place.processes()}))
 
     def at_rest(self) -> str:
         """Wait for the end of all jobs, and for the app; what is on the screen then."""
@@ -119,15 +118,6 @@ def jobs_of(home: Path) -> list[tuple[str, str]]:
 def _last_state(journal: Path) -> str:
     events = map(json.loads, filter(None, journal.read_text().splitlines())) if journal.is_file() else []
     return next((e["state"] for e in reversed([*events]) if e.get("type") == "state"), "none")
-
-
-def _ticks(pid: int) -> int:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0
-    runs = RUNS * (fields[0] in ("R", "D"))
-    return int(fields[11]) + int(fields[12]) + runs
 
 
 _TIMES = re.compile(
