@@ -7,6 +7,7 @@ run.
 """
 
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from typing import Any
 from layerwise._tool.backends.errors import BadFile
 
 _KERNEL = "_kernel_time"
+_RAW_NAME = re.compile(r'(?<="name" :)"(.*?)"(?=,"args" : \{)', re.DOTALL)
+"""A name as onnxruntime writes it up to 1.30: quotes, backslashes and control characters in it are not escaped."""
 Event = Mapping[str, Any]
 
 
@@ -69,15 +72,24 @@ def read_profile(path: Path, skip: int) -> list[LayerTime]:
 
 def _events(path: Path) -> list[Event]:
     try:
-        events = json.loads(path.read_bytes())
+        text = path.read_text("utf-8", "surrogateescape")
     except OSError as error:
         raise BadFile(path, error.strerror or str(error)) from None
+    try:
+        events = _parsed(text)
     except ValueError as error:
         raise BadFile(path, f"is not JSON: {error}") from None
     fit = isinstance(events, list) and all(isinstance(event, dict) for event in events)
     if not fit or not any(_is_kernel(event) for event in events):
         raise BadFile(path, "is not a profile of onnxruntime: it has no kernel times of nodes")
     return [event for event in events if isinstance(event.get("ts"), int | float)]
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return json.loads(_RAW_NAME.sub(lambda found: json.dumps(found[1]), text))
 
 
 def _is_kernel(event: Event) -> bool:

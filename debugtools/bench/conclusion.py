@@ -6,12 +6,12 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.bench.rows import BenchResult, ProfileRow
 
 
-def conclusion(result: BenchResult, layers: Sequence[ProfileRow]) -> str:
-    """Return the sentence. layers: those that were timed."""
+def conclusion(result: BenchResult, layers: Sequence[ProfileRow], profiled: bool) -> str:
+    """Return the sentence. layers: those that were timed. profiled: whether that was asked for."""
     if not result.runs:
         return "Nothing was run: the runners were opened only."
     found = [each.words for each in result.comparisons] or [_time(result)]
-    return " ".join([*(shown(text, 300) for text in found[:3]), _next(result, layers)]).strip()
+    return " ".join([*(shown(text, 300) for text in found[:3]), _next(result, layers, profiled)]).strip()
 
 
 def _time(result: BenchResult) -> str:
@@ -25,7 +25,7 @@ def _time(result: BenchResult) -> str:
     return f"{row.runner} takes {row.latency.median:.4g} ms, the median of {row.runs} runs{tail}."
 
 
-def _next(result: BenchResult, layers: Sequence[ProfileRow]) -> str:
+def _next(result: BenchResult, layers: Sequence[ProfileRow], profiled: bool) -> str:
     if layers:
         slowest = max(layers, key=lambda row: row.percent)
         count = f"all {len(layers):,} layers" if len(layers) > 1 else "the only layer"
@@ -33,4 +33,4 @@ def _next(result: BenchResult, layers: Sequence[ProfileRow]) -> str:
         return f"The slowest layer is {label}: {slowest.percent:.0f} % of the time of {count}."
     if any("too few" in each.verdict for each in result.comparisons):
         return "More of them (--iterations, --duration) tell."
-    return "`--profile` times each layer."
+    return "No layer could be timed: a warning says why." if profiled else "`--profile` times each layer."

@@ -175,7 +175,7 @@ class BenchRun:
             runs=[run.row for run in self.runs], comparisons=self.comparisons, opening_seconds=self.opening,
             measured_on=measured_on,
         )  # fmt: skip
-        result.conclusion = conclusion(result, layers)
+        result.conclusion = conclusion(result, layers, self._profiles())
         exports = self.spec.exports
         if self.runs and exports.times:
             write(exports.times, times_text(exports.times, self.runs[0]))

@@ -163,6 +163,23 @@ def test_what_is_no_profile_of_onnxruntime_is_said(tmp_path: Path, text: str) ->
         read_onnxrt(path, skip=0)
 
 
+@given(st.text(max_size=12), st.booleans())
+def test_names_of_a_profile_of_onnxruntime_are_read_escaped_or_not(
+    tmp_path_factory: pytest.TempPathFactory, name: str, escaped: bool
+) -> None:
+    """onnxruntime escapes them from 1.31 on; a name that has a backslash is taken for escaped where it may be one."""
+    raw = json.dumps(name)[1:-1] if escaped else name.replace("\\", "/")
+    kept = name if escaped else raw
+    events = [
+        '{"cat" : "Session","pid" :1,"tid" :1,"dur" :9,"ts" :1,"ph" : "X","name" :"model_run","args" : {}}',
+        f'{{"cat" : "Node","pid" :1,"tid" :1,"dur" :5,"ts" :2,"ph" : "X","name" :"{raw}_kernel_time","args" : '
+        '{"op_name" : "Tanh","provider" : "CPUExecutionProvider"}}',
+    ]
+    path = tmp_path_factory.mktemp("profile") / "p.json"
+    path.write_bytes(("[\n" + ",\n".join(events) + "\n]\n").encode("utf-8", "surrogatepass"))
+    assert [(layer.name, layer.op) for layer in read_onnxrt(path, skip=0)] == [(kept, "Tanh")]
+
+
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     for read in (read_times, read_profile, lambda path: read_onnxrt(path, 0)):
         with pytest.raises(BadFile, match="No such file"):
