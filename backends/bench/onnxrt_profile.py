@@ -72,7 +72,7 @@ def read_profile(path: Path, skip: int) -> list[LayerTime]:
 
 def _events(path: Path) -> list[Event]:
     try:
-        text = path.read_text("utf-8", "surrogateescape")
+        text = path.read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
         raise BadFile(path, error.strerror or str(error)) from None
     try:
