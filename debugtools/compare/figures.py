@@ -10,8 +10,6 @@ from layerwise._tool.debugtools.compare.arithmetic.kinds import arithmetic
 from layerwise._tool.debugtools.compare.arithmetic.order_statistics import errors
 
 FIGURES = 64  # rows of a comparison that have them
-IN_FULL = 16
-"""Rows of one iteration and pair that a report for people tells in full; of more it has a line for each failure."""
 _FEW = 100  # elements that are all shown
 
 

@@ -19,6 +19,9 @@ Reason = Literal[
     "iterations", "unclear", "whole numbers",
 ]  # fmt: skip
 
+IN_FULL = 16
+"""Rows of one iteration and pair that a report for people tells in full; of more it has a line for each failure."""
+
 
 class SideStats(Struct, frozen=True):
     """The values of one side of a pair, in the tensor's own unit; median and quantiles where they were asked for.

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from layerwise._tool.backends.jobs.folder import mark_tag
 from layerwise._tool.backends.jobs.processes.control import (
-    LARGE_PAGES,
     TAG,
     WorkerProcess,
     environment,
     kept_numbers,
+    large_pages,
     python,
     spawn,
 )
@@ -31,7 +31,7 @@ class SpareWorker(WorkerProcess):
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (number,) = kept_numbers([theirs.fileno()])
         command = python("spare_worker", actions, str(jobs), str(os.getpid()), str(number))
-        env = {**LARGE_PAGES, **environment(**{TAG: self._tag})}
+        env = {**large_pages(), **environment(**{TAG: self._tag})}
         with theirs:
             super().__init__(env, lambda group: spawn(command, env, group=group, keep=[theirs.fileno()]))
 

@@ -19,7 +19,13 @@ from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.processes.cards import DISK_ERRORS, DISK_FULL_EXIT, Ending
 from layerwise._tool.backends.jobs.processes.conclude import conclude, journal
-from layerwise._tool.backends.jobs.processes.control import LARGE_PAGES, WorkerProcess, environment, start_worker, sweep
+from layerwise._tool.backends.jobs.processes.control import (
+    WorkerProcess,
+    environment,
+    large_pages,
+    start_worker,
+    sweep,
+)
 from layerwise._tool.backends.jobs.processes.memory import MemoryWatch, oom_kills
 from layerwise._tool.backends.jobs.waiting.sleeper import Sleeper
 from layerwise._tool.backends.jobs.workspace import gpus, leases
@@ -206,7 +212,7 @@ class Supervision:
             self._spare = None
             return spare
         self._dismiss_spare()
-        env = {**LARGE_PAGES, **environment(**asked), **named}
+        env = {**large_pages(), **environment(**asked), **named}
         return start_worker(self._actions, self.folder, self.view.attempt, env, keep)
 
     def _dismiss_spare(self) -> None:

@@ -33,6 +33,8 @@ _CANCELLED = 128 + signal.SIGTERM
 _asked_to_end: list[bool] = []
 _over: list[bool] = []
 _FIRST_TO_GO = 500  # of 1000, proc(5)
+_BLAS_RESTS = ("OPENBLAS_THREAD_TIMEOUT", "16")
+"""Threads of NumPy's BLAS spin for 2^16 cycles, not 2^26: sessions are opened on the same cores meanwhile."""
 
 
 class Cancelled(BaseException):
@@ -99,6 +101,7 @@ def _prepare() -> None:
     with suppress(OSError, ValueError):  # where memory runs out after all, the kernel is to take us first
         own = Path("/proc/self/oom_score_adj")
         own.write_text(str(max(_FIRST_TO_GO, int(own.read_text()))))
+    os.environ.setdefault(*_BLAS_RESTS)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, _raise_cancelled)

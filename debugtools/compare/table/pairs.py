@@ -14,10 +14,9 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Tolerances
-from layerwise._tool.debugtools.compare.figures import IN_FULL
 from layerwise._tool.debugtools.compare.pairing.counterparts import Uneven
 from layerwise._tool.debugtools.compare.result import FAR
-from layerwise._tool.debugtools.compare.rows import LayerRow, Pair
+from layerwise._tool.debugtools.compare.rows import IN_FULL, LayerRow, Pair
 from layerwise._tool.debugtools.compare.spec import CompareSpec, compares_every_layer, rules_of
 from layerwise._tool.debugtools.compare.table.condition import KEPT, Conditions
 from layerwise._tool.debugtools.compare.table.judging import PairErrors

@@ -11,9 +11,8 @@ from msgspec import convert
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import INFO, LEVELS, WARNING, Log
 from layerwise._tool.backends.text import shown_lines
-from layerwise._tool.debugtools.compare.figures import IN_FULL
 from layerwise._tool.debugtools.compare.result import CompareResult
-from layerwise._tool.debugtools.compare.rows import InputsRow, LayerRow, Pair, RunRow, TensorInfo, ValidateRow
+from layerwise._tool.debugtools.compare.rows import IN_FULL, InputsRow, LayerRow, Pair, RunRow, TensorInfo, ValidateRow
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.compare.table import report_lines as lines
 from layerwise._tool.tui.cli.run.report_summary import Totals, essence
