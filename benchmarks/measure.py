@@ -32,6 +32,7 @@ class Measured:
 def measure(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> Measured:
     """Run a command in `folder`, its output thrown away. SystemExit with its last words if it fails."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "LAYERWISE_HOME": str(folder / "home"), **(environment or {})}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # what pip has installed is compiled, and so is ours once it has run
     with (folder / "output.txt").open("wb") as output:
         started = time.perf_counter()
         child = subprocess.Popen(command, cwd=folder, env=env, stdout=output, stderr=output)
