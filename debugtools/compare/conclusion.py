@@ -44,7 +44,8 @@ def _sentence(result: CompareResult, spec: CompareSpec) -> str:
     if result.nothing_compared:
         return result.nothing_compared[0]
     if not result.n_compared:
-        return f"Nothing was compared: {_ALONE}."
+        truth = "`--truth` measures both sides of a comparison; " if spec.truth else ""
+        return f"Nothing was compared: {truth}{_ALONE}."
     if spec.compare_script:
         return f"The function that was given says that the sides {'agree' if result.passed else 'do not agree'}."
     if result.averages is not UNSET:

@@ -22,6 +22,8 @@ def test_sides_that_agree_are_said_to(model: str) -> None:
     assert outputs == "The sides agree: 2 tensors, within the tolerances. Layers were not looked at: `--mark-all` does."
     alone = run_compare(CompareSpec(model=model, runners=[ORT])).result["conclusion"]
     assert alone.startswith("Nothing was compared: a second runner")
+    truth = run_compare(CompareSpec(model=model, runners=[ORT], truth=True)).result["conclusion"]
+    assert truth.startswith("Nothing was compared: `--truth` measures both sides of a comparison; a second runner")
 
 
 def test_what_was_fused_away_is_counted(tmp_path: Path) -> None:
