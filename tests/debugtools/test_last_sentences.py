@@ -150,13 +150,14 @@ def test_compatibility() -> None:
 
 def test_bench() -> None:
     run = RunRow(runner="cpu", runs=9, latency=Statistics(median=2.0, percentiles={"99": 3.0}))
-    assert of_bench(BenchResult(runs=[run]), []).startswith(
-        "cpu takes 2 ms, the median of 9 runs, 99 % of them within 3 ms."
-    )
+    alone = "cpu takes 2 ms, the median of 9 runs, 99 % of them within 3 ms."
+    assert of_bench(BenchResult(runs=[run]), [], profiled=False) == f"{alone} `--profile` times each layer."
+    failed = of_bench(BenchResult(runs=[run]), [], profiled=True)
+    assert failed == f"{alone} No layer could be timed: a warning says why."
     layer = ProfileRow(op="Conv", node="c", percent=60.0)
     compared = BenchResult(runs=[run, run], comparisons=[ComparisonRow(words="a is faster than b.")])
     told = "a is faster than b. The slowest layer is Conv c: 60 % of the time of the only layer."
-    assert of_bench(compared, [layer]) == told
+    assert of_bench(compared, [layer], profiled=True) == told
     assert of_bench(BenchResult(), []) == "Nothing was run: the runners were opened only."
 
 
