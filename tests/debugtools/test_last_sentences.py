@@ -158,7 +158,7 @@ def test_bench() -> None:
     compared = BenchResult(runs=[run, run], comparisons=[ComparisonRow(words="a is faster than b.")])
     told = "a is faster than b. The slowest layer is Conv c: 60 % of the time of the only layer."
     assert of_bench(compared, [layer], profiled=True) == told
-    assert of_bench(BenchResult(), []) == "Nothing was run: the runners were opened only."
+    assert of_bench(BenchResult(), [], profiled=False) == "Nothing was run: the runners were opened only."
 
 
 def test_conversion() -> None:
