@@ -110,7 +110,7 @@ def _types_line(row: LayerRow) -> Line:
         ("  observed ", "dim"),
         (f"{row.mode or '-':<8}", ""),
     ]
-    return [*line, ("  iteration ", "dim"), (str(row.iteration), "")]
+    return [*line, ("  iteration ", "dim"), (str(row.iteration), ""), ("  statistic ", "dim"), (row.stat, "")]
 
 
 _LEAST = 16
@@ -151,7 +151,7 @@ def _error_lines(row: LayerRow, cells: int) -> list[Line]:
         of("rel", row.max_rel, index_text(row.argmax_rel), row.mean_rel, "rtol", need.rel),
         [("over tolerance ", "dim"), (f"{over:<{count}}", ""),
          ("  atol ", "dim"), (f"{sig(row.atol, 3):<{number}}", ""),
-         ("  rtol ", "dim"), (f"{sig(row.rtol, 3):<{number}}", ""), ("  statistic ", "dim"), (row.stat, "")],
+         ("  rtol ", "dim"), (sig(row.rtol, 3), "")],
         _similarity(row, number),
     ]  # fmt: skip
 
