@@ -265,9 +265,14 @@ def test_damaged_words_of_a_session_are_left_out(tmp_path: Path) -> None:
     async def before(bench: Bench) -> None:
         bench.app.state.session.remember("surgery", form={"groups": {"x": "y"}, "written": [], "edits": "many"})
         bench.app.state.session.remember("errors.table", form={"sort": 3, "module": "layer"})
+        jumps = {"nodes": [10**6, 2, 10**7], "at": 1}  # of a file that has fewer nodes by now
+        bench.app.state.session.remember("graph.view", form={"range_from": 10**6, "jumps": jumps})
         await on_disk(bench, '"many"')
 
     async def after(bench: Bench) -> None:
+        await bench.see("range of 40")
+        await bench.press("left_square_bracket", "right_square_bracket", "right_square_bracket", "space")
+        await bench.see("40 marked")
         await bench.press("2", "5")
         await bench.see("[5 Surgery]", "as the file")
 

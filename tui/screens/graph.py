@@ -150,9 +150,8 @@ class Marks(NodeGroup, scope="graph"):
         view = self._view
         if self._session.index is None or not len(view.rows):
             return
-        first, last = sorted((view.list.cursor if view.range_from is None else view.range_from, view.list.cursor))
+        nodes = dict.fromkeys(node for row in view.chosen_rows() for node in view.rows.nodes_at(row))
         view.range_from = None
-        nodes = dict.fromkeys(node for row in range(first, last + 1) for node in view.rows.nodes_at(row))
         self._state.say(self._control.toggle_marks(nodes))
         view.update_status()
 

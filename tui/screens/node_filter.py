@@ -36,6 +36,12 @@ class FilteredNodes(Container):
             self.view.range_from = row
             self.view.keep(self.session)
 
+    def chosen_rows(self) -> range:
+        """The rows of the range that are there, without one the cursor's; the list must not be empty."""
+        cursor, start = self.list.cursor, self.range_from
+        start = cursor if start is None else min(start, len(self.rows) - 1)
+        return range(min(cursor, start), max(cursor, start) + 1)
+
     def show_rows(self, row: int) -> None:
         """Show rows that are others than before, with the cursor on `row`."""
         raise NotImplementedError

@@ -136,7 +136,7 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
         self.query_one("#graph-status").refresh()
 
     def _status(self, cells: int) -> Line:
-        in_range = None if self.range_from is None else abs(self.list.cursor - self.range_from) + 1
+        in_range = None if self.range_from is None or not len(self.rows) else len(self.chosen_rows())
         return self.model.status(in_range, cells)
 
     def show_detail(self) -> None:

@@ -1,6 +1,6 @@
 """What the Graph screen shows: which nodes, in which rows, equal blocks folded, and where the user has been."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -270,7 +270,7 @@ class KeptView(msgspec.Struct, omit_defaults=True):
     """
 
     zoomed: bool = False
-    range_from: int | None = None
+    range_from: Annotated[int, msgspec.Meta(ge=0)] | None = None
     jumps: JumpHistory = msgspec.field(default_factory=JumpHistory)
 
     @classmethod
