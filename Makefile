@@ -1,7 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-JOBS ?= 6
+JOBS ?= 8
 QUICK_JOBS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 QUICK := not process and not terminal and not parity and not slow
