@@ -27,6 +27,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
 
 
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Have pytest rewrite no `assert` of ours: it does so in all modules of a package that has a plugin. That takes
+    time and, as we import in threads, can fail: two of them parse at once.
+    """
+    hook = getattr(early_config.pluginmanager, "rewrite_hook", None)
+    marked: set[str] = getattr(hook, "_must_rewrite", set())
+    marked.discard(__package__)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
 

@@ -4,11 +4,15 @@ import os
 import re
 import subprocess
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import pytest
 from support import models
 from support.baselines import drifted
+
+from layerwise import testing
+from layerwise._tool.backends import text
 
 SCRIPT = """
 import sys
@@ -61,6 +65,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "conftest.py").write_text(CONFTEST)
     (made / "test_models.py").write_text(SCRIPT)
     return made
+
+
+def test_pytest_rewrites_no_module_of_ours() -> None:
+    """pytest has found the plugin by its entry point in this run, too."""
+    assert {type(module.__loader__) for module in (testing, text)} == {SourceFileLoader}
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
