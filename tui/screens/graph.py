@@ -83,14 +83,14 @@ class Jumps(NodeGroup, scope="graph"):
 
     def __init__(self, page: Page, view: NodeView, control: GraphController) -> None:
         super().__init__(page, view, control)
-        self._history = view.view.jumps
+        self._history = view.kept.jumps
 
     def _jump(self, node: int) -> None:
         self._history.jump(self._session.node, node)
         self._go(node)
 
     def _go(self, node: int) -> None:
-        self._view.view.keep(self._session)
+        self._view.kept.keep(self._session)
         self._session.select_node(node)
 
     @command("graph.goto", "go to a node or tensor by name or number", line="goto NAME", complete="names")

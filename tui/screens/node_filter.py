@@ -20,7 +20,7 @@ class FilteredNodes(Container):
     def __init__(self, model: NodeModel) -> None:
         super().__init__()
         self.model, self.session, self.rows = model, model.session, model.rows
-        self.view = KeptView.of(self.session)
+        self.kept = KeptView.of(self.session)
         # the one that was kept is not chosen anew: what it is folded into stays folded
         self._seen = self.session.node if self.session.node == self.session.kept_node else -1
         self._before: tuple[str, str, bool, int] = ("", "", False, 0)
@@ -28,13 +28,13 @@ class FilteredNodes(Container):
 
     @property
     def range_from(self) -> int | None:
-        return self.view.range_from
+        return self.kept.range_from
 
     @range_from.setter
     def range_from(self, row: int | None) -> None:
-        if row != self.view.range_from:
-            self.view.range_from = row
-            self.view.keep(self.session)
+        if row != self.kept.range_from:
+            self.kept.range_from = row
+            self.kept.keep(self.session)
 
     def chosen_rows(self) -> range:
         """The rows of the range that are there, without one the cursor's; the list must not be empty."""

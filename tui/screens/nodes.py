@@ -72,7 +72,7 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
 
     def on_mount(self) -> None:
         self.filter.submit = self._filter_done
-        self.set_class(self.view.zoomed, "zoomed")
+        self.set_class(self.kept.zoomed, "zoomed")
         session = self.session
         follow(self, session.on_index, self._index_opened)
         follow(self, session.on_marks, self._marks_changed)
@@ -183,8 +183,8 @@ class NodeView(Commands, FilteredNodes, scope="graph"):
     def zoom(self) -> None:
         if not self.has_class("narrow"):
             self.toggle_class("zoomed")
-            self.view.zoomed = self.has_class("zoomed")
-            self.view.keep(self.session)
+            self.kept.zoomed = self.has_class("zoomed")
+            self.kept.keep(self.session)
             self.list.focus()
             self.call_after_refresh(self._after_resize)
 

@@ -276,10 +276,7 @@ class KeptView(msgspec.Struct, omit_defaults=True):
     @classmethod
     def of(cls, session: Session) -> "KeptView":
         """What was kept in a session, nothing if that is damaged."""
-        try:
-            return msgspec.convert(session.forms.get(_VIEW, {}), cls)
-        except msgspec.ValidationError:
-            return cls()
+        return session.kept(_VIEW, cls)
 
     def keep(self, session: Session) -> None:
         """Keep it over a restart."""

@@ -33,10 +33,7 @@ class KeptPlace:
 
     def restore(self) -> None:
         """Take the order as it was; the row is come back to when it is there."""
-        try:
-            kept = msgspec.convert(self._session.forms.get(self._key, {}), _Kept)
-        except msgspec.ValidationError:
-            return
+        kept = self._session.kept(self._key, _Kept)
         if kept.sort in self._table.SORTS:
             self._table.sort, self._table.reverse = kept.sort, kept.reverse
             self._table.refresh(always=True)

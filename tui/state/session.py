@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -14,6 +14,8 @@ from layerwise._tool.tui.state.signal import Signal
 if TYPE_CHECKING:
     from layerwise._tool.surgery.graph import GraphIndex
     from layerwise._tool.tui.state.error_table import ErrorTable
+
+Kind = TypeVar("Kind")
 
 
 class Saved(msgspec.Struct, omit_defaults=True):
@@ -159,6 +161,13 @@ class Session:
         if form is not None:
             self.forms[screen] = form
         self.on_saved_change.emit()
+
+    def kept(self, screen: str, kind: type[Kind]) -> Kind:
+        """The form values that a screen kept; those of `kind` without arguments where they are damaged, or none."""
+        try:
+            return msgspec.convert(self.forms.get(screen, {}), kind, strict=False)
+        except msgspec.ValidationError:
+            return kind()
 
     def keep_line(self, text: str) -> None:
         """Keep what stands on the open `:` line."""

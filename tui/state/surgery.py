@@ -35,10 +35,7 @@ class KeptEdits(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def of(cls, session: Session) -> "KeptEdits":
         """What was kept in a session, nothing if that is damaged."""
-        try:
-            return msgspec.convert(session.forms.get(_SURGERY, {}), cls, strict=False)
-        except msgspec.ValidationError:
-            return cls()
+        return session.kept(_SURGERY, cls)
 
     def keep(self, session: Session) -> None:
         """Keep it over a restart."""
