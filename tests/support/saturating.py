@@ -64,6 +64,8 @@ def _saturate(graph: onnx.GraphProto, folder: str) -> None:
             ("Sub", [f"{y}:clipped", f"{y}:sums"], "losses", {}),
             ("ReduceSum", [f"{y}:losses", f"{y}:all"], "lost", {"keepdims": 0}),
             ("Cast", [f"{y}:lost"], "whole", {"to": TensorProto.INT32}),
-            ("Add", [kept, f"{y}:whole"], "", {}),
+            ("Shape", [kept], "made", {}),
+            ("Reshape", [f"{y}:whole", f"{y}:made"], "placed", {}),
+            ("Add", [kept, f"{y}:placed"], "", {}),
         ):
             graph.node.append(helper.make_node(op, inputs, [f"{y}:{output}" if output else y], f"{y}:{output}", **more))
