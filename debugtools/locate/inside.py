@@ -26,7 +26,6 @@ from layerwise._tool.debugtools.locate.tensor_error import error_of
 from layerwise._tool.debugtools.locate.walk import Met, Reference, Walk
 from layerwise._tool.surgery.cut.explode import Exploder
 from layerwise._tool.surgery.cut.segments import CONTROL_FLOW, bodies, body_graph
-from layerwise._tool.surgery.cut.sizes import estimates
 
 Values = Mapping[str, Array]
 _NONE, _SMALL, _BEYOND = range(3)
@@ -285,7 +284,7 @@ def _walk(mine: Part, theirs: Part, feeds: tuple[Values, Values], stack: ExitSta
 
 def _opaque(part: Part, feed: Values) -> set[str]:
     """What is no tensor."""
-    known = estimates(part.cut.model, {name: array.shape for name, array in feed.items()})
+    known = part.cut.fed(feed)
     return {name for name, estimate in known.items() if estimate.opaque}
 
 

@@ -21,7 +21,7 @@ from layerwise._tool.debugtools.locate.part import LocalRuns, Part, held
 from layerwise._tool.debugtools.locate.points import find_points
 from layerwise._tool.debugtools.locate.walk import Reference, Walk
 from layerwise._tool.surgery.cut.explode import Exploder, Regions
-from layerwise._tool.surgery.cut.sizes import Estimate, estimates
+from layerwise._tool.surgery.cut.sizes import Estimate
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import Segment
@@ -131,7 +131,7 @@ def same_runner(a: Side, b: Side) -> bool:
 
 
 def _sizes(part: Part, feed: Feed) -> Sizes:
-    return estimates(part.cut.model, {name: array.shape for name, array in feed.items()})
+    return part.cut.fed(feed)
 
 
 def _opaque(known: Sizes) -> frozenset[str]:

@@ -6,16 +6,17 @@ between them, the segments run each node once; with optimisation off every tenso
 unsegmented run. Weights stay external data in the model's own file.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import onnx
 from msgspec import Struct
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.model.reads import captures, reads
 from layerwise._tool.backends.text import shown
-from layerwise._tool.surgery.cut.sizes import Estimate
+from layerwise._tool.surgery.cut.sizes import Estimate, estimates
 from layerwise._tool.surgery.model.topological_order import topological
 from layerwise._tool.surgery.origin.graph import ProtoOrigins
 
@@ -50,11 +51,23 @@ class GraphCut:
         weights = self.initializers.keys() | self.sparse.keys()
         self.inputs = [value.name for value in graph.input if value.name not in weights]
         self.outputs = list(dict.fromkeys(value.name for value in graph.output))
+        self._estimated: tuple[object, dict[str, Estimate]] = (None, {})
 
     @cached_property
     def origins(self) -> ProtoOrigins:
         """Return where each node comes from."""
         return ProtoOrigins(self.nodes)
+
+    def estimates(self, shapes: Mapping[str, Sequence[int]]) -> Mapping[str, Estimate]:
+        """Return what inference finds about its tensors when the inputs have `shapes`; the last answer is kept."""
+        asked = {name: tuple(shape) for name, shape in shapes.items()}
+        if self._estimated[0] != asked:
+            self._estimated = (asked, estimates(self.model, asked))
+        return self._estimated[1]
+
+    def fed(self, feed: Mapping[str, Array]) -> Mapping[str, Estimate]:
+        """Return what inference finds about its tensors when these arrays are its inputs."""
+        return self.estimates({name: array.shape for name, array in feed.items()})
 
     @cached_property
     def depth(self) -> list[int]:

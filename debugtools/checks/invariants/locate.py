@@ -26,7 +26,6 @@ from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bou
 from layerwise._tool.debugtools.compare.memory import SEGMENT
 from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool, observing
 from layerwise._tool.surgery.cut.segments import GraphCut, Segment
-from layerwise._tool.surgery.cut.sizes import estimates
 
 Open = Callable[[RunnerSpec, Loadable], Runner]
 _TRIED = 16  # nodes that are run alone
@@ -130,7 +129,7 @@ class Locator:
         return bad
 
     def _plan(self, feed: Feed) -> list[Segment]:
-        known = estimates(self.cut.model, {name: array.shape for name, array in feed.items()})
+        known = self.cut.fed(feed)
         wanted = [name for name in self.cut.maker if name in self._read and not (name in known and known[name].opaque)]
         return self.cut.segments(wanted, SEGMENT, known)
 

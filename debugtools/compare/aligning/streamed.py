@@ -17,10 +17,8 @@ def streamed(side: ModelSide, feed: Feed, limit: int, names: Collection[str] | N
     feed: as the side takes it. limit: bytes of a segment. What a TensorRT side computes is computed by onnxruntime
     here: each part would be an engine to build.
     """
-    from layerwise._tool.surgery.cut.sizes import estimates
-
     cut = side.model.cut
-    known = estimates(cut.model, {name: array.shape for name, array in feed.items()})
+    known = cut.fed(feed)
     wanted = [name for name in (cut.maker if names is None else names) if not (name in known and known[name].opaque)]
     spec = side.spec
     if spec.kind not in ("onnxrt", "reference", "pluginref", "torch"):

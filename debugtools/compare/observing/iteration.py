@@ -113,19 +113,17 @@ def make_plan(
 
     limits: most bytes of a side's segments. at_once: sides (their indices) that are not cut.
     """
-    from layerwise._tool.surgery.cut.sizes import estimates
-
     plan = ObservationPlan(shown=frozenset(names))
     observed = list(dict.fromkeys([*names, *outputs]))
     made: dict[tuple[int, int, tuple[str, ...]], list[Segment]] = {}
-    sizes: dict[int, dict[str, Estimate]] = {}
+    sizes: dict[int, Mapping[str, Estimate]] = {}
     opaque: set[str] = set()
     for side in sides:
         wanted = [name for name in observed if side.has(name)]
         if isinstance(side, ModelSide):
             cut = side.observed.cut
             if id(cut) not in sizes:
-                sizes[id(cut)] = estimates(cut.model, {side.own(name): shape for name, shape in shapes.items()})
+                sizes[id(cut)] = cut.estimates({side.own(name): shape for name, shape in shapes.items()})
             known = sizes[id(cut)]
             found = {name: known.get(side.made[side.own(name)]) for name in wanted}
             opaque.update(name for name, estimate in found.items() if estimate and estimate.opaque)

@@ -31,7 +31,6 @@ from layerwise._tool.debugtools.compare.quantised.rounded import RoundedGraph
 from layerwise._tool.debugtools.compare.quantised.sites import Site
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool
-from layerwise._tool.surgery.cut.sizes import estimates
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
@@ -89,7 +88,7 @@ class Explaining:
         wanted = [name for name in own if name in cut.maker]
         self._coming = iter(())
         if wanted:
-            known = estimates(cut.model, {name: array.shape for name, array in feed.items()})
+            known = cut.fed(feed)
             plan = cut.segments(wanted, self._limit, known)
             folder = self._other.model.file.folder
             stream = GraphStream(self._graph, plan, self._other.spec, self._other.name, folder, feed, self._pool)  # type: ignore[arg-type]

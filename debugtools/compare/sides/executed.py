@@ -99,9 +99,7 @@ def original_prints(side: ModelSide, feed: Feed) -> dict[str, Print]:
 
 
 def _tensors(graph: ObservedGraph, side: ModelSide, names: list[str], feed: Feed) -> Iterable[tuple[str, Array]]:
-    from layerwise._tool.surgery.cut.sizes import estimates
-
-    known = estimates(graph.cut.model, {name: array.shape for name, array in feed.items()})
+    known = graph.cut.fed(feed)
     wanted = [name for name in names if not (name in known and known[name].opaque)]
     plan = graph.cut.segments(wanted, usual_segment([side.spec]), known)
     pool, chosen = SessionPool(keep=False), set(wanted)

@@ -29,11 +29,14 @@ class Model:
 
     has_graph = True
 
-    def prepare(self, *, whole_graph: bool) -> None:
-        """Start reading, in a thread: the whole graph (importing onnx takes longer than a session), or its nodes."""
+    def prepare(self, *, whole_graph: bool, sized: bool = False) -> None:
+        """Start reading, in a thread: the whole graph (importing onnx takes longer than a session), or its nodes.
+
+        sized: what its tensors take will be asked for too.
+        """
         pool = ThreadPoolExecutor(1, "parse")
         if whole_graph and self._cut is None:
-            self._cut = pool.submit(self._parse)
+            self._cut = pool.submit(self._parse, sized)
         elif not whole_graph and self._makers is None:
             self._makers = pool.submit(self._read_makers)
         pool.shutdown(wait=False)
@@ -77,10 +80,16 @@ class Model:
         found = self._makers.result()
         return self.cut.maker.keys() if found is None else found.keys()
 
-    def _parse(self) -> "GraphCut":
+    def _parse(self, sized: bool) -> "GraphCut":
         from layerwise._tool.surgery.cut.segments import GraphCut
 
-        return GraphCut(self.file.structure())
+        cut = GraphCut(self.file.structure())
+        if sized:
+            infos = _inputs(cut)
+            fixed = {each.name: [dim for dim in each.shape or () if isinstance(dim, int)] for each in infos}
+            if all(each.shape is not None and len(fixed[each.name]) == len(each.shape) for each in infos):
+                cut.estimates(fixed)  # feeds have these shapes
+        return cut
 
     @property
     def cut(self) -> "GraphCut":
@@ -96,15 +105,7 @@ class Model:
     @cached_property
     def inputs(self) -> list[TensorInfo]:
         """The graph's inputs, initializers not among them."""
-        wanted = set(self.cut.inputs)
-        found = []
-        for value in self.cut.model.graph.input:
-            if value.name in wanted:
-                tensor = value.type.tensor_type
-                dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]
-                shape = tuple(dims) if tensor.HasField("shape") else None
-                found.append(TensorInfo(value.name, dtype_name(tensor.elem_type), shape))
-        return found
+        return _inputs(self.cut)
 
 
 class UnreadModel(Model):
@@ -113,7 +114,7 @@ class UnreadModel(Model):
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def prepare(self, *, whole_graph: bool) -> None:
+    def prepare(self, *, whole_graph: bool, sized: bool = False) -> None:
         """There is nothing to read."""
 
     def maker(self, name: str) -> "Maker | None":
@@ -146,3 +147,15 @@ def make_model(path: str, options: ModelOptions, kind: str = "") -> Model:
     """A model as the comparison sees it; kind: of the runner whose own it is. BadFile as `ModelFile`."""
     opaque = kind == "torch" or Path(path).suffix.lower() in (*ENGINE_SUFFIXES, ".py")
     return OpaqueModel(path) if opaque else Model(path, options)
+
+
+def _inputs(cut: "GraphCut") -> list[TensorInfo]:
+    wanted = set(cut.inputs)
+    found = []
+    for value in cut.model.graph.input:
+        if value.name in wanted:
+            tensor = value.type.tensor_type
+            dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]
+            shape = tuple(dims) if tensor.HasField("shape") else None
+            found.append(TensorInfo(value.name, dtype_name(tensor.elem_type), shape))
+    return found

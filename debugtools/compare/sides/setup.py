@@ -111,7 +111,7 @@ class Setup:
     def read(self) -> None:
         """Begin to read the model in a thread."""
         if self.model and self.pairs:
-            self.model.prepare(whole_graph=self.whole_graph)
+            self.model.prepare(whole_graph=self.whole_graph, sized=self.observing)
 
     def plan_feeds(self, context: "JobContext", own: ModelSide) -> FeedSpec:
         """The feeds, planned by the graph of a side where that is asked for; what is chosen is said once."""

@@ -33,9 +33,7 @@ class InferredShapes:
     def __call__(self, name: str) -> Shape | None:
         """The shape of a tensor, None where inference does not tell it."""
         if self._found is None:
-            from layerwise._tool.surgery.cut.sizes import estimates  # it imports onnx; most comparisons ask nothing
-
-            known = estimates(self._cut.model, self._inputs)
+            known = self._cut.estimates(self._inputs)
             self._found = {each: estimate.shape for each, estimate in known.items()}
         return self._found.get(name)
 

@@ -18,7 +18,7 @@ from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
 from layerwise._tool.debugtools.locate.part import fit
-from layerwise._tool.surgery.cut.sizes import Estimate, estimates
+from layerwise._tool.surgery.cut.sizes import Estimate
 from layerwise._tool.surgery.types.node_types import tensor_types
 from layerwise._tool.surgery.types.shapes import inferred_tensors
 
@@ -146,7 +146,7 @@ class ReferenceTensors(Mapping[str, Array]):
 
 def _sizes(side: Side, feed: Mapping[str, Array]) -> Sizes:
     assert isinstance(side, ModelSide)
-    return estimates(side.model.cut.model, {name: array.shape for name, array in feed.items()})
+    return side.model.cut.fed(feed)
 
 
 def _opaque(known: Sizes, name: str) -> bool:

@@ -17,7 +17,6 @@ from layerwise._tool.debugtools.compare.spec import ToleranceSpec
 from layerwise._tool.debugtools.search.lens.chain import Chain, Setting, Tensors
 from layerwise._tool.debugtools.search.lens.errors import Errors
 from layerwise._tool.debugtools.search.lens.spec import Rounding
-from layerwise._tool.surgery.cut.sizes import estimates
 from layerwise._tool.surgery.quantise.arithmetic import Dims
 from layerwise._tool.surgery.quantise.calibrate import Range, weight_scale
 from layerwise._tool.surgery.quantise.candidates import Candidate, Operand, candidates, constants
@@ -64,7 +63,7 @@ class Lens:
             raise UsageError(f"no node of this model can be {rounding.to}{_why(model)}")
         self.by_i = {one.i: one for one in self.candidates}
         self.fixed = constants(model.cut)
-        self.chain = Chain(model, runner, self.candidates, self.form, estimates(model.cut.model, shapes), dims)
+        self.chain = Chain(model, runner, self.candidates, self.form, model.cut.estimates(shapes), dims)
         self.scales: dict[tuple[int, int], Scale] = {}
         self.reference: list[dict[str, Array]] = []
         self._made: dict[str, Array] = {}
