@@ -20,7 +20,7 @@ class WarmPair:
     """Starts the pair. Raises OSError when it cannot be started. Blocks for some milliseconds."""
 
     def __init__(self, actions: str, jobs: Path) -> None:
-        self._code = {folder: _changed(folder) for folder in _code_folders()}
+        self._code = {folder: (_changed(folder), _files(folder)) for folder in _code_folders()}
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             spawn_detached(python("warm_supervisor", actions, str(jobs)), keep=[theirs.fileno()])
@@ -28,10 +28,13 @@ class WarmPair:
     def take(self, folder: Path, lock: int) -> bool:
         """Give it a job with its lock; False when it is gone or of older code: then nobody has taken the job."""
         try:
-            same = all(_changed(path) == then for path, then in self._code.items())
-            return same and self._give(folder, lock)
+            return self._same_code() and self._give(folder, lock)
         finally:
             self.close()
+
+    def _same_code(self) -> bool:
+        """Whether all files of code are as they were; a folder changes too when its first module is compiled."""
+        return all(_changed(path) == then or _files(path) == files for path, (then, files) in self._code.items())
 
     def _give(self, folder: Path, lock: int) -> bool:
         self._socket.settimeout(_ANSWER_WITHIN)
@@ -60,6 +63,15 @@ def _changed(folder: str) -> int:
         return Path(folder).stat().st_mtime_ns
     except OSError:
         return 0
+
+
+def _files(folder: str) -> frozenset[tuple[str, int]]:
+    """What is in a folder, but for compiled modules: names, of files with the time when they changed."""
+    try:
+        entries = [entry for entry in os.scandir(folder) if entry.name != "__pycache__"]
+        return frozenset((entry.name, entry.stat().st_mtime_ns if entry.is_file() else 0) for entry in entries)
+    except OSError:
+        return frozenset()
 
 
 class Prestarted:

@@ -3,8 +3,8 @@
 import asyncio
 import os
 import signal
-import sysconfig
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.jobs import (
@@ -25,6 +25,7 @@ from support.jobs import (
 )
 
 from layerwise._tool.backends.jobs.client import JobClient
+from layerwise._tool.backends.jobs.processes import warm_pair
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.store import Workspace
 
@@ -48,16 +49,16 @@ def test_each_job_gets_its_own_prestarted_pair(jobs_home: Workspace) -> None:
     async def main() -> list[tuple[int, int]]:
         client = JobClient(jobs_home)
         pairs = []
-        for _ in range(2):
-            pairs.append(await ready_pair(jobs_home, client))
-            job = await client.submit(JobSpec(action="test_noisy"))
-            assert (await client.wait(job)).state == "done"
-            assert await asyncio.to_thread(pids_of, jobs_home, job) == pairs[-1]
-            assert (jobs_home.jobs / str(job) / "log.txt").read_text().splitlines() == [
-                "native \x1b[31mprint",
-                "python print",
-            ]
-        client.close()
+        try:
+            for _ in range(2):
+                pairs.append(await ready_pair(jobs_home, client))
+                job = await client.submit(JobSpec(action="test_noisy"))
+                assert (await client.wait(job)).state == "done"
+                assert await asyncio.to_thread(pids_of, jobs_home, job) == pairs[-1]
+                log = (jobs_home.jobs / str(job) / "log.txt").read_text()
+                assert log.splitlines() == ["native \x1b[31mprint", "python print"]
+        finally:
+            client.close()
         return pairs
 
     first, second = asyncio.run(main())
@@ -102,26 +103,44 @@ def test_a_pair_whose_worker_died_starts_another_worker(jobs_home: Workspace) ->
     assert own == supervisor
 
 
-def test_a_dead_or_outdated_pair_is_not_used(jobs_home: Workspace) -> None:
-    packages = Path(sysconfig.get_path("purelib"))
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that takes the place of site-packages, which other tests use meanwhile."""
+    monkeypatch.setattr(warm_pair, "sysconfig", SimpleNamespace(get_path=lambda _: str(tmp_path)))
+    (tmp_path / "module.py").touch()
+    return tmp_path
 
+
+def test_a_dead_or_outdated_pair_is_not_used(jobs_home: Workspace, packages: Path) -> None:
     async def main() -> None:
         client = JobClient(jobs_home)
         for spoil in ("kill", "upgrade"):
             pair = await ready_pair(jobs_home, client)
-            then = packages.stat()
             if spoil == "kill":
                 kill(pair[1])
             else:
-                os.utime(packages)
-            try:
-                job = await client.submit(JobSpec(action="test_rows", params={"n": 3}))
-            finally:
-                os.utime(packages, ns=(then.st_atime_ns, then.st_mtime_ns))
+                (packages / "module.py").unlink()
+                (packages / "module.py").touch()
+            job = await client.submit(JobSpec(action="test_rows", params={"n": 3}))
             assert (await client.wait(job)).state == "done"
             assert not set(await asyncio.to_thread(pids_of, jobs_home, job)) & set(pair)
             await asyncio.to_thread(until, lambda pair=pair: not any(map(alive, pair)), 5.0)
         client.close()
+
+    asyncio.run(main())
+
+
+def test_modules_that_are_compiled_meanwhile_cost_no_pair(jobs_home: Workspace, packages: Path) -> None:
+    async def main() -> None:
+        client = JobClient(jobs_home)
+        try:
+            pair = await ready_pair(jobs_home, client)
+            (packages / "__pycache__").mkdir()
+            job = await client.submit(JobSpec(action="test_rows", params={"n": 3}))
+            assert (await client.wait(job)).state == "done"
+            assert await asyncio.to_thread(pids_of, jobs_home, job) == pair
+        finally:
+            client.close()
 
     asyncio.run(main())
 
