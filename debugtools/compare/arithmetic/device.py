@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from layerwise._tool.backends.cuda.kernels import TYPES
 from layerwise._tool.backends.cuda.metrics import NEVER, DeviceMetrics, DevicePair
@@ -20,6 +21,7 @@ from layerwise._tool.debugtools.compare.arithmetic.verdict import judge
 from layerwise._tool.debugtools.compare.spec import MetricName
 
 _WORK = np.dtype(np.float32)
+Pair = tuple[DeviceTensor, DeviceTensor, Rule]
 METRICS: frozenset[MetricName] = frozenset(("simple", "l2", "cosine_similarity", "psnr", "snr"))
 
 
@@ -31,25 +33,24 @@ def comparable(a: DeviceTensor, b: DeviceTensor, rule: Rule, metrics: Sequence[M
 
 def compare_tensors(
     device: DeviceMetrics,
-    pairs: Sequence[tuple[DeviceTensor, DeviceTensor, Rule]],
+    pairs: Sequence[Pair],
     metrics: Sequence[MetricName] = ("simple",),
     depth: int = 1,
     types: Sequence[str] = (),
 ) -> list[Comparison]:
     """Compare pairs that are all `comparable`, nothing but the sums coming to the host.
 
-    In one pass; a second one where rounding decides, of `depth` steps that rounded to `types`.
+    In one pass; a second one of those that may be over, where rounding of `depth` steps to `types` decides.
     """
-    records = device.measure([_device_pair(a, b, rule) for a, b, rule in pairs])
+    sums = _measured(device, pairs)
     if any(rule.auto for _, _, rule in pairs):
-        met = zip(pairs, records, strict=True)
-        pairs = [(a, b, _derived(a, b, rule, record, depth, types)) for (a, b, rule), record in met]
-        records = device.measure([_device_pair(a, b, rule) for a, b, rule in pairs])
+        met = zip(pairs, sums, strict=True)
+        pairs = [(a, b, _derived(a, b, rule, totals, depth, types)) for (a, b, rule), totals in met]
+        sums = _counted(device, pairs, sums)
     found = []
-    for (a, b, rule), record in zip(pairs, records, strict=True):
+    for (a, b, rule), totals in zip(pairs, sums, strict=True):
         result = Comparison((a.dtype, b.dtype), (a.shape, b.shape), rule)
         size = math.prod(a.shape)
-        totals = totals_of(record, size)
         if may_hold(totals):
             arrays = fetch(device.stream, a), fetch(device.stream, b)
             found.append(compare_arrays(*arrays, rule, metrics=metrics, depth=depth, types=types))
@@ -79,8 +80,20 @@ def compare_outputs(
     return found
 
 
-def _derived(a: DeviceTensor, b: DeviceTensor, rule: Rule, record: Any, depth: int, types: Sequence[str]) -> Rule:
-    return rule.derived((a.dtype, b.dtype), types, root_mean_square(float(record["sums"][4]), b.count), depth)
+def _measured(device: DeviceMetrics, pairs: Sequence[Pair]) -> list[Totals]:
+    records = device.measure([_device_pair(a, b, rule) for a, b, rule in pairs])
+    return [totals_of(record, math.prod(a.shape)) for (a, _, _), record in zip(pairs, records, strict=True)]
+
+
+def _counted(device: DeviceMetrics, pairs: Sequence[Pair], sums: Sequence[Totals]) -> list[Totals]:
+    """The totals, of which elements beyond the rules are counted, those of pairs without any left as they are."""
+    beyond = [i for i, (_, _, rule) in enumerate(pairs) if not sums[i].within(rule.atol, rule.rtol)]
+    again = dict(zip(beyond, _measured(device, [pairs[i] for i in beyond]), strict=True))
+    return [again.get(i) or replace(totals, over=0) for i, totals in enumerate(sums)]
+
+
+def _derived(a: DeviceTensor, b: DeviceTensor, rule: Rule, totals: Totals, depth: int, types: Sequence[str]) -> Rule:
+    return rule.derived((a.dtype, b.dtype), types, root_mean_square(totals.b.moments.squares, b.count), depth)
 
 
 def _device_pair(a: DeviceTensor, b: DeviceTensor, rule: Rule) -> DevicePair:

@@ -21,7 +21,7 @@ from layerwise._tool.debugtools.compare.arithmetic.order_statistics import (
 )
 from layerwise._tool.debugtools.compare.arithmetic.sentinels import Sentinels, find_sentinels, fuse_others, with_blanks
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, unit_roundoff
-from layerwise._tool.debugtools.compare.arithmetic.totals import SideStatistics, Totals, worst
+from layerwise._tool.debugtools.compare.arithmetic.totals import SideStatistics, Totals
 from layerwise._tool.debugtools.compare.arithmetic.verdict import can_judge, verdict
 from layerwise._tool.debugtools.compare.spec import MetricName
 
@@ -82,7 +82,7 @@ def _judged_alone(result: Comparison, a: Array, b: Array, how: Arithmetic, depth
     totals = fuse(a, b, how, math.inf, math.inf, infinities_equal=rule.infinities_equal)
     rms = root_mean_square(totals.b.moments.squares, b.size)
     result.rule = rule = rule.derived(result.dtypes, types, rms, depth)
-    if not a.size or worst(totals.abs) <= rule.atol or worst(totals.rel) <= rule.rtol:
+    if not a.size or totals.within(rule.atol, rule.rtol):
         return totals
     return fuse(a, b, how, rule.atol, rule.rtol, infinities_equal=rule.infinities_equal)
 

@@ -111,6 +111,10 @@ class Totals(Struct):
     sentinels: int = 0
     others: tuple[Moments, Moments] | None = None
 
+    def within(self, atol: float, rtol: float) -> bool:
+        """Whether no element can be over: all errors, or all ratios, are at most the tolerance."""
+        return worst(self.abs) <= atol or worst(self.rel) <= rtol
+
     @property
     def counted(self) -> tuple[Moments, Moments]:
         """Moments of both sides without sentinels."""
