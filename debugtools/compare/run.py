@@ -226,7 +226,8 @@ class ComparisonRun:
         if not wanted or self._pictures >= FIGURES:
             return row
         self._pictures += 1
-        return msgspec.structs.replace(row, figures=figures(*self.comparer.arrays(a, b), self.spec.shape_check))
+        first, second = self.comparer.arrays(a, b)
+        return msgspec.structs.replace(row, figures=figures(first, second, self.spec.shape_check))
 
     def _resume(self) -> None:
         """Rows that an earlier attempt of the job finished are not made again, unless files are made with them."""

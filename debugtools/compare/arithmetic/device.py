@@ -28,7 +28,12 @@ METRICS: frozenset[MetricName] = frozenset(("simple", "l2", "cosine_similarity",
 def comparable(a: DeviceTensor, b: DeviceTensor, rule: Rule, metrics: Sequence[MetricName]) -> bool:
     """Whether the device's sums are enough: one shape, floats of up to 32 bits, no order statistics."""
     sums_suffice = rule.stat in ("elemwise", "max", "mean") and not rule.infinities_equal
-    return a.shape == b.shape and {a.dtype, b.dtype} <= set(TYPES) and sums_suffice and METRICS.issuperset(metrics)
+    return measurable(a, b) and sums_suffice and METRICS.issuperset(metrics)
+
+
+def measurable(a: DeviceTensor, b: DeviceTensor) -> bool:
+    """Whether the device has sums of a pair: one shape, floats of up to 32 bits."""
+    return a.shape == b.shape and {a.dtype, b.dtype} <= set(TYPES)
 
 
 def compare_tensors(
@@ -37,15 +42,18 @@ def compare_tensors(
     metrics: Sequence[MetricName] = ("simple",),
     depth: int = 1,
     types: Sequence[str] = (),
+    known: Sequence[Totals] = (),
 ) -> list[Comparison]:
     """Compare pairs that are all `comparable`, nothing but the sums coming to the host.
 
-    In one pass; a second one of those that may be over, where rounding of `depth` steps to `types` decides.
+    In one pass; a second one of those that may be over, where rounding of `depth` steps to `types` decides. known: what
+    `measured` gave for them before.
     """
-    sums = _measured(device, pairs)
-    if any(rule.auto for _, _, rule in pairs):
+    sums, auto = known or measured(device, pairs), any(rule.auto for _, _, rule in pairs)
+    if auto:
         met = zip(pairs, sums, strict=True)
         pairs = [(a, b, _derived(a, b, rule, totals, depth, types)) for (a, b, rule), totals in met]
+    if auto or known:
         sums = _counted(device, pairs, sums)
     found = []
     for (a, b, rule), totals in zip(pairs, sums, strict=True):
@@ -80,7 +88,8 @@ def compare_outputs(
     return found
 
 
-def _measured(device: DeviceMetrics, pairs: Sequence[Pair]) -> list[Totals]:
+def measured(device: DeviceMetrics, pairs: Sequence[Pair]) -> list[Totals]:
+    """The totals of pairs of one shape each, of types that the device takes, elements over their rules counted."""
     records = device.measure([_device_pair(a, b, rule) for a, b, rule in pairs])
     return [totals_of(record, math.prod(a.shape)) for (a, _, _), record in zip(pairs, records, strict=True)]
 
@@ -88,7 +97,7 @@ def _measured(device: DeviceMetrics, pairs: Sequence[Pair]) -> list[Totals]:
 def _counted(device: DeviceMetrics, pairs: Sequence[Pair], sums: Sequence[Totals]) -> list[Totals]:
     """The totals, of which elements beyond the rules are counted, those of pairs without any left as they are."""
     beyond = [i for i, (_, _, rule) in enumerate(pairs) if not sums[i].within(rule.atol, rule.rtol)]
-    again = dict(zip(beyond, _measured(device, [pairs[i] for i in beyond]), strict=True))
+    again = dict(zip(beyond, measured(device, [pairs[i] for i in beyond]), strict=True))
     return [again.get(i) or replace(totals, over=0) for i, totals in enumerate(sums)]
 
 

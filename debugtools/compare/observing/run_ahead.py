@@ -1,7 +1,8 @@
 """Running the engines ahead of the comparing, in a thread: neither waits for the other."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from threading import Condition, Thread
 from typing import Generic, TypeVar
 
@@ -9,6 +10,7 @@ from layerwise._tool.backends.arrays import Array
 
 Pair = tuple[tuple[int, int], str, Array, Array]
 Item = TypeVar("Item")
+_SHOWN = 64  # items at a time
 
 
 def pair_size(item: Pair) -> int:
@@ -19,12 +21,19 @@ def pair_size(item: Pair) -> int:
 class Ahead(Generic[Item]):
     """Iterates over `items`, made in a thread of its own, of which at most `limit` bytes (or one) wait at a time.
 
-    size: bytes of an item. Errors of `items` come out of the iteration, in their place. Leaving the context stops the
-    thread: `items` is closed there, at its next item.
+    size: bytes of an item. look: is shown items that wait, some at a time, before the first of them is given. Errors of
+    `items` come out of the iteration, in their place. Leaving the context stops the thread: `items` is closed there, at
+    its next item.
     """
 
-    def __init__(self, items: Iterator[Item], limit: int, size: Callable[[Item], int]) -> None:
-        self._items, self._limit, self._size = items, limit, size
+    def __init__(
+        self,
+        items: Iterator[Item],
+        limit: int,
+        size: Callable[[Item], int],
+        look: Callable[[Sequence[Item]], None] = lambda _: None,
+    ) -> None:
+        self._items, self._limit, self._size, self._look = items, limit, size, look
         self._waiting: deque[Item] = deque()
         self._bytes = 0
         self._error: BaseException | None = None
@@ -44,11 +53,18 @@ class Ahead(Generic[Item]):
         self._thread.join()
 
     def _given(self) -> Iterator[Item]:
+        shown = 0
         while True:
             with self._change:
                 self._change.wait_for(lambda: self._waiting or self._over)
                 if not self._waiting:
                     break
+                coming = list(islice(self._waiting, _SHOWN)) if not shown else []
+            if coming:
+                self._look(coming)
+                shown = len(coming)
+            shown -= 1
+            with self._change:
                 item = self._waiting.popleft()
                 self._bytes -= self._size(item)
                 self._change.notify_all()

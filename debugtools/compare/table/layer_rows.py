@@ -59,7 +59,7 @@ class ObservedRows:
 
         total, allowed = plan.compared(shared.pairs), self._limits()
         tensors = self._observer.run(plan, number, feeds, allowed.waiting, tap, partial(note_unclear, shared, number))
-        with Ahead(tensors, allowed.ahead, pair_size) as pairs:
+        with Ahead(tensors, allowed.ahead, pair_size, self._comparer.look) as pairs:
             for done, (pair, name, a, b) in enumerate(pairs, 1):
                 plain = [outputs[i] for i in pair]
                 if all(name in found for found in plain):

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,6 +194,11 @@ class Comparer:
             depth=place.depth,
             types=place.types,
         )
+
+    def look(self, coming: Sequence[tuple[Pair, str, Array, Array]]) -> None:
+        """See what is to be compared next: what stayed on the GPU is measured there in one go."""
+        if self.device is not None:
+            self.device.look([(a, b) for _, _, a, b in coming])
 
     def arrays(self, *tensors: Array) -> tuple[Array, ...]:
         """The tensors on the host, copied there where they stayed on the GPU."""
