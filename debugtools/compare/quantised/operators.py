@@ -104,4 +104,4 @@ def holds_codes(side: Side) -> TypeGuard[ModelSide]:
     """Whether a side's graph has an operator that makes, takes or reads codes."""
     if not isinstance(side, ModelSide) or not side.model.has_graph or side.spec.kind == "torch":
         return False
-    return not side.model.operators().isdisjoint(QUANTISING)
+    return not side.model.operators.isdisjoint(QUANTISING)

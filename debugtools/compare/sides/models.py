@@ -58,6 +58,7 @@ class Model:
         cut, i = self.cut, self.cut.maker.get(name)
         return None if i is None else Maker(i, cut.nodes[i].name, cut.nodes[i].op_type)
 
+    @cached_property
     def operators(self) -> frozenset[str]:
         """The types of the main graph's nodes."""
         if self._cut is not None:
@@ -120,6 +121,7 @@ class UnreadModel(Model):
     def maker(self, name: str) -> "Maker | None":
         return None
 
+    @cached_property
     def operators(self) -> frozenset[str]:
         return frozenset()
 

@@ -105,7 +105,7 @@ class Places:
 
     @cached_property
     def _origins(self) -> dict[str, int]:
-        if self._model is None or (self._cut is None and not self._model.operators() & MAY_DRAW):
+        if self._model is None or (self._cut is None and not self._model.operators & MAY_DRAW):
             return {}
         return random_origins(self._model.cut)
 
