@@ -49,28 +49,29 @@ def _sentence(result: CompareResult, spec: CompareSpec) -> str:
     if spec.compare_script:
         return f"The function that was given says that the sides {'agree' if result.passed else 'do not agree'}."
     if result.averages is not UNSET:
-        return f"{_averaged(result)}{_left_out(result)}."
+        return f"{_averaged(result, spec)}{_left_out(result)}."
     layers = compares_layers(spec)
-    rounding = bool(rules_of(spec.tolerance, layers=layers).auto)
+    rounding = _by_elements(spec) and bool(rules_of(spec.tolerance, layers=layers).auto)
     more = (_ill_conditioned, _nonfinite, _left_out, _doubt)
-    said = f"{_found(result, layers, rounding)}{''.join(told(result) for told in more)}."
+    said = f"{_found(result, spec, layers, rounding)}{''.join(told(result) for told in more)}."
     agree = result.first_bad is None and not layers
     return f"{said} Layers were not looked at: `--mark-all` does." if agree else said
 
 
-def _averaged(result: CompareResult) -> str:
+def _averaged(result: CompareResult, spec: CompareSpec) -> str:
     """Where averages over the iterations decide."""
     averages = result.averages or []
     bad = list(dict.fromkeys(each.tensor for each in averages if not each.passed))
     if not bad:
         good = counted(len({each.tensor for each in averages}), "tensor")
-        return f"The sides agree: {good}, the averages over {result.iterations} iterations within the tolerances"
+        return f"The sides agree: {good}, the averages over {result.iterations} iterations {_within(spec)}"
     first = shown(bad[0], 80)
     count = counted(len(bad), "tensor")
-    return f"On the average of {result.iterations} iterations {count} exceed the tolerances, the first is {first}"
+    fail = "exceed the tolerances" if _by_elements(spec) else f"fail by {_metrics(spec)}"
+    return f"On the average of {result.iterations} iterations {count} {fail}, the first is {first}"
 
 
-def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
+def _found(result: CompareResult, spec: CompareSpec, layers: bool, rounding: bool) -> str:
     held = result.quantised
     if result.first_bad is None and held is not None and held.explained and held.cost:
         cost = f"{held.cost:.2g} (relative L2) at the worst output"
@@ -82,9 +83,9 @@ def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
         )
     if result.first_bad is None:
         tensors = counted(result.n_compared, "tensor")
-        if (result.apart or 0.0) > FAR:
+        if _by_elements(spec) and (result.apart or 0.0) > FAR:
             return f"No layer is wrong: {tensors}, each as far apart as rounding explains of what it read"
-        what = "no further apart than rounding explains" if rounding else "within the tolerances"
+        what = "no further apart than rounding explains" if rounding else _within(spec)
         return f"The sides agree: {tensors}, {what}"
     first = _label(result.first_bad)
     count = result.n_failed
@@ -94,9 +95,22 @@ def _found(result: CompareResult, layers: bool, rounding: bool) -> str:
     if result.saturated is not None and result.saturated.tensor == result.first_bad.tensor:
         return f"{head}, since kernels saturate"
     if not layers:
-        why = "" if rounding else "; `--tolerance auto` asks whether rounding explains it"
+        why = "" if rounding or not _by_elements(spec) else "; `--tolerance auto` asks whether rounding explains it"
         return f"{head}{why}; `--mark-all` shows where it begins"
     return f"{head}: {_HERE.get(result.first_bad.finding, f'what comes before it passes; {_LOCATE}')}"
+
+
+def _by_elements(spec: CompareSpec) -> bool:
+    """Whether errors of elements are judged, which tolerances and rounding are about."""
+    return "simple" in spec.metrics
+
+
+def _within(spec: CompareSpec) -> str:
+    return "within the tolerances" if _by_elements(spec) else f"by {_metrics(spec)}"
+
+
+def _metrics(spec: CompareSpec) -> str:
+    return ", ".join(name.replace("_", " ") for name in spec.metrics)
 
 
 def _ill_conditioned(result: CompareResult) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from msgspec.structs import replace
 from support.comparing import OFF, ORT, REFERENCE, run_compare
 from support.faults.zoo.masked import masked
 from support.layers import overflowing
@@ -50,6 +51,15 @@ def test_of_outputs_alone_it_says_how_to_go_on(model: str, faulty: RunnerSpec) -
     done = run_compare(CompareSpec(model=model, runners=[faulty, ORT]))
     assert "`--tolerance auto` asks whether rounding explains it" in done.result["conclusion"]
     assert "`--mark-all` shows where it begins" in done.result["conclusion"]
+
+
+def test_sides_that_agree_by_another_measure_are_not_said_to_by_rounding(model: str, faulty: RunnerSpec) -> None:
+    for marks, tensors in ((ALL, 5), (MarkSpec(), 2)):
+        spec = CompareSpec(model=model, runners=[faulty, ORT], marks=marks, metrics=["cosine_similarity"])
+        done = run_compare(spec)
+        assert done.result["conclusion"].startswith(f"The sides agree: {tensors} tensors, by cosine similarity.")
+        averages = run_compare(replace(spec, check_average=True, feeds=FeedSpec(iterations=2)))
+        assert averages.result["conclusion"].endswith("the averages over 2 iterations by cosine similarity.")
 
 
 def test_tensors_of_infinities_alone_are_not_passed_over(tmp_path: Path) -> None:
