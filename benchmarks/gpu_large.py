@@ -79,8 +79,8 @@ class Measured:
                 print(f"    {key}: {str(result[key])[:300]}")
         for suspect in (document.get("suspects") or result.get("suspects") or [])[:3]:
             print(f"    #{suspect['i']} {suspect['op']} {suspect['node']}: {suspect['diagnosis']}")
-        if document.get("error"):
-            print(f"    {document['error'].get('summary')}")
+        if error := document.get("error"):
+            print(f"    {error.get('summary') if isinstance(error, dict) else error}")
         return out
 
 

@@ -116,8 +116,7 @@ class Workbench(Customised, scope="global"):
         self._controllers.open_model = self.switching.switch
         for palette in PALETTES.values():
             self.register_theme(textual_theme(palette))
-        self._tour = Tour(state, self.switching, self.show_page)
-        self._begin_tour = tour
+        self._tour, self._begin_tour = Tour(state, self.switching, self.show_page), tour
         self.groups = (*self.settings_groups(), self.switching, self._tour)
         self._told = [*loaded.problems, *self.use_settings()]
         self._project = next((path for path in loaded.files if path.name == PROJECT), None)

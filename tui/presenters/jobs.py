@@ -176,6 +176,24 @@ def detail_lines(
     return [line for line in _whole(lines, cells) if any(text for text, _ in line)]
 
 
+def empty_line(jobs: JobList) -> Line:
+    """What stands below a list without a job at the cursor."""
+    none = "no job here: esc shows all" if jobs.total else "no job yet: R sets up a run"
+    return [("" if jobs.rows else f" {none}", "dim")]
+
+
+def pane_of(
+    view: "JobView", spec: "JobSpec | None", question: Question | None, tail: tuple[list[Event], str], cells: int,
+    glyphs: Glyphs, *, raw: bool, said_first: bool,
+) -> tuple[Line, list[Line]]:  # fmt: skip
+    """The title and the lines of the pane of a job: what it is, and the end of its journal, or of its raw output."""
+    what = "raw output (J: journal)" if raw else "journal (J: raw output)"
+    facts = detail_lines(view, spec, question, cells, glyphs)
+    said = log_lines(tail[1], cells) if raw else event_lines(tail[0], cells)
+    lines = [*said, [], *facts] if said_first else [*facts, [], *said]
+    return [(f" job {view.id}: {what}", "head")], [[(" ", ""), *line] for line in lines]
+
+
 def _whole(lines: Sequence[Line], cells: int) -> list[Line]:
     """Each over as many lines as it takes."""
     return [part for line in lines for part in wrap_runs(line, cells, _indent(line))]

@@ -14,15 +14,7 @@ from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.jobs import PRUNABLE, JobActions, read_tail
 from layerwise._tool.tui.controllers.opening import engines_of
 from layerwise._tool.tui.controllers.shared import Controllers
-from layerwise._tool.tui.presenters.jobs import (
-    count_line,
-    detail_lines,
-    event_lines,
-    head_line,
-    heading,
-    log_lines,
-    row_line,
-)
+from layerwise._tool.tui.presenters.jobs import count_line, empty_line, head_line, heading, pane_of, row_line
 from layerwise._tool.tui.presenters.names import Names
 from layerwise._tool.tui.presenters.short_titles import short_titles
 from layerwise._tool.tui.presenters.text import Line
@@ -166,21 +158,16 @@ class JobsScreen(Page, scope="jobs"):
         view = self._in_view()
         pane = self.query_one(JobPane)
         if view is None:
-            none = " no job yet: R sets up a run" if not self._list.total else " no job here: esc shows all"
-            told = "" if self._list.rows else none
-            self.query_one("#jobs-title", OneLine).set_line([(told, "dim")])
+            self.query_one("#jobs-title", OneLine).set_line(empty_line(self._list))
             pane.set_lines([])
             return
         spec = self.state.jobs.spec(view)
         describes = spec is not None and spec.action == DESCRIBES
-        events, text = await read_tail(view, whole=describes)
-        cells = max(20, self.size.width - 2)
-        lines = detail_lines(view, spec, self._answering.asked(), cells, self.state.glyphs)
-        said = log_lines(text, cells) if self._raw else event_lines(events, cells)
-        what = "raw output (J: journal)" if self._raw else "journal (J: raw output)"
-        self.query_one("#jobs-title", OneLine).set_line([(f" job {view.id}: {what}", "head")])
-        parts = (said, lines) if describes else (lines, said)
-        pane.put(view.id, [[(" ", ""), *line] for line in [*parts[0], [], *parts[1]]])
+        tail = await read_tail(view, whole=describes)
+        cells, glyphs, asked = max(20, self.size.width - 2), self.state.glyphs, self._answering.asked()
+        title, lines = pane_of(view, spec, asked, tail, cells, glyphs, raw=self._raw, said_first=describes)
+        self.query_one("#jobs-title", OneLine).set_line(title)
+        pane.put(view.id, lines)
 
     # ── commands ──
 
