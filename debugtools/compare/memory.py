@@ -52,8 +52,8 @@ def limits(budget: int | None, resident: int, *, usual: int = SEGMENT) -> Limits
     usual: bytes of a segment where there is no budget.
     """
     if budget is None:
-        both = 2 * usual  # what two sides make in a segment: the next one runs while that is compared
-        return Limits(usual, max(WAITING, both), ahead=both)
+        ahead = max(usual, 2 * SEGMENT)  # what two sides make in one: the next runs while that is compared
+        return Limits(usual, max(WAITING, 2 * usual), ahead=ahead)
     free = max(0, budget - resident)
     segment = min(SEGMENT, max(_SMALLEST_SEGMENT, free // _HELD_AT_ONCE))
     return Limits(segment, max(segment, free // 4), ahead=0)
