@@ -28,12 +28,7 @@ METRICS: frozenset[MetricName] = frozenset(("simple", "l2", "cosine_similarity",
 def comparable(a: DeviceTensor, b: DeviceTensor, rule: Rule, metrics: Sequence[MetricName]) -> bool:
     """Whether the device's sums are enough: one shape, floats of up to 32 bits, no order statistics."""
     sums_suffice = rule.stat in ("elemwise", "max", "mean") and not rule.infinities_equal
-    return measurable(a, b) and sums_suffice and METRICS.issuperset(metrics)
-
-
-def measurable(a: DeviceTensor, b: DeviceTensor) -> bool:
-    """Whether the device has sums of a pair: one shape, floats of up to 32 bits."""
-    return a.shape == b.shape and {a.dtype, b.dtype} <= set(TYPES)
+    return a.shape == b.shape and {a.dtype, b.dtype} <= set(TYPES) and sums_suffice and METRICS.issuperset(metrics)
 
 
 def compare_tensors(
@@ -47,13 +42,12 @@ def compare_tensors(
     """Compare pairs that are all `comparable`, nothing but the sums coming to the host.
 
     In one pass; a second one of those that may be over, where rounding of `depth` steps to `types` decides. known: what
-    `measured` gave for them before.
+    `measured` gave for these pairs before.
     """
-    sums, auto = known or measured(device, pairs), any(rule.auto for _, _, rule in pairs)
-    if auto:
+    sums = known or measured(device, pairs)
+    if any(rule.auto for _, _, rule in pairs):
         met = zip(pairs, sums, strict=True)
         pairs = [(a, b, _derived(a, b, rule, totals, depth, types)) for (a, b, rule), totals in met]
-    if auto or known:
         sums = _counted(device, pairs, sums)
     found = []
     for (a, b, rule), totals in zip(pairs, sums, strict=True):

@@ -1,6 +1,5 @@
 """Comparing on the GPU what was made there: which sides of a comparison can, and how."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +19,6 @@ from layerwise._tool.debugtools.compare.arithmetic.device import (
     METRICS,
     comparable,
     compare_tensors,
-    measurable,
     measured,
 )
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
@@ -29,8 +27,6 @@ from layerwise._tool.debugtools.compare.arithmetic.totals import Totals
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SegmentSession, on_host
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MetricName
-
-_ANY = Rule(atol=math.inf, rtol=math.inf)
 
 
 class OnDevice:
@@ -70,11 +66,11 @@ class OnDevice:
         """What `session` gave, on the host."""
         return tensor if isinstance(tensor, np.ndarray) else fetch(self._metrics.stream, tensor)
 
-    def look(self, coming: Sequence[tuple[Any, Any]]) -> None:
+    def look(self, coming: Sequence[tuple[Any, Any, Rule]], metrics: Sequence[MetricName]) -> None:
         """Measure pairs that are to be compared next in one go: to start each by itself takes longer than its sums."""
-        there = [(a, b) for a, b in coming if self._there(a, b) and measurable(a, b)]
-        sums = measured(self._metrics, [(a, b, _ANY) for a, b in there])
-        self._known = [(a, b, totals) for (a, b), totals in zip(there, sums, strict=True)]
+        there = [(a, b, rule) for a, b, rule in coming if self._there(a, b) and comparable(a, b, rule, metrics)]
+        sums = measured(self._metrics, there)
+        self._known = [(a, b, totals) for (a, b, _), totals in zip(there, sums, strict=True)]
 
     def compare(
         self, a: Any, b: Any, rule: Rule, metrics: Sequence[MetricName], depth: int, types: Sequence[str]

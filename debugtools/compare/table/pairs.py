@@ -198,7 +198,7 @@ class Comparer:
     def look(self, coming: Sequence[tuple[Pair, str, Array, Array]]) -> None:
         """See what is to be compared next: what stayed on the GPU is measured there in one go."""
         if self.device is not None:
-            self.device.look([(a, b) for _, _, a, b in coming])
+            self.device.look([(a, b, self.tolerances.rule(name)) for _, name, a, b in coming], self.spec.metrics)
 
     def arrays(self, *tensors: Array) -> tuple[Array, ...]:
         """The tensors on the host, copied there where they stayed on the GPU."""
