@@ -284,7 +284,7 @@ def _walk(mine: Part, theirs: Part, feeds: tuple[Values, Values], stack: ExitSta
 
 def _opaque(part: Part, feed: Values) -> set[str]:
     """What is no tensor."""
-    known = part.cut.fed(feed)
+    known = part.cut.estimates_for(feed)
     return {name for name, estimate in known.items() if estimate.opaque}
 
 

@@ -131,7 +131,7 @@ def same_runner(a: Side, b: Side) -> bool:
 
 
 def _sizes(part: Part, feed: Feed) -> Sizes:
-    return part.cut.fed(feed)
+    return part.cut.estimates_for(feed)
 
 
 def _opaque(known: Sizes) -> frozenset[str]:

@@ -65,7 +65,7 @@ class GraphCut:
             self._estimated = (asked, estimates(self.model, asked))
         return self._estimated[1]
 
-    def fed(self, feed: Mapping[str, Array]) -> Mapping[str, Estimate]:
+    def estimates_for(self, feed: Mapping[str, Array]) -> Mapping[str, Estimate]:
         """Return what inference finds about its tensors when these arrays are its inputs."""
         return self.estimates({name: array.shape for name, array in feed.items()})
 

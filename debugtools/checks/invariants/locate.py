@@ -129,7 +129,7 @@ class Locator:
         return bad
 
     def _plan(self, feed: Feed) -> list[Segment]:
-        known = self.cut.fed(feed)
+        known = self.cut.estimates_for(feed)
         wanted = [name for name in self.cut.maker if name in self._read and not (name in known and known[name].opaque)]
         return self.cut.segments(wanted, SEGMENT, known)
 

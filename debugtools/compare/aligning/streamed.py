@@ -18,7 +18,7 @@ def streamed(side: ModelSide, feed: Feed, limit: int, names: Collection[str] | N
     here: each part would be an engine to build.
     """
     cut = side.model.cut
-    known = cut.fed(feed)
+    known = cut.estimates_for(feed)
     wanted = [name for name in (cut.maker if names is None else names) if not (name in known and known[name].opaque)]
     spec = side.spec
     if spec.kind not in ("onnxrt", "reference", "pluginref", "torch"):

@@ -88,7 +88,7 @@ class Explaining:
         wanted = [name for name in own if name in cut.maker]
         self._coming = iter(())
         if wanted:
-            known = cut.fed(feed)
+            known = cut.estimates_for(feed)
             plan = cut.segments(wanted, self._limit, known)
             folder = self._other.model.file.folder
             stream = GraphStream(self._graph, plan, self._other.spec, self._other.name, folder, feed, self._pool)  # type: ignore[arg-type]

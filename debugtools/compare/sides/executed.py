@@ -99,7 +99,7 @@ def original_prints(side: ModelSide, feed: Feed) -> dict[str, Print]:
 
 
 def _tensors(graph: ObservedGraph, side: ModelSide, names: list[str], feed: Feed) -> Iterable[tuple[str, Array]]:
-    known = graph.cut.fed(feed)
+    known = graph.cut.estimates_for(feed)
     wanted = [name for name in names if not (name in known and known[name].opaque)]
     plan = graph.cut.segments(wanted, usual_segment([side.spec]), known)
     pool, chosen = SessionPool(keep=False), set(wanted)

@@ -146,7 +146,7 @@ class ReferenceTensors(Mapping[str, Array]):
 
 def _sizes(side: Side, feed: Mapping[str, Array]) -> Sizes:
     assert isinstance(side, ModelSide)
-    return side.model.cut.fed(feed)
+    return side.model.cut.estimates_for(feed)
 
 
 def _opaque(known: Sizes, name: str) -> bool:
