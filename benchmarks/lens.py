@@ -97,8 +97,8 @@ def measure(path: str, to: str, alone: int, sets: int) -> None:
     model.cut  # noqa: B018 - both ways need it
     started, worked = time.perf_counter(), time.process_time()
     lens = Lens(model, ORT, Rounding(to=to), [feed])  # type: ignore[arg-type]
-    lens.begin()
-    effects = {one.i: lens.measured([one.i]).worst for one in lens.candidates}
+    lens.begin(at_once=True)
+    effects = dict(lens.several(lens.candidates, lambda one: (one.i, lens.measured([one.i]).worst)))
     board, busy, used = time.perf_counter() - started, time.process_time() - worked, peak()
     chosen = lens.candidates[:: max(1, len(effects) // alone)]
     apart, seconds, work, otherwise = 0.0, 0.0, 0.0, 0

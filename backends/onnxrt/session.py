@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,9 @@ def _options(spec: RunnerSpec, wanted: Sequence[str], folder: Path | None) -> An
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     if spec.options.get("arena") is False:  # free memory immediately: for segments that live for one run
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
+    if spec.options.get("arena") == "shared" and wanted == [CPU]:  # of sessions of which few run at a time
+        _share_arena()
+        options.add_session_config_entry("session.use_env_allocators", "1")
     for key, value in spec.session_settings.items():
         options.add_session_config_entry(key, value)
     for library in spec.custom_ops:
@@ -283,3 +287,12 @@ def plain_reason(error: Exception) -> str:
 def _tidy(text: str) -> str:
     """Return one line, without the leading C++ source position and signature."""
     return shown(" ".join(_SIGNATURE.sub("", _SOURCE.sub("", text)).split()), 600)
+
+
+@cache
+def _share_arena() -> None:
+    """Have one arena for all sessions of this process that ask for it, which grows by what is requested (1)."""
+    place = onnxruntime.OrtMemoryInfo(
+        "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
+    )
+    onnxruntime.create_and_register_allocator(place, onnxruntime.OrtArenaCfg(0, 1, -1, -1))

@@ -50,17 +50,22 @@ def weight_scale(
 ) -> Scale:  # fmt: skip
     """The scale of a weight, of each channel along `channel`, or of all of it (None)."""
     axes = tuple(i for i in range(array.ndim) if channel is None or i != channel % array.ndim)
-    finite = np.where(np.isfinite(array), array, np.float32(0))
+    low, high = (ends(axis=axes, keepdims=True, initial=0) for ends in (array.min, array.max))
+    finite = array if np.isfinite(low).all() and np.isfinite(high).all() else _finite(array)
     if calibration == "percentile" and finite.size:
         share = (100 - percentile) / 2
         low, high = (np.percentile(finite, q, axis=axes, keepdims=True) for q in (share, 100 - share))
         return scale_for(low, high, form, symmetric=symmetric)
-    low = finite.min(axis=axes, keepdims=True, initial=0)
-    high = finite.max(axis=axes, keepdims=True, initial=0)
+    if finite is not array:
+        low, high = (ends(axis=axes, keepdims=True, initial=0) for ends in (finite.min, finite.max))
     plain = scale_for(low, high, form, symmetric=symmetric)
     if calibration == "minmax" or form.kind == "nv":
         return plain
     return _least_error(finite, form, low, high, axes, symmetric=symmetric)
+
+
+def _finite(array: Floats) -> Floats:
+    return np.where(np.isfinite(array), array, np.float32(0))
 
 
 def _least_error(

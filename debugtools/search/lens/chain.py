@@ -1,15 +1,21 @@
 """The switchboard as sessions: one for each of a few consecutive parts of the graph, opened once.
 
 A candidate changes nothing before its own part: its run begins there, on the tensors of the run in FP32, which are kept
-where parts meet.
+where parts meet. Several runs may be under way at once, in threads.
 """
 
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Lock
 
 import msgspec
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.onnxrt.session import CPU, provider_names
 from layerwise._tool.backends.runner import Loadable, Runner, open_runner
 from layerwise._tool.backends.specs import NO_SPINNING, RunnerSpec
 from layerwise._tool.backends.tensors import dtype_name, to_onnx
@@ -24,7 +30,7 @@ from layerwise._tool.surgery.quantise.formats import Format
 Tensors = Mapping[str, Array]
 _FALSE, _TRUE = np.zeros((), np.bool_), np.ones((), np.bool_)
 _NOTHING = np.zeros((), np.float32)
-_PARTS = 12
+_PARTS = 24
 _ROOM = 1 << 30  # bytes, for tensors where parts meet
 
 
@@ -44,14 +50,16 @@ class Chain:
     """The parts of a model, switched. Close it. A feed is known by its object, which must live as long. last: the
     outputs of the last run in FP32.
 
-    known: sizes of tensors; dims: of those that blocks are made of.
+    known: sizes of tensors; dims: of those that blocks are made of; types: ONNX element types, as far as known.
+    at_once: how many runs at once use all threads best, at most `most`.
     """
 
     def __init__(
         self, model: Model, spec: RunnerSpec, chosen: Sequence[Candidate], form: Format,
-        known: Mapping[str, Estimate], dims: Mapping[str, Dims],
+        known: Mapping[str, Estimate], dims: Mapping[str, Dims], types: Mapping[str, int],
+        most: int,
     ) -> None:  # fmt: skip
-        self._model, self._spec, self._form, self._dims = model, _quiet(spec), form, dims
+        self._model, self._spec, self._form, self._dims, self._types = model, _quiet(spec), form, dims, types
         self._chosen = {candidate.i: candidate for candidate in chosen}
         self.outputs = list(model.cut.outputs)
         seen = {operand.name for candidate in chosen for operand in candidate.operands}
@@ -61,9 +69,26 @@ class Chain:
         self.part_of = {i: k for k, part in enumerate(self.parts) for i in part.nodes}
         self._needed = _needed(self.parts, self.outputs)
         self._runners: list[Runner | None] = [None] * len(self.parts)
+        self._opening = [Lock() for _ in self.parts]
+        self._threads = spec.threads or len(os.sched_getaffinity(0))
+        self.at_once = min(self._threads, most) if _divides_threads(spec) else 1
+        self._expected = 1
         self._starts: dict[int, list[dict[str, Array]]] = {}
         self._room = _ROOM
         self.last: Tensors = {}
+
+    def expect(self, runs: int) -> None:
+        """Open sessions for so many runs at once, among which the threads are divided; nothing if they are open."""
+        if runs != self._expected:
+            self._close_sessions()
+        self._expected = runs
+        ahead = [k for k, part in enumerate(self.parts) if self._types.keys() >= set(part.feeds)]
+        with ThreadPoolExecutor(self.at_once, "open") as pool:
+            list(pool.map(self._try_to_open, ahead))
+
+    def _try_to_open(self, k: int) -> None:
+        with suppress(LayerwiseError):  # told where it is run
+            self._session(k, self._types)
 
     def full(self, feed: Tensors, look: Collection[str] = ()) -> Iterator[Tensors]:
         """Run everything in FP32, part by part; gives what is looked at as far as each part makes it, at last the
@@ -108,26 +133,37 @@ class Chain:
 
     def close(self) -> None:
         """Close all sessions."""
+        self._close_sessions()
+        self._starts = {}
+
+    def _close_sessions(self) -> None:
         for runner in self._runners:
             if runner is not None:
                 runner.close()
         self._runners = [None] * len(self.parts)
-        self._starts = {}
 
     def _run(self, k: int, live: Tensors, on: Mapping[int, Setting], look: Collection[str]) -> Tensors:
         part = self.parts[k]
         feed = {name: live[name] for name in part.feeds}
-        runner = self._runners[k]
-        if runner is None:
-            types = {name: to_onnx(dtype_name(array)) for name, array in feed.items()}
-            data = board(self._model.cut, part, types, self._chosen, self._form, self._dims)
-            runner = open_runner(self._spec, Loadable(data=data, folder=self._model.file.folder), name="switchboard")
-            self._runners[k] = runner
+        runner = self._runners[k] or self._session(k, {name: to_onnx(dtype_name(feed[name])) for name in feed})
         for i in part.nodes:
             if i in self._chosen:
                 feed.update(_set(switch(self._chosen[i]), on.get(i)))
         later = self._needed[k + 1]
         return runner.infer(feed, [name for name in part.gives if name in later or name in look]).outputs
+
+    def _session(self, k: int, types: Mapping[str, int]) -> Runner:
+        with self._opening[k]:
+            runner = self._runners[k]
+            if runner is None:
+                part, spec = self.parts[k], self._spec
+                fed = {name: types[name] for name in part.feeds}
+                data = board(self._model.cut, part, fed, self._chosen, self._form, self._dims)
+                if self._expected > 1:
+                    spec = msgspec.structs.replace(spec, threads=max(1, self._threads // self._expected))
+                runner = open_runner(spec, Loadable(data=data, folder=self._model.file.folder), name="switchboard")
+                self._runners[k] = runner
+            return runner
 
     def _after(self, k: int, live: Tensors, made: Tensors) -> dict[str, Array]:
         later = self._needed[k + 1]
@@ -167,12 +203,17 @@ def _needed(parts: Sequence[Segment], outputs: Sequence[str]) -> list[frozenset[
 
 
 def _quiet(spec: RunnerSpec) -> RunnerSpec:
-    """Threads of a session do not spin while those of another compute, and no node gets a layout of its own, from which
-    each switched node would have to move back.
+    """Threads of a session do not spin while those of another compute, what one has done with serves the next, and no
+    node gets a layout of its own, from which each switched node would have to move back.
     """
     if spec.kind != "onnxrt":
         return msgspec.structs.replace(spec, model=None, name="")
     level = spec.graph_optimization_level or "extended"
     return msgspec.structs.replace(
-        spec.setting(*NO_SPINNING), model=None, name="", rename={}, graph_optimization_level=level
-    )
+        spec.setting(*NO_SPINNING), model=None, name="", rename={}, graph_optimization_level=level,
+        options={"arena": "shared", **spec.options},
+    )  # fmt: skip
+
+
+def _divides_threads(spec: RunnerSpec) -> bool:
+    return spec.kind == "onnxrt" and provider_names(spec.providers) == [CPU]

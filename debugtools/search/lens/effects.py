@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Sequence
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,28 +19,29 @@ from layerwise._tool.surgery.quantise.formats import MINI, Format
 from layerwise._tool.surgery.quantise.numeric import Scale, fake
 
 _CHANNELS = 3
+_PARTS_KEPT = 3  # of the chain, whose tensors are at hand: of those that candidates measured at once lie in
 
 
 class Effects:
-    """Measures candidates one after another, in topological order: what a part makes is computed once.
+    """Measures candidates, in any threads. In topological order what a part makes is computed once.
 
     split: weight and activation one by one too.
     """
 
     def __init__(self, lens: Lens, *, split: bool) -> None:
         self._lens, self._split = lens, split
-        self._part = -1
-        self._known: list[Tensors] = []
+        self._parts: dict[int, list[Tensors]] = {}
+        self._looking = Lock()
 
     def row(self, one: Candidate) -> EffectRow:
         """What one candidate does."""
         started = time.perf_counter()
         lens = self._lens
-        self._look(one)
+        inputs = self._inputs(one)
         names = [name for name in lens.model.cut.nodes[one.i].output if name]
         own, errors, channels = Errors(), Errors(), _Channels(one.op)
         for known, made, reference in zip(
-            self._known, lens.outputs({one.i: lens.setting(one)}, names), lens.reference, strict=True
+            inputs, lens.outputs({one.i: lens.setting(one)}, names), lens.reference, strict=True
         ):
             mine = {name: known[name] for name in names if name in known}
             own.add(made, mine)
@@ -47,7 +49,8 @@ class Effects:
             errors.add({name: made[name] for name in reference if name in made}, reference)
         row = EffectRow(
             i=one.i, node=one.label, op=one.op, outputs=names, own=finite(own.worst), effect=finite(errors.worst),
-            effects=errors.rows(), channels=channels.worst(), nbytes=saved_bytes(lens, one), flops=self._flops(one),
+            effects=errors.rows(), channels=channels.worst(), nbytes=saved_bytes(lens, one),
+            flops=self._flops(one, inputs[0]),
         )  # fmt: skip
         if self._split and one.weights and (one.activations or one.outputs):
             row.weight = self._alone(one, lens.setting(one, activations=False))
@@ -56,15 +59,14 @@ class Effects:
             row.fed_by = self._fed_by(one)
             stored = lens.outputs({one.i: lens.setting(one, activations=False, ends=True)})
             row.stored = lens.errors_of(stored).rows()
-        self._operands(one, row)
+        self._operands(one, row, inputs)
         row.seconds = time.perf_counter() - started
         return row
 
     def plain(self, one: Candidate) -> EffectRow:
         """What is known of a candidate without running it low: its outputs, bytes and FLOPs."""
-        self._look(one)
         names = lens_outputs(self._lens, one)
-        nbytes, flops = saved_bytes(self._lens, one), self._flops(one)
+        nbytes, flops = saved_bytes(self._lens, one), self._flops(one, self._inputs(one)[0])
         return EffectRow(i=one.i, node=one.label, op=one.op, outputs=names, nbytes=nbytes, flops=flops)
 
     def _fed_by(self, one: Candidate) -> list[int] | None:
@@ -84,19 +86,24 @@ class Effects:
     def _alone(self, one: Candidate, setting: Setting) -> float | None:
         return finite(self._lens.errors_of(self._lens.outputs({one.i: setting})).worst)
 
-    def _look(self, one: Candidate) -> None:
-        """Have the tensors that candidates of this one's part read and make, in FP32."""
+    def _inputs(self, one: Candidate) -> list[Tensors]:
+        """The tensors that candidates of this one's part read and make, in FP32, of each input in turn."""
+        part = self._lens.chain.part_of[one.i]
+        with self._looking:
+            if part not in self._parts:
+                if len(self._parts) == _PARTS_KEPT:
+                    del self._parts[min(self._parts)]
+                self._parts[part] = self._look(part)
+            return self._parts[part]
+
+    def _look(self, part: int) -> list[Tensors]:
         lens = self._lens
-        part = lens.chain.part_of[one.i]
-        if part == self._part:
-            return
         inside = [other for other in lens.candidates if lens.chain.part_of[other.i] == part]
         names = {name for other in inside for name in lens.model.cut.nodes[other.i].output if name}
         names |= {each.name for other in inside for each in other.activations}
-        self._known = [{**feed, **lens.chain.look(feed, part, names)} for feed in lens.feeds]
-        self._part = part
+        return [{**feed, **lens.chain.look(feed, part, names)} for feed in lens.feeds]
 
-    def _operands(self, one: Candidate, row: EffectRow) -> None:
+    def _operands(self, one: Candidate, row: EffectRow, inputs: Sequence[Tensors]) -> None:
         """SQNR of weights and activations, and what of an activation's error is clipping."""
         lens = self._lens
         for each in one.weights:
@@ -104,7 +111,7 @@ class Effects:
             row.sqnr_weight = _least(row.sqnr_weight, _sqnr(array, lens.weight(one, each)))
         for each in one.activations:
             scale = lens.scales.get((one.i, each.position))
-            arrays = [np.asarray(known[each.name], np.float32) for known in self._known if each.name in known]
+            arrays = [np.asarray(known[each.name], np.float32) for known in inputs if each.name in known]
             if not arrays:  # made in an earlier part
                 continue
             lows = [fake(array, lens.form, scale, each.axis) for array in arrays]
@@ -115,23 +122,23 @@ class Effects:
                 row.clipped = max(row.clipped or 0.0, clipped)
                 row.clipping = max(row.clipping or 0.0, clipping)
 
-    def _flops(self, one: Candidate) -> int:
+    def _flops(self, one: Candidate, known: Tensors) -> int:
         """Multiplications and additions of the node on the first input, by its shapes."""
         names = lens_outputs(self._lens, one)
-        made = sum(self._known[0][name].size for name in names if name in self._known[0])
+        made = sum(known[name].size for name in names if name in known)
         if one.outputs and one.op not in ("MatMul", "Gemm", "Conv", "ConvTranspose"):
             return int(made)
         if one.op == "Gather":
             return 0
         node = self._lens.model.cut.nodes[one.i]
         last = one.operands[-1]
-        shape = self._lens.shape(node.input[last.position], self._known[0])
+        shape = self._lens.shape(node.input[last.position], known)
         if not shape:
             return int(2 * made)
         if one.op in ("Conv", "LSTM", "GRU", "RNN"):
             return int(2 * made * math.prod(shape[1:]))
         if one.op == "ConvTranspose":
-            first = self._lens.shape(node.input[0], self._known[0])
+            first = self._lens.shape(node.input[0], known)
             return int(2 * math.prod(first) * math.prod(shape[1:]))
         return int(2 * made * shape[last.axis])
 

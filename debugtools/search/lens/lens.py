@@ -1,9 +1,12 @@
 """One model, its candidates and its inputs: calibrated, and measured in any choice of low nodes."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import Any
+from threading import Lock
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +29,9 @@ from layerwise._tool.surgery.types.node_types import tensor_types
 from layerwise._tool.surgery.types.shapes import inferred_tensors
 
 _OTHER_FLOATS = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16", TensorProto.DOUBLE: "float64"}
+_Subject = TypeVar("_Subject")
+_Result = TypeVar("_Result")
+_AT_ONCE = 8
 _KEPT_LOW = 512 << 20  # bytes at most, and half of what the weights take
 
 
@@ -43,8 +49,9 @@ class Lens:
         self._tolerance = tolerance
         self.unknown = 0
         shapes = {name: array.shape for name, array in self.feeds[0].items()}
+        types = tensor_types(model.cut.model)
         found = candidates(
-            model.cut, self.form, tensor_types(model.cut.model), weights=rounding.weights,
+            model.cut, self.form, types, weights=rounding.weights,
             activations=rounding.activations, ops=ops,
         )  # fmt: skip
         dims: dict[str, Dims] = {}
@@ -63,16 +70,19 @@ class Lens:
             raise UsageError(f"no node of this model can be {rounding.to}{_why(model)}")
         self.by_i = {one.i: one for one in self.candidates}
         self.fixed = constants(model.cut)
-        self.chain = Chain(model, runner, self.candidates, self.form, model.cut.estimates(shapes), dims)
+        self.chain = Chain(
+            model, runner, self.candidates, self.form, model.cut.estimates(shapes), dims, types, _AT_ONCE
+        )
         self.scales: dict[tuple[int, int], Scale] = {}
         self.reference: list[dict[str, Array]] = []
         self._made: dict[str, Array] = {}
         self._low: dict[tuple[int, int], Array] = {}
-        self._low_bytes = 0
+        self._low_bytes, self._keeping = 0, Lock()
         self._room = min(_KEPT_LOW, sum(ref.nbytes for ref in model.file.weights().values()) // 2)
 
-    def begin(self) -> None:
-        """Run all inputs in FP32: outputs, ranges of activations, weights that nodes make."""
+    def begin(self, *, at_once: bool = False) -> None:
+        """Run all inputs in FP32: outputs, ranges of activations, weights that nodes make. at_once: `several` follows."""
+        self.chain.expect(self.chain.at_once if at_once else 1)
         ranges: dict[tuple[str, int | None], Range] = {}
         acts = [(one, each) for one in self.candidates for each in one.activations]
         static = acts if self.form.kind in ("integer", "float8", "nv") else []
@@ -122,13 +132,15 @@ class Lens:
     def weight(self, one: Candidate, operand: Operand) -> NDArray[np.float32]:
         """A weight as the format holds it; kept as long as there is room."""
         key = (one.i, operand.position)
-        if key not in self._low:
-            low = self.low_weight(operand)
-            if self._low_bytes + low.nbytes > self._room:
-                return low
-            self._low_bytes += low.nbytes
-            self._low[key] = low
-        return self._low[key]
+        known = self._low.get(key)
+        if known is not None:
+            return known
+        low = self.low_weight(operand)
+        with self._keeping:
+            if self._low_bytes + low.nbytes <= self._room:
+                self._low_bytes += low.nbytes
+                self._low[key] = low
+        return low
 
     def low_weight(self, operand: Operand) -> NDArray[np.float32]:
         """A weight as the format holds it."""
@@ -154,6 +166,26 @@ class Lens:
             return weight_scale(blocked(array, operand.axis, self.block), form, 0, **more)
         channel = operand.channel if how.weight_scales == "channel" and array.ndim > 1 else None
         return weight_scale(array, form, channel, **more)
+
+    def several(
+        self, some: Sequence[_Subject], does: Callable[[_Subject], _Result], most: int = _AT_ONCE
+    ) -> Iterator[_Result]:
+        """Do something that runs the model for each, several at once (at most `most`); what it gives, in their order.
+        Afterwards `chain.expect(1)` gives single runs all threads.
+        """
+        workers = min(self.chain.at_once, len(some), most)
+        if workers < 2:
+            yield from map(does, some)
+            return
+        self.chain.expect(self.chain.at_once)
+        with ThreadPoolExecutor(workers, "lens") as pool:
+            waiting = deque(pool.submit(does, one) for one in some)
+            try:
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
 
     def measured(self, on: Iterable[int]) -> Errors:
         """What the outputs are off by with these candidates low, on all inputs."""

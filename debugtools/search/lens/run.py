@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -93,7 +93,7 @@ class LensRun:
         lens = self._lens
         try:
             self._context.progress(0, len(lens.candidates), "nodes measured", "calibrating")
-            lens.begin()
+            lens.begin(at_once=not (self._spec.prove or self._grouped()))
             bound = self._spec.bound or Bound(value=math.inf)
             self._judging = Judging(bound, self._spec.compare.tolerance, lens)
             self._proving = Proving(self._context, lens, self._side.spec, self._judging)
@@ -132,6 +132,7 @@ class LensRun:
         """Choose; by mixed models where the one that is chosen by the switchboard does not keep the bound. checks: sets
         that tell whether squares add, besides those that are tried.
         """
+        self._lens.chain.expect(1)
         chooser = Chooser(self._context, self._spec, self._lens, rows, self._judging, self._proving, mixed)
         chosen = chooser.choose(result)
         tries = [row for row in chooser.tries() if row.low]
@@ -167,14 +168,13 @@ class LensRun:
         earlier = {row.i: row for row in typed(context.previous_rows("effects"), EffectRow)}
         rows = {one.i: earlier[one.i] for one in lens.candidates if one.i in earlier}
         effects = Effects(lens, split=self._spec.split)
-        for done, one in enumerate(lens.candidates):
-            context.progress(done, len(lens.candidates), "nodes measured", one.label)
-            if one.i not in rows:
-                row = effects.row(one)
-                set_costs([row], self._spec.cost if self._spec.cost != "time" else "nodes", None, lens.form.bits, str)
-                rows[one.i] = row
-                context.row("effects", row)
-        return rows
+        left = [one for one in lens.candidates if one.i not in rows]
+        for row in lens.several(left, effects.row):
+            context.progress(len(rows), len(lens.candidates), "nodes measured", row.node)
+            set_costs([row], self._spec.cost if self._spec.cost != "time" else "nodes", None, lens.form.bits, str)
+            rows[row.i] = row
+            context.row("effects", row)
+        return {one.i: rows[one.i] for one in lens.candidates}
 
     def _checks(self, rows: Mapping[int, EffectRow]) -> list[SetRow]:
         """Sets that the prediction is held against: all of them at once, and random ones where no choice tries any."""
@@ -182,15 +182,15 @@ class LensRun:
         count = self._spec.checks if len(every) > 1 and self._spec.bound is None else 0
         sets = [sorted(every), *(some_sets(every, count) if count else ())]
         earlier = {row.key: row for row in typed(self._context.previous_rows("sets"), SetRow) if row.what == "check"}
-        found = []
-        for number, low in enumerate(sets):
-            self._context.progress(number, len(sets), "sets checked")
-            key = set_key(low)
-            if key not in earlier:
-                earlier[key] = set_row("check", low, rows, self._lens.measured(low))
-                self._context.row("sets", earlier[key])
-            found.append(earlier[key])
-        return found
+        left = [low for low in sets if set_key(low) not in earlier]
+        for number, row in enumerate(self._lens.several(left, self._check_of(rows), 2)):
+            self._context.progress(len(sets) - len(left) + number, len(sets), "sets checked")
+            self._context.row("sets", row)
+            earlier[row.key] = row
+        return [earlier[set_key(low)] for low in sets]
+
+    def _check_of(self, rows: Mapping[int, EffectRow]) -> Callable[[Sequence[int]], SetRow]:
+        return lambda low: set_row("check", low, rows, self._lens.measured(low))
 
     def _result(self, rows: Mapping[int, EffectRow], sets: Sequence[SetRow]) -> LensResult:
         lens, first = self._lens, sets[0]

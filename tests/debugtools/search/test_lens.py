@@ -115,6 +115,40 @@ def test_nothing_is_moved_while_all_switches_are_off(tmp_path: Path) -> None:
     lens.close()
 
 
+def test_nodes_measured_at_once_are_told_as_one_after_the_other(tmp_path: Path) -> None:
+    def told(threads: int) -> list[dict[str, Any]]:
+        folder = tmp_path / str(threads)
+        folder.mkdir()
+        done = job(folder, network(), runner=RunnerSpec(kind="onnxrt", threads=threads), split=True)
+        return [
+            {key: value for key, value in row.items() if key not in ("seconds", "time")}
+            for table in ("effects", "sets") for row in done.table(table)
+        ]  # fmt: skip
+
+    at_once, single = told(4), told(1)
+    assert len(single) > 5
+    for row, other in zip(at_once, single, strict=True):
+        assert msgspec.json.encode(row) == msgspec.json.encode(other)
+
+
+def test_the_error_of_one_of_several_is_raised_in_its_turn(tmp_path: Path) -> None:
+    onnx.save(network(), tmp_path / "model.onnx")
+    runner = RunnerSpec(kind="onnxrt", threads=2)
+    lens = Lens(Model(str(tmp_path / "model.onnx"), ModelOptions()), runner, Rounding(), [feed()])
+    lens.begin(at_once=True)
+    first, second = (one.i for one in lens.candidates[:2])
+
+    def does(i: int) -> float:
+        return lens.measured([i]).worst
+
+    found = lens.several([first, -1, second], does)
+    assert next(found) > 0
+    with pytest.raises(KeyError):
+        next(found)
+    assert list(lens.several([first, second], does)) == [does(first), does(second)]
+    lens.close()
+
+
 def test_an_outlier_channel_is_found_kept_and_proved(tmp_path: Path) -> None:
     done = job(tmp_path, network(outlier=300.0), split=True, bound=Bound(value=0.02), cost="nodes",
                output=str(tmp_path / "mixed.onnx"), lists=str(tmp_path / "lists"))  # fmt: skip
