@@ -26,12 +26,13 @@ from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.filesystem.files import atomic_write, atomic_writer
 from layerwise._tool.backends.filesystem.folders import whole_folder
 from layerwise._tool.backends.filesystem.permissions import make_folder
+from layerwise._tool.backends.installed import onnxruntime
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.tensors import EXTENDED_NAMES, dtype_name, dtype_row
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
 
-_PACKAGES = ("onnxruntime-gpu", "onnxruntime", "onnx", "torch", "numpy", "layerwise")
+_PACKAGES = ("onnx", "torch", "numpy", "layerwise")
 _SCRIPTS = {"onnxrt": {"repro.py": "repro.py"}, "trt": {"repro.py": "repro_trt.py", "compare.py": "repro.py"},
             "torch": {"repro.py": "repro_torch.py", "compare.py": "repro.py"}}  # fmt: skip
 _BITS: dict[int, Any] = {8: np.uint8, 16: np.uint16}
@@ -190,13 +191,14 @@ def _storable(name: str, array: Array, dtype: str) -> Array:
 
 
 def _facts(fault: Fault) -> dict[str, Any]:
-    versions = {}
+    there = onnxruntime()  # the one that is imported, of several distributions of it
+    name, _, version = (there.names[0] if there is not None and there.names else "onnxruntime ?").partition(" ")
+    versions = {name: version, "onnxruntime": version}
     for package in _PACKAGES:
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    versions.setdefault("onnxruntime", versions.get("onnxruntime-gpu", "?"))
     return {
         **_of_engine(fault.runner, versions),
         "versions": {**versions, "python": platform.python_version()},

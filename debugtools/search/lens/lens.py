@@ -81,7 +81,7 @@ class Lens:
         self._room = min(_KEPT_LOW, sum(ref.nbytes for ref in model.file.weights().values()) // 2)
 
     def begin(self, *, at_once: bool = False) -> None:
-        """Run all inputs in FP32: outputs, ranges of activations, weights that nodes make. at_once: `several` follows."""
+        """Run all inputs in FP32: outputs, ranges of activations, weights that nodes make. at_once: for `several`."""
         self.chain.expect(self.chain.at_once if at_once else 1)
         ranges: dict[tuple[str, int | None], Range] = {}
         acts = [(one, each) for one in self.candidates for each in one.activations]

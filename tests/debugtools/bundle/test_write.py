@@ -10,6 +10,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.models import mlp
@@ -55,6 +56,21 @@ def test_the_script_fails_only_where_the_fault_is(tmp_path: Path, moved: float, 
     assert try_bundle(folder) == (code, done.stdout)
     assert "node 1" in (folder / "README.md").read_text()
     assert json.loads((folder / "repro.json").read_text())["versions"]["numpy"] == np.__version__
+
+
+def test_of_two_onnxruntimes_the_one_that_is_imported_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = tmp_path / "beside"
+    (beside / "onnxruntime").mkdir(parents=True)
+    (beside / "onnxruntime" / "__init__.py").write_text("")
+    info = beside / "onnxruntime-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: onnxruntime\nVersion: 0.1\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(beside)])
+    model = mlp()
+    feed = {value.name: np.ones([d.dim_value or 1 for d in value.type.tensor_type.shape.dim], np.float32)
+            for value in model.graph.input}  # fmt: skip
+    folder = write_bundle(fault_of(model, tmp_path, feed), tmp_path / "bundle")
+    assert json.loads((folder / "repro.json").read_text())["versions"]["onnxruntime"] == onnxruntime.__version__
 
 
 def one_node(op: str, types: tuple[int, int], **attributes: object) -> onnx.ModelProto:
