@@ -187,7 +187,7 @@ def _set(own: Switch, setting: Setting | None) -> dict[str, Array]:
 
 
 def _limit(model: Model, wanted: Collection[str], known: Mapping[str, Estimate]) -> int | None:
-    """Bytes of a part, of which there are to be about a dozen."""
+    """Bytes of a part, of which there are to be about two dozen."""
     unknown = Estimate()
     made = sum(known.get(name, unknown).nbytes or 0 for name in wanted)
     weights = sum(ref.nbytes for ref in model.file.weights().values())

@@ -182,9 +182,9 @@ class LensRun:
         count = self._spec.checks if len(every) > 1 and self._spec.bound is None else 0
         sets = [sorted(every), *(some_sets(every, count) if count else ())]
         earlier = {row.key: row for row in typed(self._context.previous_rows("sets"), SetRow) if row.what == "check"}
-        left = [low for low in sets if set_key(low) not in earlier]
-        for number, row in enumerate(self._lens.several(left, self._check_of(rows), 2)):
-            self._context.progress(len(sets) - len(left) + number, len(sets), "sets checked")
+        left = {key: low for low in sets if (key := set_key(low)) not in earlier}
+        for number, row in enumerate(self._lens.several(list(left.values()), self._check_of(rows), 2)):
+            self._context.progress(number, len(left), "sets checked")
             self._context.row("sets", row)
             earlier[row.key] = row
         return [earlier[set_key(low)] for low in sets]
