@@ -262,11 +262,20 @@ def parse_line(text: str, scopes: Sequence[str]) -> tuple[Command | None, str]:
         return None, ""
     found = by_verb(verb, scopes)
     if found is None:
+        page = _page_of(verb)
+        if page is not None:
+            raise ValueError(f"{verb} is a command of another page: `:{page.verb}` goes there")
         raise ValueError(f"no command {shown(verb, 40)}; `:help` lists them, tab completes")
     argument = argument.strip()
     if argument and not found.takes_argument:
         raise ValueError(_alone(found, scopes))
     return found, argument
+
+
+def _page_of(verb: str) -> Command | None:
+    """The command that goes to a page with a command of this verb."""
+    pages = (REGISTRY.get(f"app.{found.scope}") for found in REGISTRY.values() if found.line and found.verb == verb)
+    return next((page for page in pages if page is not None), None)
 
 
 def _alone(found: Command, scopes: Sequence[str]) -> str:

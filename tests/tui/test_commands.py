@@ -141,6 +141,8 @@ def test_verbs_are_found_whole_or_by_a_start_that_is_only_theirs() -> None:
     assert by_verb("goto", ("jobs", "global")) is None
     assert parse_line("  goto  a b ", ("graph",)) == (REGISTRY["graph.goto"], "a b")
     assert parse_line("", ("graph",)) == (None, "")
+    with pytest.raises(ValueError, match="goto is a command of another page: `:graph` goes there"):
+        parse_line("goto 7", ("jobs", "global"))
     with pytest.raises(ValueError, match=r"no command \\x1b\[31m"):
         parse_line("\x1b[31m x", ("graph",))
 
