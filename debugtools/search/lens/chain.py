@@ -31,6 +31,7 @@ Tensors = Mapping[str, Array]
 _FALSE, _TRUE = np.zeros((), np.bool_), np.ones((), np.bool_)
 _NOTHING = np.zeros((), np.float32)
 _PARTS = 24
+_AT_ONCE = 8  # runs; where there are more threads each run has several
 _ROOM = 1 << 30  # bytes, for tensors where parts meet
 
 
@@ -51,13 +52,12 @@ class Chain:
     outputs of the last run in FP32.
 
     known: sizes of tensors; dims: of those that blocks are made of; types: ONNX element types, as far as known.
-    at_once: how many runs at once use all threads best, at most `most`.
+    at_once: how many runs at once use all threads best.
     """
 
     def __init__(
         self, model: Model, spec: RunnerSpec, chosen: Sequence[Candidate], form: Format,
         known: Mapping[str, Estimate], dims: Mapping[str, Dims], types: Mapping[str, int],
-        most: int,
     ) -> None:  # fmt: skip
         self._model, self._spec, self._form, self._dims, self._types = model, _quiet(spec), form, dims, types
         self._chosen = {candidate.i: candidate for candidate in chosen}
@@ -71,7 +71,7 @@ class Chain:
         self._runners: list[Runner | None] = [None] * len(self.parts)
         self._opening = [Lock() for _ in self.parts]
         self._threads = spec.threads or len(os.sched_getaffinity(0))
-        self.at_once = min(self._threads, most) if _divides_threads(spec) else 1
+        self.at_once = min(self._threads, _AT_ONCE) if _divides_threads(spec) else 1
         self._expected = 1
         self._starts: dict[int, list[dict[str, Array]]] = {}
         self._room = _ROOM

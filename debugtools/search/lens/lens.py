@@ -31,7 +31,6 @@ from layerwise._tool.surgery.types.shapes import inferred_tensors
 _OTHER_FLOATS = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16", TensorProto.DOUBLE: "float64"}
 _Subject = TypeVar("_Subject")
 _Result = TypeVar("_Result")
-_AT_ONCE = 8
 _KEPT_LOW = 512 << 20  # bytes at most, and half of what the weights take
 
 
@@ -70,9 +69,7 @@ class Lens:
             raise UsageError(f"no node of this model can be {rounding.to}{_why(model)}")
         self.by_i = {one.i: one for one in self.candidates}
         self.fixed = constants(model.cut)
-        self.chain = Chain(
-            model, runner, self.candidates, self.form, model.cut.estimates(shapes), dims, types, _AT_ONCE
-        )
+        self.chain = Chain(model, runner, self.candidates, self.form, model.cut.estimates(shapes), dims, types)
         self.scales: dict[tuple[int, int], Scale] = {}
         self.reference: list[dict[str, Array]] = []
         self._made: dict[str, Array] = {}
@@ -168,12 +165,12 @@ class Lens:
         return weight_scale(array, form, channel, **more)
 
     def several(
-        self, some: Sequence[_Subject], does: Callable[[_Subject], _Result], most: int = _AT_ONCE
+        self, some: Sequence[_Subject], does: Callable[[_Subject], _Result], most: int | None = None
     ) -> Iterator[_Result]:
         """Do something that runs the model for each, several at once (at most `most`); what it gives, in their order.
         Afterwards `chain.expect(1)` gives single runs all threads.
         """
-        workers = min(self.chain.at_once, len(some), most)
+        workers = min(self.chain.at_once, len(some), most or len(some))
         if workers < 2:
             yield from map(does, some)
             return
