@@ -1,11 +1,13 @@
 """A sample of tests/support/attack, and checks that its oracles detect what is wrong."""
 
-import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from safetensors.numpy import save_file
 from support import forkserver
 from support.attack import formats, journals, oracles, processes
 from support.attack.case import Case
@@ -14,8 +16,10 @@ from support.attack.place import tree
 from support.attack.plan import SHARES, draw
 from support.attack.programs import Ended, run
 from support.attack.run import Attacker, Made
+from support.models import mlp
 
 SEED, ATTEMPTS = 2026, 18
+NO_FORMAT = b"\xf8\x07\x01" * 16  # a whole protobuf message of fields that no format here has
 KINDS = {"data", "models", "verdicts", "folders", "disks"}  # those in which nothing depends on who is quicker
 
 
@@ -119,7 +123,21 @@ def test_wrong_behaviour_is_detected(case: Case, what: str, monkeypatch: pytest.
     assert what in [known for known, _ in case.wrong]
 
 
-@pytest.mark.parametrize("name", ["x.json", "x.onnx", "x.npz", "x.safetensors", "x.html"])
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "x.json": lambda path: path.write_text('{"a": [1, 2], "b": {}}'),
+    "x.onnx": lambda path: onnx.save(mlp(), path),
+    "x.npz": lambda path: np.savez(path, a=np.arange(8), b=np.ones(3)),
+    "x.safetensors": lambda path: save_file({"a": np.arange(8)}, path),
+    "x.html": lambda path: path.write_text("<html><body>a table</body></html>\n"),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
 def test_incomplete_files_are_detected(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(os.urandom(50))
-    assert formats.broken(tmp_path / name)
+    path = tmp_path / name
+    WRITERS[name](path)
+    assert formats.broken(path) == ""
+    whole = path.read_bytes()
+    for part in (b"", whole[: len(whole) // 2], whole[:-4], NO_FORMAT):
+        path.write_bytes(part)
+        assert formats.broken(path)

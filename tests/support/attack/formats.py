@@ -24,7 +24,9 @@ def _json(path: Path) -> None:
 
 
 def _onnx(path: Path) -> None:
-    onnx.load(path, load_external_data=False)
+    model = onnx.load(path, load_external_data=False)
+    if not model.ir_version or not model.HasField("graph"):
+        raise ValueError("it holds no graph")
 
 
 def _npz(path: Path) -> None:
