@@ -21,6 +21,7 @@ from layerwise._tool.backends.sizes import binary_size
 _LARGEST = 16 << 20  # bytes of a model; larger ones are left to the limit of the whole process
 _LEAST, _SHARE = 512 << 20, 32  # fraction of the limit
 _PER_BYTE, _PER_EXTERNAL_BYTE, _PER_THREAD = 24, 8, 32 << 20
+_BESIDE = 512 << 20  # what a comparison that observes layers meanwhile takes
 _LOCATION = re.compile(rb"\x0a\x08location\x12([\x00-\xff])")
 _OPENING = ("MainThread", "open", "parse")  # threads that take little memory meanwhile
 
@@ -57,7 +58,7 @@ def _room(model: Loadable, threads: int) -> int | None:
     if outside is None:
         return None
     own = max(_LEAST, most // _SHARE) + _PER_BYTE * len(data)
-    return own + _PER_EXTERNAL_BYTE * outside + _PER_THREAD * threads
+    return own + _PER_EXTERNAL_BYTE * outside + _PER_THREAD * threads + _BESIDE
 
 
 def _small(model: Loadable) -> bytes | None:

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
@@ -16,7 +14,6 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.aligning.when import align_sides, strange_files
 from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.conclusion import conclusion
-from layerwise._tool.debugtools.compare.figures import FIGURES, figures
 from layerwise._tool.debugtools.compare.memory import over_budget, peak
 from layerwise._tool.debugtools.compare.observing.iteration import Observer
 from layerwise._tool.debugtools.compare.observing.store import in_sequence
@@ -37,11 +34,13 @@ from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
 from layerwise._tool.debugtools.compare.table.pairs import Comparer, Listener
 from layerwise._tool.debugtools.compare.table.pieces import settled, tell_dumps, tell_joined
 from layerwise._tool.debugtools.compare.table.places import Places
-from layerwise._tool.debugtools.compare.table.saving import Accuracy, Outcome, Savers, check_average
+from layerwise._tool.debugtools.compare.table.saving import Outcome, Savers, check_average
+from layerwise._tool.debugtools.compare.table.sink import RowSink
 from layerwise._tool.debugtools.compare.truth.pairs import PairTruths
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
+    from layerwise._tool.backends.tensors import TensorInfo as ModelTensor
     from layerwise._tool.debugtools.compare.observing.on_device import OnDevice
     from layerwise._tool.debugtools.compare.quantised.pairs import QuantisedPairs
 
@@ -67,26 +66,29 @@ class ComparisonRun:
         check_average(spec)
         self.sides, self.model_sides, self.pairs = setup.sides, setup.model_sides, setup.pairs
         metrics = ["script"] if spec.compare_script else list(spec.metrics)
-        self._pictures = 0
         self._quantised: QuantisedPairs | None = None
         self._saturation = Saturation(self.sides)
         self.outcome = Outcome([side.name for side in self.sides], self.pairs, metrics, spec.feeds.iterations == 0)
-        self.accuracy = Accuracy(metrics, spec.check_average)
-        self.plots = stack.enter_context(Plots(spec))
         savers = stack.enter_context(Savers(spec, self.sides))
         validator = Validator(context) if spec.validate else None
         self.shared = RowContext(context, spec, setup.model, self.sides, self.pairs, savers, validator)
         device = self._device() if setup.observing else None
         other = next((side for side in self.model_sides if side.model is not setup.model), None)
         places = Places(setup.model if self.pairs else None, setup.whole_graph, other)
+        plots = stack.enter_context(Plots(spec))
+        self.sink = RowSink(context, spec, self.sides, self.outcome, self.shared.left_out, plots)
+        self._may_begin = setup.observing and only is None
         self.comparer = Comparer(spec, self.sides, places, only or self._emit, device, self._saturation.ask)
+        self.sink.comparer = self.comparer
         keep = spec.memory_budget is None and setup.count() != 1
         observer = Observer(self.sides, self.pairs, keep, context.artifacts / "waiting", device)
         stack.callback(observer.close)
         folder = context.artifacts / "truth"
         truths = PairTruths(spec.truth, self.sides, self.pairs, folder, lambda array: self.comparer.arrays(array)[0])
         self.truths = stack.enter_context(truths)
+        self._turns = observer.turns
         self.observed = ObservedRows(self.shared, setup.marks, self.comparer, observer, self.truths)
+        stack.callback(self.observed.close)
 
     def run(self) -> CompareResult:
         """Run all iterations and return the job's result."""
@@ -123,13 +125,21 @@ class ComparisonRun:
             made = example_feeds(self.spec.feeds, self.sides, own, similar, self.context)
             if made is None:
                 spec = self.setup.plan_feeds(self.context, own)
-                made = iter(make_feeds(spec, own.runner.inputs, self.context.warn, similar=similar))
+                made = iter(make_feeds(spec, self._inputs(own), self.context.warn, similar=similar))
             feeds = same_feeds(self.context, self.spec.feeds, made)
         for feed in common_feeds(self.sides, feeds, self._uneven):
             if self.setup.observing or strange_files(self.setup):
                 align_sides(self.context, self.setup, feed)
             self._begin_quantised(feed)
             yield feed
+
+    def _inputs(self, own: ModelSide) -> "Sequence[ModelTensor]":
+        """The inputs that feeds are made for: as the graph declares them in full, or else as its session has them."""
+        if self._may_begin and self.observed.before_plain:
+            declared = own.model.inputs
+            if all(info.shape and all(isinstance(dim, int) and dim > 0 for dim in info.shape) for info in declared):
+                return declared
+        return own.runner.inputs
 
     def _begin_quantised(self, feed: Feed) -> None:
         """Where a side holds tensors in few bits: have them paired with what they hold."""
@@ -151,19 +161,27 @@ class ComparisonRun:
             yield from in_sequence(self.sides, self._feeds(), self._plain, folder)
             return
         for number, feed in enumerate(self._feeds()):
+            if number == 0 and self._may_begin and self._quantised is None:
+                self._begin_comparing(number, feed)
+                if self.observed.begin(feed):
+                    self.sink.hold()
             yield feed, [self._plain(side, number, feed) for side in self.sides]
 
     def _plain(self, side: Side, number: int, feed: Feed) -> IterationResult:
         if not isinstance(side, ModelSide):
             return side.plain(number, feed)
         fitted = side.fit(feed, self.context.warn)
+        if self.sink.holds:
+            self.observed.meanwhile(side.opening())
         if number == 0:
             self._notes.fallbacks(side)
             if side.session_owner is not None and self.comparer.places.any_random():
                 side.session_owner = None  # one session draws other numbers in its next run
-            for _ in range(self.spec.warm_up):
-                side.runner.infer(fitted)
-        result = side.plain(number, fitted)
+        runner = side.runner
+        with self._turns.alone():
+            for _ in range(self.spec.warm_up if number == 0 else 0):
+                runner.infer(fitted)
+            result = side.plain(number, fitted)
         self._notes.builds(side)
         if self.setup.one_at_a_time and self.setup.last_use(side):
             (side.session_owner or side).close()
@@ -175,11 +193,13 @@ class ComparisonRun:
             tell_dumps(shared)
         results = settled(shared, number, feed, results)
         self.outcome.iteration(number)
-        self.comparer.begin((row for row in shared.done.values() if row.iteration == number), feed)
+        if not self.sink.holds:
+            self._begin_comparing(number, feed)
         shared.savers.feed(number, feed)
         self.context.row("inputs", InputsRow(number, _described(feed)))
         for side, result in zip(self.sides, results, strict=True):
             self._tell_run(number, side, result)
+        self.sink.release()
         if self.setup.observing:
             self.observed.iteration(number, feed, results)
         else:
@@ -189,6 +209,9 @@ class ComparisonRun:
         tell_joined(shared)
         if number == 0:
             self._warn_unknown(results)
+
+    def _begin_comparing(self, number: int, feed: Feed) -> None:
+        self.comparer.begin((row for row in self.shared.done.values() if row.iteration == number), feed)
 
     def _tell_run(self, number: int, side: Side, result: IterationResult) -> None:
         outputs = _described(result.outputs)
@@ -211,41 +234,21 @@ class ComparisonRun:
         row = self.truths.told(row)
         if self._quantised is not None:
             row = self._quantised.held(row, *self.comparer.arrays(a, b))
-        self.context.row("layers", self._pictured(row, a, b))
-        self._count(row)
-        first, second = (self.sides[i].name for i in row.pair)
-        if self.spec.save_accuracy or self.spec.check_average:
-            self.accuracy.add(row.iteration, (first, second), row.tensor, result)
-        self.plots.draw(row, (first, second), a, b)
-        if self.spec.fail_fast and row.passed is False:
-            raise Enough
-
-    def _pictured(self, row: LayerRow, a: Array, b: Array) -> LayerRow:
-        """The row with its figures, where they are asked for and not too many."""
-        wanted = self.spec.figures and (row.passed is False or self.spec.all_figures)
-        if not wanted or self._pictures >= FIGURES:
-            return row
-        self._pictures += 1
-        first, second = self.comparer.arrays(a, b)
-        return msgspec.structs.replace(row, figures=figures(first, second, self.spec.shape_check))
+        self.sink.take(row, result, a, b)
 
     def _resume(self) -> None:
         """Rows that an earlier attempt of the job finished are not made again, unless files are made with them."""
         for row in typed(self.context.previous_rows("layers"), LayerRow):
             self.shared.done[row.key] = row
-            self._count(row)
-
-    def _count(self, row: LayerRow) -> None:
-        self.outcome.add(row)
-        self.shared.left_out.row(row)
+            self.sink.count(row)
 
     def _result(self) -> CompareResult:
-        accuracy = self.accuracy.results()
+        accuracy = self.sink.accuracy.results()
         if self.spec.save_accuracy:
             accuracy.save(self.spec.save_accuracy)
         result = self.outcome.result(time.perf_counter() - self.started)
         if self.spec.check_average:
-            result.averages = self.accuracy.averages()
+            result.averages = self.sink.accuracy.averages()
             result.passed = accuracy.passed and not self.outcome.bare()
         if self.shared.validator:
             result.valid = self.shared.validator.verdict()

@@ -91,18 +91,37 @@ class GraphCut:
         return chosen[::-1]
 
     def segments(
-        self, wanted: Iterable[str], limit: int | None, known: Mapping[str, Estimate] | None = None
+        self,
+        wanted: Iterable[str],
+        limit: int | None,
+        known: Mapping[str, Estimate] | None = None,
+        *,
+        rising: bool = False,
     ) -> list[Segment]:
         """Return segments that together make every `wanted` tensor, each node once.
 
         limit: maximum bytes of outputs and weights (each once) per segment by the `known` estimates (a single node may
-        exceed it); None is one segment. Sequences, optionals and maps never cross a cut.
+        exceed it); None is one segment. rising: an eighth of that for the first, twice as much for each that follows,
+        so that something is made soon. Sequences, optionals and maps never cross a cut.
         """
         wanted = set(wanted)
         nodes = self.needed(wanted)
         last = {name: i for i in nodes for name in self.reads[i]}
-        groups = [nodes] if limit is None else self._groups(nodes, wanted, last, limit, known or {})
+        groups = (
+            [nodes]
+            if limit is None
+            else self._groups(nodes, wanted, last, limit, known or {}, _RISING if rising else 0)
+        )
         return [self._segment(group, wanted, last) for group in groups if group]
+
+    def none_above(self, limit: int, known: Mapping[str, Estimate]) -> bool:
+        """True if every tensor that nodes make, and every weight, is known to take at most `limit` bytes."""
+        if any(body.type in (body.GRAPH, body.GRAPHS) for node in self.nodes for body in node.attribute):
+            return False
+        sizes = (known.get(name, _UNKNOWN).nbytes for node in self.nodes for name in node.output if name)
+        return all(size is not None and size <= limit for size in sizes) and all(
+            self._weight_bytes([name]) <= limit for name in self.initializers
+        )
 
     def with_outputs(self, names: Iterable[str]) -> bytes:
         """Return the whole model, serialised, with `names` (tensors that it makes) as its outputs."""
@@ -167,6 +186,7 @@ class GraphCut:
         last: Mapping[str, int],
         limit: int,
         known: Mapping[str, Estimate],
+        smaller: int,
     ) -> list[list[int]]:
         groups: list[list[int]] = [[]]
         sizes: dict[str, int] = {}
@@ -174,7 +194,8 @@ class GraphCut:
         held, open_opaque = 0, 0
         for i in nodes:
             made, read = self._made_bytes(i, wanted, known, sizes), set(self.reads[i]) & self.initializers.keys()
-            if groups[-1] and held + made + self._weight_bytes(read - weights) > limit and open_opaque <= i:
+            most = limit >> max(0, smaller + 1 - len(groups))
+            if groups[-1] and held + made + self._weight_bytes(read - weights) > most and open_opaque <= i:
                 groups.append([])
                 weights, held = set(), 0
             groups[-1].append(i)
@@ -201,6 +222,7 @@ class GraphCut:
 
 
 _UNKNOWN = Estimate()
+_RISING = 3  # segments that are smaller than the limit
 
 
 def _external_bytes(tensor: onnx.TensorProto) -> int:

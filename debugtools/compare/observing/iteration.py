@@ -15,8 +15,9 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.memory import device_segment, usual_segment
+from layerwise._tool.debugtools.compare.memory import SEGMENT, device_segment, usual_segment
 from layerwise._tool.debugtools.compare.observing.joiner import Fetch, Joiner, Refused, Source
+from layerwise._tool.debugtools.compare.observing.run_ahead import Turns
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.rows import Pair
 from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
@@ -133,7 +134,8 @@ def make_plan(
                 plan.at_once += sum(known[name].nbytes or 0 for name in key[2] if name in known)
             else:
                 if key not in made:
-                    made[key] = cut.segments(key[2], limits[side.index], known)
+                    most = limits[side.index]
+                    made[key] = cut.segments(key[2], most, known, rising=most == SEGMENT)
                 plan.segments[side.index] = made[key]
         plan.wanted[side.index] = wanted
     plan.opaque = frozenset(opaque)
@@ -155,7 +157,10 @@ def _unmatched(sides: Sequence[Side], plan: ObservationPlan, names: Sequence[str
 
 
 class Observer:
-    """Runs plans. Sessions are shared by sides that are configured alike. device: keeps tensors of its sides."""
+    """Runs plans. Sessions are shared by sides that are configured alike. device: keeps tensors of its sides.
+
+    turns: whoever runs something else meanwhile takes them.
+    """
 
     def __init__(
         self,
@@ -167,6 +172,7 @@ class Observer:
     ) -> None:
         self._sides, self._pairs, self._spill, self._device = sides, pairs, spill, device
         self._pool = SessionPool(keep_sessions)
+        self.turns = Turns()
 
     def run(
         self,
@@ -215,7 +221,11 @@ class Observer:
         return self._tapped(side.index, source, tap)
 
     def _tapped(self, index: int, source: Source, tap: Tap) -> Source:
-        for made in source:
+        while True:
+            with self.turns.step():
+                made = next(source, None)
+            if made is None:
+                return
             for name, array in made.items():
                 tap(index, name, array)
             yield made

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from threading import Condition, Thread
 from typing import Generic, TypeVar
@@ -16,6 +17,40 @@ _SHOWN = 64  # items at a time
 def pair_size(item: Pair) -> int:
     """Bytes of a pair of tensors."""
     return item[2].nbytes + item[3].nbytes
+
+
+class Turns:
+    """Has the steps of one thread wait while another needs all processors: a run that is timed, for instance."""
+
+    def __init__(self) -> None:
+        self._change = Condition()
+        self._stepping = self._alone = False
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """A step of the thread that waits."""
+        with self._change:
+            self._change.wait_for(lambda: not self._alone)
+            self._stepping = True
+        try:
+            yield
+        finally:
+            with self._change:
+                self._stepping = False
+                self._change.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """What no step runs beside; it begins when the step that has begun is done."""
+        with self._change:
+            self._alone = True
+            self._change.wait_for(lambda: not self._stepping)
+        try:
+            yield
+        finally:
+            with self._change:
+                self._alone = False
+                self._change.notify_all()
 
 
 class Ahead(Generic[Item]):
@@ -41,8 +76,32 @@ class Ahead(Generic[Item]):
         self._change = Condition()
         self._thread = Thread(target=self._work, name="ahead", daemon=True)
 
-    def __enter__(self) -> Iterator[Item]:
+    def start(self) -> None:
+        """Begin before the items are wanted."""
         self._thread.start()
+
+    @property
+    def failed(self) -> bool:
+        """Whether `items` has ended in an error by now."""
+        return self._error is not None
+
+    def until(self, over: Callable[[], bool], stays: Callable[[Item], bool]) -> Iterator[Item]:
+        """Give items until `over` (call `wake` when that changes), or the next one `stays`; none is shown to `look`."""
+        while True:
+            with self._change:
+                self._change.wait_for(lambda: self._waiting or self._over or over())
+                if over() or not self._waiting or stays(self._waiting[0]):
+                    return
+            yield self._next()
+
+    def wake(self) -> None:
+        """Have `until` ask again whether it is over."""
+        with self._change:
+            self._change.notify_all()
+
+    def __enter__(self) -> Iterator[Item]:
+        if self._thread.ident is None:
+            self.start()
         return self._given()
 
     def __exit__(self, *_: object) -> None:
@@ -64,13 +123,16 @@ class Ahead(Generic[Item]):
                 self._look(coming)
                 shown = len(coming)
             shown -= 1
-            with self._change:
-                item = self._waiting.popleft()
-                self._bytes -= self._size(item)
-                self._change.notify_all()
-            yield item
+            yield self._next()
         if self._error is not None:
             raise self._error
+
+    def _next(self) -> Item:
+        with self._change:
+            item = self._waiting.popleft()
+            self._bytes -= self._size(item)
+            self._change.notify_all()
+        return item
 
     def _work(self) -> None:
         try:

@@ -120,6 +120,19 @@ class ModelSide(Side):
         self._opening = pool.submit(self._open)
         pool.shutdown(wait=False)
 
+    def opening(self) -> "Future[Runner]":
+        """The session that is being opened, or is open; what goes wrong is raised where the runner is used."""
+        if self.session_owner is not None:
+            return self.session_owner.opening()
+        if self._runner is not None:
+            done: Future[Runner] = Future()
+            done.set_result(self._runner)
+            return done
+        if self._opening is None:
+            self.open_soon()
+        assert self._opening is not None
+        return self._opening
+
     def _open(self) -> Runner:
         return open_runner(self.spec, self.model.whole(), name=self.name)
 

@@ -153,6 +153,11 @@ class RowContext(Struct, frozen=True, dict=True):
         """True if the sides differ in nothing but their optimisation level."""
         return alike_unfused(self.sides[pair[0]], self.sides[pair[1]])
 
+    @property
+    def keeps(self) -> bool:
+        """Whether `keep` does anything."""
+        return self.savers.takes_outputs or self.validator is not None
+
     def keep(self, number: int, side: Side, name: str, array: Array) -> None:
         """Save one tensor of a side that runs and validate it, as asked. Enough if it is bad and that ends it."""
         own = side.own(name)

@@ -1,22 +1,25 @@
 """Rows of graph outputs, from the plain runs, and of all marked tensors, streamed."""
 
 from collections.abc import Mapping, Sequence, Set
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.memory import Limits, give_back, limits, usual_segment
+from layerwise._tool.debugtools.compare.memory import SEGMENT, Limits, give_back, limits, usual_segment
 from layerwise._tool.debugtools.compare.observing.canary import Canary
 from layerwise._tool.debugtools.compare.observing.iteration import (
     ObservationPlan,
     Observer,
+    Tap,
     check_budget,
     make_plan,
     markable,
 )
 from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead, pair_size
+from layerwise._tool.debugtools.compare.observing.run_ahead import Pair as Observed
 from layerwise._tool.debugtools.compare.rows import NotCompared, Pair, Reason
 from layerwise._tool.debugtools.compare.sides.marks import marked_tensors, shown_outputs
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
@@ -27,6 +30,11 @@ from layerwise._tool.debugtools.compare.table.output_rows import note_unwanted, 
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.pieces import note_unclear
 from layerwise._tool.debugtools.compare.truth.pairs import PairTruths
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from layerwise._tool.backends.runner import Runner
 
 
 class ObservedRows:
@@ -39,8 +47,72 @@ class ObservedRows:
         self._shared, self._marks, self._comparer, self._observer = shared, marks, comparer, observer
         self.canary = Canary(shared.spec.metrics)
         self.plan: ObservationPlan | None = None
+        self._begun: Ahead[Observed] | None = None
+        self._told: set[tuple[Pair, str]] = set()
         self._outputs: frozenset[str] = frozenset()
         self._at_once = {side.index for side in shared.model_sides if shared.observed(side) == "marked"}
+
+    def begin(self, feed: Feed) -> bool:
+        """Begin to observe the first iteration, whose plain runs are still to come, where that does not depend on them
+        and takes no memory to speak of: its sessions open beside theirs. Whether it has begun.
+        """
+        shared = self._shared
+        if not self.before_plain or self.plan is not None:
+            return False
+        feeds = {side.index: side.fit(feed, shared.context.warn) for side in shared.model_sides}
+        self.plan = self._make_plan(feed, feeds)
+        shapes = {name: array.shape for name, array in feed.items()}
+        cuts = {id(side.model.cut): side.model.cut for side in shared.model_sides}
+        if all(cut.none_above(SEGMENT, cut.estimates(shapes)) for cut in cuts.values()):
+            self._begun = self._ahead(0, feeds, lambda *_: None)
+            self._begun.start()
+        return self._begun is not None
+
+    def meanwhile(self, opening: "Future[Runner]") -> None:
+        """Compare what is there already until a session is open; the rows come before those of the plain runs."""
+        begun = self._begun
+        if begun is None:
+            return
+        opening.add_done_callback(lambda _: begun.wake())
+        for pair, name, a, b in begun.until(opening.done, lambda item: item[1] in self._outputs):
+            self._layer(0, pair, name, a, b)
+
+    def _layer(self, number: int, pair: Pair, name: str, a: Array, b: Array) -> None:
+        if (number, pair, name) not in self._shared.done and (pair, name) not in self._told:
+            self._comparer.row(number, pair, name, self._shared.layer_mode(pair), a, b)
+        self._told.add((pair, name))
+
+    @cached_property
+    def before_plain(self) -> bool:
+        """Whether layers can be observed before the plain runs: in sessions of their own, nothing of them is kept."""
+        shared, spec = self._shared, self._shared.spec
+        held = spec.truth or spec.save_heatmaps or spec.save_error_plots or shared.keeps
+        if spec.memory_budget is not None or spec.sequential or spec.compare_script or held:
+            return False
+        on_cpu = all(side.backend == ("onnxrt", "cpu") and side.model is shared.model for side in shared.sides
+                     if isinstance(side, ModelSide))  # fmt: skip
+        return on_cpu and len(shared.model_sides) == len(shared.sides) and shared.observe == "every"
+
+    def close(self) -> None:
+        """End what was begun and is not wanted any more."""
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            with begun:
+                pass
+
+    def _ahead(self, number: int, feeds: Mapping[int, Feed], tap: Tap) -> "Ahead[Observed]":
+        assert self.plan is not None
+        allowed = self._limits()
+        refused = partial(note_unclear, self._shared, number)
+        tensors = self._observer.run(self.plan, number, feeds, allowed.waiting, tap, refused)
+        return Ahead(tensors, allowed.ahead, pair_size, self._comparer.look)
+
+    def _taken(self) -> "Ahead[Observed] | None":
+        """What was begun; not if it has failed, which may be for the memory that sessions may take to open."""
+        if self._begun is not None and self._begun.failed:
+            self.close()
+        begun, self._begun = self._begun, None
+        return begun
 
     def iteration(self, number: int, feed: Feed, results: Sequence[IterationResult]) -> None:
         """Compare all marked tensors of one iteration; `results`: its plain runs."""
@@ -49,7 +121,6 @@ class ObservedRows:
         if self.plan is None:
             self.plan = self._make_plan(feed, feeds)
         plan, outputs = self.plan, [result.outputs for result in results]
-        told: set[tuple[Pair, str]] = set()
         self._truths.begin(number, feeds, [row for row in shared.done.values() if row.iteration == number])
 
         def tap(index: int, name: str, array: Array) -> None:
@@ -57,20 +128,20 @@ class ObservedRows:
             if name in plan.shown and (name not in outputs[index] or index in self._at_once):
                 shared.keep(number, shared.sides[index], name, array)
 
-        total, allowed = plan.compared(shared.pairs), self._limits()
-        tensors = self._observer.run(plan, number, feeds, allowed.waiting, tap, partial(note_unclear, shared, number))
-        with Ahead(tensors, allowed.ahead, pair_size, self._comparer.look) as pairs:
-            for done, (pair, name, a, b) in enumerate(pairs, 1):
+        total = plan.compared(shared.pairs)
+        with self._taken() or self._ahead(number, feeds, tap) as pairs:
+            for pair, name, a, b in pairs:
                 plain = [outputs[i] for i in pair]
                 if all(name in found for found in plain):
                     observed = self._comparer.arrays(a, b)
                     self._output(number, pair, name, (plain[0][name], plain[1][name]), (observed[0], observed[1]))
-                elif (number, pair, name) not in shared.done:
-                    self._comparer.row(number, pair, name, shared.layer_mode(pair), a, b)
-                told.add((pair, name))  # an output of one side alone too, such as what a network's own marks add
+                    self._told.add((pair, name))
+                else:  # an output of one side alone too, such as what a network's own marks add
+                    self._layer(number, pair, name, a, b)
                 self._truths.done(pair, name)
-                shared.context.progress(done, total, "tensors", name)
-        self._rest(number, outputs, told)
+                shared.context.progress(len(self._told), total, "tensors", name)
+        self._rest(number, outputs)
+        self._told.clear()
 
     def _output(
         self, number: int, pair: Pair, name: str, plain: tuple[Array, Array], observed: tuple[Array, Array]
@@ -105,7 +176,7 @@ class ObservedRows:
                 moved |= not self.canary.check(name, side.name, before, now, place.depth, place.types, explained)
         return moved
 
-    def _rest(self, number: int, outputs: Sequence[Mapping[str, Array]], told: set[tuple[Pair, str]]) -> None:
+    def _rest(self, number: int, outputs: Sequence[Mapping[str, Array]]) -> None:
         """Graph outputs that were not observed (such as a graph input handed through)."""
         shared = self._shared
         assert self.plan is not None
@@ -115,7 +186,7 @@ class ObservedRows:
                     shared.keep(number, shared.sides[index], name, outputs[index][name])
         for pair in shared.pairs:
             first, second = outputs[pair[0]], outputs[pair[1]]
-            names = {name for owner, name in told if owner == pair}
+            names = {name for owner, name in self._told if owner == pair}
             found = paired(shared, pair, first, second)
             output_rows(shared, self._comparer, number, pair, (found, first, second), observed=names)
             if number == 0 and any(isinstance(shared.sides[index], ModelSide) for index in pair):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from layerwise._tool.debugtools.compare.sides.side import ModelSide
     from layerwise._tool.surgery.cut.segments import GraphCut
 
-MAY_DRAW = RANDOM_OPS | {"Dropout", "If", "Loop", "Scan"}
+MAY_DRAW = RANDOM_OPS | {"Dropout", "If", "Loop", "Scan", "SequenceMap"}
 """Operators that draw, or do so as their inputs or bodies say."""
 
 
@@ -33,6 +33,8 @@ def random_origins(cut: "GraphCut") -> dict[str, int]:
 
     A node that draws is the origin of its own outputs.
     """
+    if not cut.model.functions and all(not node.domain and node.op_type not in MAY_DRAW for node in cut.nodes):
+        return {}
     randomness = Randomness(cut)
     origins: dict[str, int] = {}
     for i, (node, reads) in enumerate(zip(cut.nodes, cut.reads, strict=True)):

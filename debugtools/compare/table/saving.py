@@ -42,7 +42,7 @@ class Outcome:
     ) -> None:
         """nothing: no iteration is asked for."""
         self._nothing = nothing
-        self._runners, self._pairs, self._metrics = runners, pairs, metrics
+        self._runners, self._pairs, self.metrics = runners, pairs, metrics
         self.rows = self.failed = 0
         self.truth = TruthOutcome()
         self._first: LayerRow | None = None
@@ -100,7 +100,7 @@ class Outcome:
 
     def _metric_summaries(self) -> Iterable[MetricSummary]:
         total = len(self._iterations)
-        for metric in self._metrics:
+        for metric in self.metrics:
             for pair in self._pairs:
                 passed = total - sum((metric, pair, k) in self._failures for k in self._iterations)
                 passed = passed if self._compared[pair] else 0
@@ -140,6 +140,11 @@ class Savers(ExitStack):
             self._outputs = self.enter_context(open_results_writer(spec.save_outputs, names))
         self._open: dict[int, int] = {}
         self._blob = self.enter_context(merged_folder(Path(spec.save_input_blob))) if spec.save_input_blob else None
+
+    @property
+    def takes_outputs(self) -> bool:
+        """Whether outputs are saved."""
+        return self._outputs is not None
 
     def feed(self, iteration: int, feed: Mapping[str, Array]) -> None:
         """Save one iteration's inputs."""
