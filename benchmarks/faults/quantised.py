@@ -4,7 +4,8 @@ Each model is quantised in several forms (tests/support/quantised.py; `--forms` 
 QOperator in several types, dynamic, MatMulNBits, NF4, Q/DQ as NVIDIA Model Optimizer writes it, FP8. Of each form the
 clean model must accuse nobody, and a plant that moves the outputs further than quantising did must be named first:
 its scale's or its codes' node, or the product that reads them. `layerwise run --mark-all` is asked as well: it must
-pass the clean model and fail the plant. `--count`: plants a form.
+pass the clean model and fail the plant. Where kernels for uint8 times int8 saturate on this CPU (x86-64 without VNNI),
+the quantised models run in a way that avoids it, or else the clean ones are wrong themselves. `--count`: plants a form.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from support.quantised import FORMS
 
 from benchmarks.faults.tables import Options, by, corpora, share, table, work_folder
 from layerwise._tool.backends.feeds.writer import save_feeds
+from layerwise._tool.backends.onnxrt.saturation import SETTING, precise, saturates
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 from layerwise._tool.debugtools.locate.spec import LocateSpec
@@ -105,7 +107,7 @@ def _moves(clean: Clean, model: onnx.ModelProto, error: float) -> bool:
 
 def error_of(clean: Clean, model: onnx.ModelProto) -> float:
     """The largest relative L2 error of the outputs."""
-    found = running.run(model, clean.feed)
+    found = running.run(model, clean.feed, settings={SETTING: "1"})
     return max(
         float(np.linalg.norm((found[name] - array).astype(float)) / max(np.linalg.norm(array.astype(float)), 1e-30))
         for name, array in clean.outputs.items()
@@ -127,9 +129,11 @@ def ran(folder: Path) -> tuple[bool, str]:
 
 
 def _spec(folder: Path) -> CompareSpec:
-    paths = [str(folder / name) for name in ("suspect.onnx", "float.onnx")]
+    suspect, reference = (
+        RunnerSpec(kind="onnxrt", model=str(folder / name)) for name in ("suspect.onnx", "float.onnx")
+    )
     return CompareSpec(
-        model=paths[0], runners=[RunnerSpec(kind="onnxrt", model=path) for path in paths],
+        model=suspect.model, runners=[precise(suspect) if saturates() else suspect, reference],
         feeds=FeedSpec(files=[str(folder / "inputs.json")]),
     )  # fmt: skip
 

@@ -17,19 +17,31 @@ ALL = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
 OFF = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
 
 
-def session(model: onnx.ModelProto | Path | bytes, level: Any = ALL) -> onnxruntime.InferenceSession:
+NO_SETTINGS: Mapping[str, str] = {}
+
+
+def session(
+    model: onnx.ModelProto | Path | bytes, level: Any = ALL, settings: Mapping[str, str] = NO_SETTINGS
+) -> onnxruntime.InferenceSession:
     """Open a session on the CPU."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = level
     options.log_severity_level = 4
+    for key, value in settings.items():
+        options.add_session_config_entry(key, value)
     source = model.SerializeToString() if isinstance(model, onnx.ModelProto) else model
     source = str(source) if isinstance(source, Path) else source
     return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
-def run(model: onnx.ModelProto | Path | bytes, feed: Mapping[str, Array], level: Any = ALL) -> dict[str, Array]:
+def run(
+    model: onnx.ModelProto | Path | bytes,
+    feed: Mapping[str, Array],
+    level: Any = ALL,
+    settings: Mapping[str, str] = NO_SETTINGS,
+) -> dict[str, Array]:
     """The model's outputs. Raises whatever onnxruntime does of a model that it does not take."""
-    opened = session(model, level)
+    opened = session(model, level, settings)
     names = [output.name for output in opened.get_outputs()]
     return dict(zip(names, opened.run(names, dict(feed)), strict=True))
 
