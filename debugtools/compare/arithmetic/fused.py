@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, FloatKernel, dot
+from layerwise._tool.debugtools.compare.arithmetic.kernel import CHUNK, FloatKernel, address, dot, same_bytes
 from layerwise._tool.debugtools.compare.arithmetic.kinds import Arithmetic
 from layerwise._tool.debugtools.compare.arithmetic.totals import SideStatistics, Totals
 
@@ -97,14 +97,20 @@ def fuse(a: Array, b: Array, how: Arithmetic, atol: float, rtol: float, *, infin
     An element is `over` when neither its absolute error is at most `atol` nor its relative error, against `b`, is at
     most `rtol`; NaN errors are over.
     """
-    bytewise = a.flags.c_contiguous and b.flags.c_contiguous and a.dtype == b.dtype
+    bytewise = a is not b and a.flags.c_contiguous and b.flags.c_contiguous and a.dtype == b.dtype
     first = flat(a)
     second = first if a is b else flat(b)
+    places = (address(first), address(second)) if bytewise else (0, 0)
     with np.errstate(all="ignore"):
         kernel: FloatKernel = _KERNELS[how.kind](how, atol, rtol, infinities_equal)
         for at in range(0, a.size, CHUNK):
             chunk = first[at : at + CHUNK]
-            kernel.take(chunk, chunk if second is first else second[at : at + CHUNK], at, bytewise)
+            if second is first:
+                kernel.take(chunk, chunk, at, True)
+                continue
+            offset = at * chunk.itemsize
+            same = bytewise and same_bytes(places[0] + offset, places[1] + offset, chunk.nbytes)
+            kernel.take(chunk, second[at : at + CHUNK], at, same)
     return kernel.totals
 
 
@@ -136,7 +142,7 @@ class _ComplexKernel(FloatKernel):
         magnitude = np.abs(x.astype(np.complex128))
         return dot(magnitude, magnitude)
 
-    def take(self, x: Array, y: Array, at: int, bytewise: bool) -> None:
+    def take(self, x: Array, y: Array, at: int, same: bool) -> None:
         totals = self.totals
         left, right = np.abs(x.astype(np.complex128)), np.abs(y.astype(np.complex128))
         error = np.abs(x.astype(np.complex128) - y)

@@ -37,13 +37,15 @@ class _Scratch:
         return self.work[key]
 
 
-def _same(x: Array, y: Array, bytewise: bool) -> bool:
-    return x is y or (bytewise and bool(_memcmp(_address(x), _address(y), x.nbytes) == 0))
+def address(values: Array) -> int:
+    """Where the first element of an array is in memory."""
+    found: int = values.__array_interface__["data"][0]
+    return found
 
 
-def _address(values: Array) -> int:
-    address: int = values.__array_interface__["data"][0]
-    return address
+def same_bytes(x: int, y: int, nbytes: int) -> bool:
+    """Whether as many bytes at two addresses agree."""
+    return bool(_memcmp(x, y, nbytes) == 0)
 
 
 def _scratch() -> _Scratch:
@@ -79,9 +81,9 @@ class FloatKernel:
         self.totals = Totals(SideStatistics(), SideStatistics(), Moments(), Moments())
         self.scratch = _scratch()
 
-    def take(self, x: Array, y: Array, at: int, bytewise: bool) -> None:
-        """Take in one chunk of both sides; bytewise: equal bytes are equal elements."""
-        if not (_same(x, y, bytewise) and self._take_equal(x, at)):
+    def take(self, x: Array, y: Array, at: int, same: bool) -> None:
+        """Take in one chunk of both sides; same: it is known that all their bits agree."""
+        if not (same and self._take_equal(x, at)):
             self._take_different(x, y, at)
 
     def squares(self, x: Array) -> float:

@@ -108,6 +108,11 @@ class Rule(Struct, frozen=True):
 
 def unit_roundoff(dtypes: Iterable[str]) -> float:
     """The coarsest unit roundoff among the floating `dtypes`; 0 if none is floating (integers do not round)."""
+    return _coarsest(tuple(dtypes))
+
+
+@lru_cache
+def _coarsest(dtypes: tuple[str, ...]) -> float:
     return max((UNIT_ROUNDOFF.get(name, 0.0) for name in dtypes), default=0.0)
 
 
