@@ -11,6 +11,7 @@ from support.models import conv_net, save
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead, Turns
+from layerwise._tool.debugtools.compare.sides import side
 from layerwise._tool.debugtools.compare.sides.stream import GraphStream
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 
@@ -66,10 +67,22 @@ def test_what_fails_before_the_plain_runs_is_made_again(model: str, monkeypatch:
     assert not fails
 
 
-def test_a_session_that_does_not_open_ends_it(model: str) -> None:
-    wrong = ORT.setting("session.intra_op_thread_affinities", "nonsense")
-    with pytest.raises(LayerwiseError):
-        compared(model, runners=[wrong, wrong])
+def test_a_session_that_does_not_open_ends_it(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    observed = threading.Event()
+    run = GraphStream._run
+
+    def seen(stream: GraphStream, *asked: Any) -> Any:
+        observed.set()
+        return run(stream, *asked)
+
+    def fails(*_: Any, **__: Any) -> Any:
+        assert observed.wait(60)
+        raise LayerwiseError("it does not open")
+
+    monkeypatch.setattr(GraphStream, "_run", seen)
+    monkeypatch.setattr(side, "open_runner", fails)
+    with pytest.raises(LayerwiseError, match="it does not open"):
+        compared(model)
     assert not [thread for thread in threading.enumerate() if thread.name == "ahead" and thread.is_alive()]
 
 
