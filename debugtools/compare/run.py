@@ -76,10 +76,12 @@ class ComparisonRun:
         other = next((side for side in self.model_sides if side.model is not setup.model), None)
         places = Places(setup.model if self.pairs else None, setup.whole_graph, other)
         plots = stack.enter_context(Plots(spec))
-        self.sink = RowSink(context, spec, self.sides, self.outcome, self.shared.left_out, plots)
+        left_out = self.shared.left_out
+        self.sink = RowSink(
+            context, spec, self.sides, self.outcome, left_out, plots, lambda *ab: self.comparer.arrays(*ab)
+        )
         self._may_begin = setup.observing and only is None
         self.comparer = Comparer(spec, self.sides, places, only or self._emit, device, self._saturation.ask)
-        self.sink.comparer = self.comparer
         keep = spec.memory_budget is None and setup.count() != 1
         observer = Observer(self.sides, self.pairs, keep, context.artifacts / "waiting", device)
         stack.callback(observer.close)

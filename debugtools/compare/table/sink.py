@@ -1,6 +1,6 @@
 """Where the rows of tensors go: the journal, the counts, accuracy files and pictures."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -18,22 +18,23 @@ from layerwise._tool.debugtools.compare.table.saving import Accuracy, Outcome
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
-    from layerwise._tool.debugtools.compare.table.pairs import Comparer
+
+
+Host = Callable[[Array, Array], tuple[Array, ...]]
 
 
 class RowSink:
-    """Takes finished rows. comparer: brings tensors to the host; it is set before the first row comes.
+    """Takes finished rows. host: brings tensors to the host.
 
     Between `hold` and `release` rows wait: those of the plain runs come before them in the journal.
     """
 
-    comparer: "Comparer"
-
     def __init__(
         self, context: "JobContext", spec: CompareSpec, sides: Sequence[Side], outcome: Outcome, left_out: LeftOut,
-        plots: Plots,
+        plots: Plots, host: Host,
     ) -> None:  # fmt: skip
-        self._context, self._spec, self._sides, self._left_out, self._plots = context, spec, sides, left_out, plots
+        self._context, self._spec, self._sides, self._left_out = context, spec, sides, left_out
+        self._plots, self._host = plots, host
         self.outcome = outcome
         self.accuracy = Accuracy(outcome.metrics, spec.check_average)
         self._pictures = 0
@@ -85,5 +86,5 @@ class RowSink:
         if not wanted or self._pictures >= FIGURES:
             return row
         self._pictures += 1
-        first, second = self.comparer.arrays(a, b)
+        first, second = self._host(a, b)
         return replace(row, figures=figures(first, second, self._spec.shape_check))
