@@ -76,10 +76,7 @@ class ComparisonRun:
         other = next((side for side in self.model_sides if side.model is not setup.model), None)
         places = Places(setup.model if self.pairs else None, setup.whole_graph, other)
         plots = stack.enter_context(Plots(spec))
-        left_out = self.shared.left_out
-        self.sink = RowSink(
-            context, spec, self.sides, self.outcome, left_out, plots, lambda *ab: self.comparer.arrays(*ab)
-        )
+        self.sink = RowSink(context, spec, self.sides, self.outcome, self.shared.left_out, plots, self._host)
         self._may_begin = setup.observing and only is None
         self.comparer = Comparer(spec, self.sides, places, only or self._emit, device, self._saturation.ask)
         keep = spec.memory_budget is None and setup.count() != 1
@@ -237,6 +234,9 @@ class ComparisonRun:
         if self._quantised is not None:
             row = self._quantised.held(row, *self.comparer.arrays(a, b))
         self.sink.take(row, result, a, b)
+
+    def _host(self, *tensors: Array) -> tuple[Array, ...]:
+        return self.comparer.arrays(*tensors)
 
     def _resume(self) -> None:
         """Rows that an earlier attempt of the job finished are not made again, unless files are made with them."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 
-Host = Callable[[Array, Array], tuple[Array, ...]]
+Host = Callable[..., tuple[Array, ...]]
 
 
 class RowSink:
