@@ -35,8 +35,7 @@ def test_locating_fills_the_columns_of_the_comparison_on_view(pair: tuple[Path, 
         await bench.see("done: 40 rows", "rel-L2")
         assert "accum" not in bench.text
         await bench.press("L")
-        await bench.see("[2 Errors]", "locate started; its local errors join the table")
-        await bench.see(f"local errors of job {job + 1}")
+        await bench.see("[2 Errors]", f"local errors of job {job + 1}")
         assert "accum" in bench.text and errors.job == str(job)
         await to_the_bad_layer(bench)
         await bench.see("kernel", "local\u25be")
