@@ -19,7 +19,7 @@ _ONE = (".npz", ".safetensors")  # one iteration, whatever its names look like
 
 
 def file_feeds(
-    spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn, *, similar: bool
+    spec: FeedSpec, inputs: Sequence[TensorInfo] | None, warn: Warn, *, similar: bool
 ) -> Callable[[], Iterator[dict[str, Array]]]:
     """What yields the feeds of `spec.files`, fitted to `inputs`; the files are listed at once and read as they come.
 

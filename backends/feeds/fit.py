@@ -19,14 +19,17 @@ Warn = Callable[[str], None]
 
 
 def fit_feed(
-    feed: Mapping[str, Any], inputs: Sequence[TensorInfo], warn: Warn, where: str, *, similar: bool = False
+    feed: Mapping[str, Any], inputs: Sequence[TensorInfo] | None, warn: Warn, where: str, *, similar: bool = False
 ) -> dict[str, Array]:
-    """Return the arrays for `inputs`, in order. Inputs that the model does not have are dropped and reported.
+    """Return the arrays for `inputs`, in order. Inputs that the model does not have are dropped and reported. None:
+    what the model takes is not known, all data are for it.
 
     similar: an input without data of its name gets that of a similar one, or else of its place, data of its shape
     and kind before others, and data of another shape are permuted or reshaped; that is reported. UsageError, naming
     both sides, if a name is missing, a shape does not match, or a cast would change values.
     """
+    if inputs is None:
+        return {name: _array(value, f"{where}: input {shown(name, 80)}") for name, value in feed.items()}
     if similar:
         feed = _similar(feed, inputs, warn)
     missing = [info.name for info in inputs if info.name not in feed]

@@ -15,7 +15,7 @@ from layerwise._tool.backends.text import shown
 
 
 def script_feeds(
-    spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Callable[[str], None], *, similar: bool = False
+    spec: FeedSpec, inputs: Sequence[TensorInfo] | None, warn: Callable[[str], None], *, similar: bool = False
 ) -> tuple[int | None, Callable[[], Iterator[dict[str, Array]]]]:
     """How many feed dicts a script gives, None if only it knows, and what yields them; as `make_feeds`."""
     path = Path(spec.script or "").absolute()

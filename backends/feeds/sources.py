@@ -11,6 +11,10 @@ from layerwise._tool.backends.feeds.synthetic import Synthetic
 from layerwise._tool.backends.specs import MOST_SEED, FeedSpec
 from layerwise._tool.backends.tensors import TensorInfo
 
+UNKNOWN_INPUTS = (
+    "without example inputs a module does not tell what it takes: have its function return them beside the module, or "
+    "name inputs (--load-inputs, --data-loader-script)"
+)
 Warn = Callable[[str], None]
 Feed = dict[str, Array]
 
@@ -28,8 +32,9 @@ class Feeds(Struct, frozen=True):
         return self.make()
 
 
-def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn, *, similar: bool = False) -> Feeds:
-    """Return the feed dicts that `spec` asks for, checked against the model's `inputs`.
+def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo] | None, warn: Warn, *, similar: bool = False) -> Feeds:
+    """Return the feed dicts that `spec` asks for, checked against the model's `inputs`; None: not known, so that feeds
+    come from files or a script, as they are.
 
     similar: an input may get data of a similar name, or else of its place.
 
@@ -49,6 +54,8 @@ def make_feeds(spec: FeedSpec, inputs: Sequence[TensorInfo], warn: Warn, *, simi
         from layerwise._tool.backends.feeds.scripted import script_feeds  # most runs have no script
 
         return Feeds(*script_feeds(spec, inputs, warn_once, similar=similar))
+    if inputs is None:
+        raise UsageError(UNKNOWN_INPUTS)
     if spec.made == "auto" and not spec.plan and inputs:
         warn_once("no graph was read for these inputs (--feeds auto): they are made as Polygraphy does")
     synthetic = Planned(spec, inputs, warn_once) if spec.plan else Synthetic(spec, inputs, warn_once)

@@ -128,6 +128,13 @@ def _all_of(form: Form, feed: Mapping[str, Array]) -> dict[str, Array]:
         return form.run(feed)
 
 
+def _tensors(model: onnx.ModelProto, feed: Mapping[str, Array]) -> dict[str, Array]:
+    try:
+        return running.all_tensors(model, feed)
+    except RuntimeError:  # as above
+        return running.run(model, feed)
+
+
 def _endless(arrays: Mapping[str, Array], clean: Clean) -> bool:
     """Whether a model has Inf or NaN although the network has none."""
     found = any(each.dtype.kind == "f" and not np.isfinite(each).all() for each in arrays.values())
@@ -146,7 +153,7 @@ def _plants(clean: Clean, seed: int, stream: list[int], options: Options, side: 
     pairs = (
         each
         for each in corpus.several(4 * count, 2)
-        if side == "suspect" or not _endless(running.all_tensors(each.model, clean.feed), clean)
+        if side == "suspect" or not _endless(_tensors(each.model, clean.feed), clean)
     )
     yield from islice(pairs, count)
 

@@ -27,7 +27,7 @@ from layerwise._tool.debugtools.compare.sides.marks import idle_exclusions, show
 from layerwise._tool.debugtools.compare.sides.notes import RunnerNotes
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
-from layerwise._tool.debugtools.compare.sides.torch import TorchSide, example_feeds
+from layerwise._tool.debugtools.compare.sides.torch import TorchSide, example_feeds, tells_inputs
 from layerwise._tool.debugtools.compare.table.comparison import Enough, RowContext, Validator
 from layerwise._tool.debugtools.compare.table.layer_rows import ObservedRows
 from layerwise._tool.debugtools.compare.table.output_rows import plain_rows
@@ -132,8 +132,12 @@ class ComparisonRun:
             self._begin_quantised(feed)
             yield feed
 
-    def _inputs(self, own: ModelSide) -> "Sequence[ModelTensor]":
-        """The inputs that feeds are made for: as the graph declares them in full, or else as its session has them."""
+    def _inputs(self, own: ModelSide) -> "Sequence[ModelTensor] | None":
+        """The inputs that feeds are made for: as the graph declares them in full, or else as its session has them; None
+        of a module that does not tell.
+        """
+        if not tells_inputs(own):
+            return None
         if self._may_begin and self.observed.before_plain:
             declared = own.model.inputs
             if all(info.shape and all(isinstance(dim, int) and dim > 0 for dim in info.shape) for info in declared):

@@ -37,7 +37,13 @@ from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
-from layerwise._tool.debugtools.compare.sides.torch import TorchSide, example_feeds, feeding_side, renamed_feeds
+from layerwise._tool.debugtools.compare.sides.torch import (
+    TorchSide,
+    example_feeds,
+    feeding_side,
+    known_inputs,
+    renamed_feeds,
+)
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.truth.truths import Truths
@@ -121,7 +127,7 @@ class LocateRun(ExitStack):
         made = example_feeds(self.spec.compare.feeds, self.setup.sides, own, similar, self.context)
         if made is None:
             spec = self.setup.plan_feeds(self.context, own)
-            made = iter(make_feeds(spec, own.model.inputs, self.context.warn))
+            made = iter(make_feeds(spec, known_inputs(own), self.context.warn))
         feeds = same_feeds(self.context, self.setup.feeds, renamed_feeds(made, own, self.suspect))
         return common_feeds(self.setup.sides, feeds, lambda _, text: self.context.warn(text))
 

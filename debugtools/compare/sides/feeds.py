@@ -57,6 +57,8 @@ def common_feeds(sides: Sequence[Side], feeds: Iterable[Feed] | None, tell: Tell
     done = 0
     for feed in islice(source, most):
         done += 1
+        for side in sides:
+            side.expect(feed)
         yield feed
     more = feeds is not None and done == most and _more(source)
     if more or any(count != done for _, count in saved):

@@ -82,6 +82,9 @@ class Side:
         """Whether there is a tensor of that name here."""
         raise NotImplementedError
 
+    def expect(self, feed: Feed) -> None:
+        """Learn, before anything else of an iteration, what the comparison is fed with, by the comparison's names."""
+
     def plain(self, iteration: int, feed: Feed) -> IterationResult:
         """The outputs of the run exactly as configured."""
         raise NotImplementedError

@@ -11,6 +11,7 @@ from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.feeds.fit import fit_feed
 from layerwise._tool.backends.feeds.pairing import paired_inputs
+from layerwise._tool.backends.feeds.sources import UNKNOWN_INPUTS
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo
@@ -68,7 +69,12 @@ class Operators:
         self._traced: dict[Shapes, Traced] = {}
         self._recorded: Hooked | None = None
         self._feed: Feed | None = None
+        self._expected: Feed | None = None
         self._held: Held | None = None
+
+    def expect(self, feed: Feed) -> None:
+        """The comparison will be fed with this: what there is to trace a module by that has no example inputs."""
+        self._expected = feed
 
     def take(self, feed: Feed) -> None:
         """The module is about to run on this feed."""
@@ -83,11 +89,9 @@ class Operators:
         if self.runner is None:
             raise UsageError(f"{shown(self.path)} is not loaded")
         runner = self.runner()
-        feed = runner.example if self._feed is None else self._feed
+        feed = (runner.example or self._expected) if self._feed is None else self._feed
         if not feed:
-            raise UsageError(
-                f"{shown(self.path)} came without example inputs: what is in it is known with the first feed"
-            )
+            raise UsageError(f"{shown(self.path)}: {UNKNOWN_INPUTS}")
         shapes = tuple((name, array.shape) for name, array in feed.items())
         if self.by_modules is None and shapes not in self._traced:
             from layerwise._tool.backends.torch.traced import NotTraced
@@ -170,6 +174,9 @@ class TorchSide(ModelSide):
         self._operators.take(fitted)
         return fitted
 
+    def expect(self, feed: Feed) -> None:
+        self._operators.expect(feed)
+
     def needs_operators(self) -> None:
         """The modules inside will not do: they cannot be run on other tensors."""
         self._operators.modules_do = False
@@ -197,6 +204,16 @@ def feeding_side(suspect: ModelSide, reference: Side) -> ModelSide:
     """Of two sides the one whose model tells what inputs there are: an ONNX model rather than a module."""
     onnx = isinstance(suspect, TorchSide) and isinstance(reference, ModelSide) and not isinstance(reference, TorchSide)
     return cast("ModelSide", reference) if onnx else suspect
+
+
+def tells_inputs(side: ModelSide) -> bool:
+    """Whether a side knows what it takes: a module without example inputs does not."""
+    return not isinstance(side, TorchSide) or bool(side.module_runner.inputs)
+
+
+def known_inputs(side: ModelSide) -> list[TensorInfo] | None:
+    """What feeds for a side are made for, None where it does not know that."""
+    return side.model.inputs if tells_inputs(side) else None
 
 
 def renamed_feeds(feeds: Iterable[Feed], own: ModelSide, suspect: ModelSide) -> Iterator[Feed]:

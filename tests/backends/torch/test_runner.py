@@ -141,7 +141,7 @@ def test_what_goes_wrong_names_the_module_and_the_line(script: Path, function: s
         runner.infer(runner.example)
 
 
-@pytest.mark.parametrize(("device", "told"), [("tpu", "give cpu, cuda or cuda:N"), ("cuda:7", "sees 0 GPUs")])
+@pytest.mark.parametrize(("device", "told"), [("tpu", "give cpu, cuda or cuda:N"), ("cuda:7", r"sees \d+ GPU")])
 def test_a_device_that_is_not_there_is_told(script: Path, device: str, told: str) -> None:
     if device == "cuda:7" and torch.cuda.device_count() > 7:
         pytest.skip("there is such a GPU")

@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from support.comparing import Compared, run_compare
 from support.locating import Located, run_locate
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
+from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.spec import LocateSpec
@@ -33,6 +35,14 @@ from build import make
 def exported():
     net, inputs = make()
     return net, tuple(inputs)
+
+def alone():
+    return make()[0]
+
+def alone_changed():
+    net = alone()
+    net.blocks[1].norm.eps = 0.1
+    return net
 
 class Branching(torch.nn.Module):
     def __init__(self, slope):
@@ -117,6 +127,22 @@ def test_two_modules_need_no_model() -> None:
     assert found.result["first_bad"]["tensor"] == "blocks.1.norm/layer_norm_1"
     (suspect,) = located(TWO_MODULES).suspects
     assert "attribute eps is 0.1, in the reference 1e-05" in suspect["evidence"]
+
+
+def test_a_module_without_example_inputs_is_fed_as_the_model_is() -> None:
+    found = compared("model.onnx --onnxrt --torch more.py:alone --mark-all")
+    assert found.result["n_failed"] == 0 and found.result["n_rows"] > 10
+    for sides in ("--onnxrt --torch more.py:alone_changed", "--torch more.py:alone_changed --onnxrt"):
+        (suspect,) = located(f"model.onnx {sides}").suspects
+        assert "blocks.1.norm" in suspect["node"].replace("/", "."), sides
+
+
+def test_modules_that_nothing_tells_how_to_feed_need_inputs() -> None:
+    words = "--torch more.py:alone_changed --torch more.py:alone --mark-all"
+    with pytest.raises(UsageError, match="a module does not tell what it takes"):
+        compared(words)
+    save_feeds(Path("ids.json"), [{"ids": np.arange(6).reshape(1, 6)}])
+    assert compared(f"{words} --load-inputs ids.json").result["n_failed"] > 0
 
 
 def test_what_cannot_be_traced_is_compared_by_its_modules() -> None:
