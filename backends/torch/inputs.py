@@ -56,7 +56,8 @@ class ByName:
         open_end = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in self._parameters.values())
         if len(made) > len(known) and not open_end:
             raise UsageError(
-                f"forward takes {listed(known) or 'no inputs'}, the feed has {listed([shown(name) for name in made])}"
+                f"forward takes {listed(known) or 'no inputs'}, the feed has {listed([shown(name) for name in made])}; "
+                "inputs in lists or dicts need example inputs beside the module, which tell how they belong together"
             )
         return tuple(made.values()), {}
 

@@ -76,7 +76,11 @@ def _summary(rows: list[Row]) -> bool:
 
 
 def _measured(corpus: Corpus, form: Form, folder: Path, options: Options) -> Iterator[Row]:
-    clean = _beside(corpus.clean, form)
+    try:
+        clean = _beside(corpus.clean, form)
+    except Exception as error:  # whatever onnxruntime says of what a converter made
+        print(f"{corpus.clean.name}: {form.name} does not run: {str(error)[:200]}")
+        return
     if clean is None:
         print(f"{corpus.clean.name}: {form.name} computes something else")
         return
