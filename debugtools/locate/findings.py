@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import cached_property
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.tensors import is_floating
@@ -20,8 +20,11 @@ from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.quantised import accused_rows, others, own_faults
+from layerwise._tool.debugtools.locate.rearranged import rearranging
 from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
-from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, suspect_row
+from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, node_rows, suspect_row
+from layerwise._tool.surgery.cut.segments import GraphCut
+from layerwise._tool.surgery.model.structure import node_label
 
 _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
 _TF32 = 1e-2
@@ -104,12 +107,30 @@ class Findings:
         return accused_rows(self.ledger, self._suspect.model.cut) if self.ledger is not None else []
 
     def _row(self, suspect: Suspect, outputs: list[str]) -> SuspectRow:
-        own, told = self._suspect.own(suspect.tensor), self._differences
+        own, told, cut = self._suspect.own(suspect.tensor), self._differences, self._suspect.model.cut
+        before = self._rearranging(suspect)
         like = self._noise_floor.told(suspect.place.op) if suspect.word == "kernel" else ""
         lines = [*([like] if like else []), *self._tf32(suspect), *self._layers(suspect)]
         lines += told.of(suspect.region, own) if told else []
-        lines += lines_of([self._suspect.model.cut.nodes[i] for i in suspect.region])
-        return suspect_row(suspect, outputs, self._suspect.model.cut, evidence(suspect, lines, self._stopped))
+        lines += [_before(before, cut)] if before else []
+        lines += lines_of([cut.nodes[i] for i in suspect.region])
+        row = suspect_row(suspect, outputs, cut, evidence(suspect, lines, self._stopped))
+        return structs.replace(row, region=[*node_rows(cut, before), *row.region])
+
+    def _rearranging(self, suspect: Suspect) -> list[int]:
+        """Nodes before an aligned suspect whose order nothing has told."""
+        mine, theirs = self._suspect, self._reference
+        sides = [side for side in (mine, theirs) if side.naming.aligned]
+        if suspect.word != "kernel" or not sides:
+            return []
+        cut = mine.model.cut
+        found = rearranging(
+            cut,
+            dict.fromkeys(read for i in suspect.region for read in cut.reads[i]),
+            lambda name: theirs.own(mine.common(name)),
+            lambda name: any(side.naming.hides(mine.common(name)) for side in sides),
+        )
+        return [i for i in found if i not in suspect.region]
 
     def _layers(self, suspect: Suspect) -> list[str]:
         """The engine's layers that do what is suspected."""
@@ -142,7 +163,7 @@ class Findings:
             truth=self._truth.result(), quantised=self.ledger.result() if self.ledger is not None else None,
             saturated=self._saturated,
         )  # fmt: skip
-        return replace(result, conclusion=conclusion(result, reducible=self._suspect.spec.kind != "torch"))
+        return structs.replace(result, conclusion=conclusion(result, reducible=self._suspect.spec.kind != "torch"))
 
     @property
     def _agree(self) -> bool:
@@ -199,3 +220,9 @@ class Findings:
             agree = f"{self._tensors} tensors agree" if lacking else f"{self._tensors} tensors and all outputs agree"
             return "; ".join([f"no suspect: {agree}", *lacking])
         return f"no suspect: each of {self._tensors} tensors is right on the reference's inputs; their errors add up"
+
+
+def _before(nodes: list[int], cut: GraphCut) -> str:
+    told = [f"{shown(cut.nodes[i].op_type, 60)} {shown(node_label(cut.nodes[i]), 120)}" for i in nodes[:_TOLD]]
+    more = f" and {len(nodes) - _TOLD} more" if len(nodes) > _TOLD else ""
+    return f"a wrong order or shape of what it reads would show here first: {', '.join(told)}{more}"

@@ -34,7 +34,8 @@ class SuspectRow(Struct, frozen=True, kw_only=True):
     outputs: its tensors that speak against it, tensor the worst of them. Relative L2 errors: local, of the node alone
     on the reference's inputs (None: it failed), and accumulated, of the whole run; local_abs: the largest |a - b|;
     times: local over what rounding explains (None: rounding explains nothing of it, or there is no number).
-    amplification: error out over error in. region: the nodes that make the tensor from tensors that both sides have.
+    amplification: error out over error in. region: the nodes that make the tensor from tensors that both sides have,
+    where sides are aligned with those before them that rearrange these unseen.
     truth: of the tensor, where it was asked for. module, source: where the node comes from, as in a LayerRow.
     """
 

@@ -126,9 +126,14 @@ def suspect_row(suspect: Suspect, outputs: list[str], cut: "GraphCut", evidence:
         times=local.times if local else None,
         accumulated=accumulated.rel if accumulated else None, amplification=suspect.amplification,
         diagnosis=suspect.word, evidence="; ".join(evidence), inside=suspect.inside or UNSET, truth=suspect.truth,
-        region=[NodeRow(i, node_label(cut.nodes[i]), cut.nodes[i].op_type) for i in suspect.region],
+        region=node_rows(cut, suspect.region),
         **origin_fields(place),
     )  # fmt: skip
+
+
+def node_rows(cut: "GraphCut", nodes: Sequence[int]) -> list[NodeRow]:
+    """Return the nodes at these positions."""
+    return [NodeRow(i, node_label(cut.nodes[i]), cut.nodes[i].op_type) for i in nodes]
 
 
 def evidence(suspect: Suspect, differences: Sequence[str], stopped: str) -> list[str]:

@@ -96,6 +96,10 @@ class Naming:
         """Whether any tensor has another layout here."""
         return bool(self._layouts)
 
+    def hides(self, name: str) -> bool:
+        """Whether a tensor (the comparison's name) has another shape or order here, or alignment found it nowhere."""
+        return name in self._layouts or (self.aligned and not self._back.get(self.own(name)))
+
     def turned(self, name: str) -> bool:
         """Whether a tensor (the comparison's name) has its axes in another order here."""
         layout = self._layouts.get(name)

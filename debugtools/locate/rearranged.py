@@ -1,0 +1,56 @@
+"""Nodes before a suspect that only rearrange: where tensors were aligned, the layout that was found hides what they do.
+
+A wrong transposition holds the same numbers, so it still is the counterpart of the right one, in another layout or of
+what it reads. It shows at the first node that needs the order.
+"""
+
+from collections.abc import Callable, Iterable
+
+import onnx
+
+from layerwise._tool.surgery.cut.segments import GraphCut
+
+_MOST = 16  # nodes
+_ORDER = frozenset(
+    {"Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "SpaceToDepth", "Split",
+     "Squeeze", "Tile", "Transpose", "Unsqueeze"}
+)  # fmt: skip
+_TORCH = frozenset(
+    {"cat", "clone", "contiguous", "expand", "flatten", "permute", "reshape", "select", "slice", "split", "squeeze",
+     "t", "transpose", "unbind", "unsqueeze", "view"}
+)  # fmt: skip
+_ALL_DATA = frozenset({"Concat", "aten.cat"})
+
+
+def rearranging(
+    cut: GraphCut, feeds: Iterable[str], other: Callable[[str], str], hidden: Callable[[str], bool]
+) -> list[int]:
+    """Positions of the nodes that rearrange what a region reads (feeds) since it last was surely as in the reference.
+
+    other: the reference's name of a tensor; hidden: whether a tensor has no counterpart, or one in another layout. With
+    them come the nodes that compute the shapes and indices that they take.
+    """
+    found: dict[int, None] = {}
+    data, numbers = list(feeds), list[str]()
+    while data and len(found) < _MOST:
+        name = data.pop(0)
+        i = cut.maker.get(name)
+        if i is None or i in found or not rearranges(cut.nodes[i]):
+            continue
+        node = cut.nodes[i]
+        count = len(node.input) if node.op_type in _ALL_DATA else 1
+        if hidden(name) or any(other(read) == other(name) for read in node.input[:count] if read):
+            found[i] = None
+            data += node.input[:count]
+            numbers += node.input[count:]
+    while numbers and len(found) < _MOST:
+        i = cut.maker.get(numbers.pop(0))
+        if i is not None and i not in found and hidden(cut.nodes[i].output[0]):
+            found[i] = None
+            numbers += cut.nodes[i].input
+    return sorted(found)
+
+
+def rearranges(node: onnx.NodeProto) -> bool:
+    """Whether a node gives the numbers that it reads, in another order or shape."""
+    return node.op_type in _ORDER or node.op_type.removeprefix("aten.").split(".")[0] in _TORCH

@@ -1,0 +1,88 @@
+"""Faults that change an order or a shape only: alignment takes the result for the right tensor in another layout."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from support.locating import ORT, Located, run_locate
+from support.models import from_text, with_weights
+
+from layerwise._tool.backends.specs import FeedSpec
+from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.spec import LocateSpec
+
+FORMS = {
+    "transpose": (
+        """
+        [turn] t = Transpose <perm = [0, 2, 1]> (k)
+        [scores] s = MatMul (q, t)
+        """,
+        """
+        [both] s2 = Einsum <equation = "bij,bkj->bik"> (q2, k2)
+        """,
+        ("perm = [0, 2, 1]", "perm = [0, 1, 2]"),
+    ),
+    "reshape": (
+        """
+        [shape] n = Concat <axis = 0> (one, two, four)
+        [fold] f = Reshape (k, n)
+        [soft] u = Softmax (f)
+        [back] s = Reshape (u, whole)
+        """,
+        """
+        f2 = Reshape (k2, folded)
+        u2 = Softmax (f2)
+        s2 = Reshape (u2, whole)
+        """,
+        ("(one, two, four)", "(one, four, two)"),
+    ),
+}
+
+
+def model(body: str, tail: str) -> onnx.ModelProto:
+    """Two products of the input, what a form makes of them, and one more product."""
+    random = np.random.default_rng(3)
+    weights = {name: random.standard_normal((8, 8)).astype(np.float32) for name in ("wq", "wk", "wo")}
+    numbers = {"one": [4], "two": [2], "four": [8], "folded": [4, 2, 8], "whole": [1, 8, 8]}
+    constants = {name: np.array(value, np.int64) for name, value in numbers.items()}
+    text = f"""
+    g (float[1, 8, 8] x) => (float[1, 8, 8] y)
+    {{
+        q{tail} = MatMul (x, wq)
+        k{tail} = MatMul (x, wk)
+        {body}
+        a{tail} = Tanh (s{tail})
+        y = MatMul (a{tail}, wo)
+    }}
+    """
+    return with_weights(from_text(text, opset=17), **weights, **constants)
+
+
+def located(folder: Path, body: str, other: str) -> Located:
+    onnx.save(model(body, ""), folder / "suspect.onnx")
+    onnx.save(model(other, "2"), folder / "other.onnx")
+    np.savez(folder / "in.npz", x=np.random.default_rng(4).standard_normal((1, 8, 8)).astype(np.float32))
+    runners = [ORT, msgspec.structs.replace(ORT, model=str(folder / "other.onnx"))]
+    compare = CompareSpec(
+        model=str(folder / "suspect.onnx"), runners=runners, feeds=FeedSpec(files=[str(folder / "in.npz")])
+    )
+    return run_locate(LocateSpec(compare=compare))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_rearranged_unseen_belongs_to_the_suspect(tmp_path: Path, form: str) -> None:
+    body, other, (right, wrong) = FORMS[form]
+    assert located(tmp_path, body, other).suspects == []
+    suspect = located(tmp_path, body.replace(right, wrong), other).suspects[0]
+    culprits = {"transpose": {"turn"}, "reshape": {"shape", "fold"}}[form]
+    assert culprits <= {node["node"] for node in suspect["region"]}
+    assert "a wrong order or shape of what it reads would show here first" in suspect["evidence"]
+
+
+def test_what_is_surely_in_order_does_not(tmp_path: Path) -> None:
+    body, other, _ = FORMS["transpose"]
+    wrong = body.replace("MatMul (q, t)", "MatMul (q, q)")
+    suspect = located(tmp_path, wrong, other).suspects[0]
+    assert "show here first" not in suspect["evidence"]
