@@ -166,7 +166,15 @@ class Separator(LineWidget):
 
 
 class DetailPane(Commanded, LinesView, scope="pane", can_focus=True):
-    """A LinesView with the keys of a pager."""
+    """A LinesView with the keys of a pager. An arrow at its end says that more lines follow."""
+
+    def line(self, y: int) -> Line:
+        line = super().line(y)
+        if y + 1 != self.size.height or self.top + self.size.height >= len(self.lines):
+            return line
+        kept = clip([(shown(text), role) for text, role in line], self.size.width - 2)
+        gap = self.size.width - 1 - sum(cell_len(text) for text, _ in kept)
+        return [*kept, (" " * gap, ""), ("↓", "dim")]
 
     def move_times(self, way: str, count: int) -> bool:
         """Scroll as the command `pane.WAY` does so many times; `top`, `bottom`: to that line."""
