@@ -3,6 +3,7 @@
 import io
 import logging
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from layerwise._tool.backends.torch.archive import check_archive
 from layerwise._tool.backends.torch.loaded import Loaded
 from layerwise._tool.backends.torch.values import first_sentence
 
+_BLOCK = 1 << 20
+
 
 def load_program(path: Path) -> Loaded:
     """An exported program, with its sample inputs. BadFile where reading it would run code, or it cannot be read."""
@@ -20,6 +23,7 @@ def load_program(path: Path) -> Loaded:
     if not path.is_file():
         raise BadFile(path, "is not a file")
     check_archive(path, *_records(path), _sample)
+    _check_sums(path)
     logging.getLogger("torch.export").setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
@@ -52,6 +56,18 @@ def _records(path: Path) -> tuple[list[str], Any]:
     if not any(name.startswith("models/") for name in names):
         raise BadFile(path, "is not of the format that torch.export.save writes since torch 2.8: save it anew")
     return names, reader.get_record
+
+
+def _check_sums(path: Path) -> None:
+    """BadFile where a record is not what was written: torch does not look."""
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            try:
+                with archive.open(entry) as record:
+                    while record.read(_BLOCK):
+                        pass
+            except (zipfile.BadZipFile, NotImplementedError, RuntimeError):
+                raise BadFile(path, f"is damaged: {shown(entry.filename, 120)} is not what was written") from None
 
 
 def _sample(data: bytes) -> None:
