@@ -5,6 +5,7 @@ of each storage as `NAME/data/KEY`. A tensor is a view of a storage: an offset a
 Format: https://docs.pytorch.org/docs/stable/notes/serialization.html
 """
 
+import zlib
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.dumps.members import Member, zip_members
 from layerwise._tool.backends.dumps.pickled import Strided, read_pickle
 from layerwise._tool.backends.errors import BadFile
+from layerwise._tool.backends.formats.ranges import FileRange
 from layerwise._tool.backends.limits.memory import limit, remedy
 from layerwise._tool.backends.results.inference import Stored
 from layerwise._tool.backends.results.io import DumpedArray
@@ -63,6 +65,7 @@ class _Archive:
         if order not in ("little", "big"):
             raise BadFile(name, f"byte order {shown(order, 40)!r} is not known")
         self._big = order == "big"
+        self._sums, self._right = False, set[str]()
 
     def _text(self, path: str) -> str:
         member = self._files.get(self._root + path)
@@ -73,7 +76,9 @@ class _Archive:
         if member.size > _MOST_PICKLED:
             raise BadFile(self._name, f"its pickle has {binary_size(member.size)}, more than any list of tensors has")
         source = member.opened()
-        value = read_pickle(self._name, source.read(0, source.size))
+        data = source.read(0, source.size)
+        self._sums = member.crc == zlib.crc32(data)
+        value = read_pickle(self._name, data)
         found: dict[str | None, Stored] = {}
         for key, tensor in _Nested(self._name).walk(value):
             if key in found:
@@ -103,6 +108,7 @@ class _Archive:
             return np.empty(tensor.shape, dtype)
         try:
             source = member.opened()
+            self._check(member, source)
             start = tensor.offset * dtype.itemsize
             raw = source.mapped(start, tensor.end * dtype.itemsize - start)
         except (OSError, ValueError) as error:
@@ -115,6 +121,16 @@ class _Archive:
         array = np.lib.stride_tricks.as_strided(raw.view(dtype), tensor.shape, steps, writeable=False)
         array = np.conj(array) if tensor.conj else array
         return np.negative(array) if tensor.neg else array
+
+    def _check(self, member: Member, source: FileRange) -> None:
+        """ValueError if a storage is not what was written. Each is looked at once; none where the pickle's own checksum
+        is another too: then the file was written without (torch.serialization.set_crc32_options).
+        """
+        if member.path in self._right:
+            return
+        if self._sums:
+            member.check(source.mapped(0, source.size).data)
+        self._right.add(member.path)
 
 
 def _swapped(raw: Array, dtype: np.dtype[Any]) -> Array:

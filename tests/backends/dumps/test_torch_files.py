@@ -1,8 +1,10 @@
 """Files of torch.save: tensors are read without torch, and nothing is unpickled."""
 
 import base64
+import io
 import os
 import pickle
+import zipfile
 import zlib
 from pathlib import Path
 
@@ -137,6 +139,22 @@ def test_what_is_no_plain_data_is_an_error(pickled: bytes, words: str, tmp_path:
 def test_other_files_are_refused_with_what_to_do(data: bytes, words: str, tmp_path: Path) -> None:
     with pytest.raises(BadFile, match=words):
         read(tmp_path, data)
+
+
+def test_a_damaged_storage_is_told(tmp_path: Path) -> None:
+    whole = torch_file(tensor("0", "FloatStorage", [6], [1], 6), ONE)
+    at = whole.index(FLOATS.tobytes())
+    with pytest.raises(BadFile, match="its checksum is another than the archive says"):
+        read(tmp_path, whole[: at + 1] + b"\x55" + whole[at + 2 :])
+
+
+def test_a_file_that_was_written_without_checksums_is_read(tmp_path: Path) -> None:
+    """As after torch.serialization.set_crc32_options(False), which leaves zeros."""
+    whole = torch_file(tensor("0", "FloatStorage", [6], [1], 6), ONE)
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        for entry in archive.infolist():
+            whole = whole.replace(entry.CRC.to_bytes(4, "little"), bytes(4))
+    assert read(tmp_path, whole)["x"].tolist() == FLOATS.tolist()
 
 
 def test_names_are_kept_as_they_are(tmp_path: Path) -> None:
