@@ -43,6 +43,11 @@ class AlignedPair(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     layout: Layout | None = None
     distance: float | None = None
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """Of the tensor and of its counterpart."""
+        return self.tensor, self.other
+
 
 class Unpaired(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A tensor without counterpart. side: 0 the comparison's model, 1 the other; nearest: the nearest miss.

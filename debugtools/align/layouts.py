@@ -13,6 +13,7 @@ from layerwise._tool.debugtools.align.fingerprint import LANDMARKS, Fingerprint
 
 _MOST = 6000  # layouts that are tried
 _SAMPLE = 96
+_ROUGHLY = 0.2  # of the mean size
 _HUGE = 1e30
 _ROUNDING = 1e-5
 _AXES = 6  # more are not permuted
@@ -47,22 +48,34 @@ def _same_values(a: Array, b: Array, within: float) -> bool:
 
 def _candidates(shape: tuple[int, ...], other: tuple[int, ...], a: Array, b: Array) -> Iterator[Layout]:
     at = _sample_places(a.size)
-    wanted, values = a.reshape(-1)[at], b.reshape(-1)
+    sample, values = _Sample(a.reshape(-1)[at], b.reshape(-1)), b.reshape(-1)
     for layout in islice(layouts(shape, other), _MOST):
-        if _alike(wanted, values[sources(layout, other, at)]):
+        if sample.like(values[sources(layout, other, at)]):
             yield layout
 
 
-def _alike(x: Array, y: Array) -> bool:
-    """Whether most of a sample agrees, roughly."""
-    if x.dtype.kind not in "fV":
-        return bool(np.array_equal(x, y))
-    p, q = x.astype(np.float64), y.astype(np.float64)
-    both = np.isfinite(p) & np.isfinite(q)
-    if not both.any():
-        return True
-    scale = float(np.abs(p[both]).mean()) + float(np.abs(q[both]).mean())
-    return bool(np.median(np.abs(p[both] - q[both])) <= 0.1 * scale)
+class _Sample:
+    """Some elements of a tensor, and whether others (of the same values: `all_values`) are roughly these."""
+
+    def __init__(self, wanted: Array, all_values: Array) -> None:
+        self._floats = wanted.dtype.kind in "fV"
+        self._wanted = wanted.astype(np.float64) if self._floats else wanted
+        if self._floats:
+            self._finite = np.isfinite(self._wanted)
+            self._all_finite = bool(self._finite.all() and np.isfinite(all_values.astype(np.float32)).all())
+            sizes = np.abs(self._wanted[self._finite])
+            self._near = _ROUGHLY * float(sizes.mean()) if sizes.size else 0.0
+
+    def like(self, values: Array) -> bool:
+        """Whether at least half of those that are finite on both sides agree."""
+        if not self._floats:
+            return bool(np.array_equal(self._wanted, values))
+        found = values.astype(np.float64)
+        near = np.abs(found - self._wanted) <= self._near
+        if self._all_finite:
+            return 2 * int(np.count_nonzero(near)) >= near.size
+        both = self._finite & np.isfinite(found)
+        return 2 * int(np.count_nonzero(near & both)) >= int(np.count_nonzero(both))
 
 
 def _apart(x: Array, y: Array) -> float:

@@ -20,7 +20,7 @@ from layerwise._tool.debugtools.align.side_data import SideData, collect
 from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, with_given
 from layerwise._tool.debugtools.compare.aligning.ends import with_outputs
 from layerwise._tool.debugtools.compare.aligning.files import FileAligner
-from layerwise._tool.debugtools.compare.aligning.given import given_for
+from layerwise._tool.debugtools.compare.aligning.given import given_for, with_equal_names
 from layerwise._tool.debugtools.compare.aligning.graphs import (
     align_graph,
     digest,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 Shapes = dict[str, tuple[int, ...]]
+Names = tuple[str, str]
 
 
 def map_name(index: int) -> str:
@@ -60,6 +61,7 @@ class Aligner:
         self._printed: Shapes | None = None  # of the feed that fingerprints are of
         self._found: dict[int, Alignment] = {}
         self._seen: dict[int, tuple[SideData, SideData]] = {}
+        self._known: dict[int, dict[Names, Met]] = {}  # of the feed that fingerprints are of
         self._given: dict[int, list[AlignedPair]] = {}
         self._alone: dict[int, list[str]] = {}
         self._whole: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
@@ -103,7 +105,7 @@ class Aligner:
         if given.map is None and not wrong and not (given.alone or len(given.pairs) > len(renamed)):
             return
         if given.map is not None or not wrong:
-            found = _named(given.map or Alignment([]), base, side)
+            found = with_equal_names(given.map or Alignment([]), base.model.cut.maker, side.model.cut.maker)
         else:
             self._context.log(
                 f"{shown(side.name, 80)} runs another model, whose names {wrong}: finding out which belong together "
@@ -208,14 +210,19 @@ class Aligner:
 
     def _met(self, base: ModelSide, side: ModelSide, feed: Feed, pairs: list[AlignedPair]) -> dict[str, Met]:
         """What the tensors of pairs are to each other; only those are made again of which fingerprints do not tell."""
-        seen, told = self._seen.get(side.index), dict[str, Met]()
+        seen, told, known = self._seen.get(side.index), dict[str, Met](), dict[Names, Met]()
         if seen is not None and self._printed == {name: array.shape for name, array in feed.items()}:
             told, pairs = met_by_prints(pairs, seen[0].prints, seen[1].prints)
+            known = self._known.setdefault(side.index, known)
+            told |= {pair.tensor: known[pair.names] for pair in pairs if pair.names in known}
+            pairs = [pair for pair in pairs if pair.names not in known]
         if not pairs:
             return told
         mine = self._streamed(base, self._fed(base, feed), {pair.tensor for pair in pairs})
         theirs = self._streamed(side, self._fed(side, feed), {pair.other for pair in pairs})
-        return told | meet(pairs, (mine, theirs), self._limits(), self._context.artifacts / "aligning")
+        found = meet(pairs, (mine, theirs), self._limits(), self._context.artifacts / "aligning")
+        known.update({pair.names: found[pair.tensor] for pair in pairs if pair.tensor in found})
+        return told | found
 
     def _streamed(self, side: ModelSide, fed: Feed, names: set[str] | None) -> Iterator[Feed]:
         """A side's tensors as far as it comes: where it fails, names and structure have to do behind."""
@@ -279,15 +286,6 @@ def _aligned(data: tuple[SideData, SideData], given: list[AlignedPair]) -> Align
     found = align(*data, given)
     more = list(module_pairs(found, *data))
     return without_codes(align(*data, [*given, *more]) if more else found, *data)
-
-
-def _named(found: Alignment, base: ModelSide, side: ModelSide) -> Alignment:
-    """A map, with equal names where it says nothing."""
-    mine, theirs = base.model.cut.maker, side.model.cut.maker
-    told = {pair.tensor for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 0}
-    taken = {pair.other for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 1}
-    alike = [name for name in mine if name in theirs and name not in told and name not in taken]
-    return replace(found, pairs=[*found.pairs, *(AlignedPair(n, n, "certain", ("name",)) for n in alike)])
 
 
 def _models(base: ModelSide, side: ModelSide) -> tuple[str, str]:

@@ -1,9 +1,10 @@
 """What is given of an alignment: a map, and what a person corrected or renamed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.text import shown
@@ -62,3 +63,11 @@ def given_for(
         context.warn(dropped_text(source, found.carried, found.dropped))
     alone = [one.tensor for one in found.alignment.unpaired]
     return Given([*found.alignment.pairs, *pairs], alone)
+
+
+def with_equal_names(found: Alignment, mine: Collection[str], theirs: Collection[str]) -> Alignment:
+    """A map, with equal names where it says nothing. mine, theirs: what nodes of the two models make."""
+    told = {pair.tensor for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 0}
+    taken = {pair.other for pair in found.pairs} | {one.tensor for one in found.unpaired if one.side == 1}
+    alike = [name for name in mine if name in theirs and name not in told and name not in taken]
+    return replace(found, pairs=[*found.pairs, *(AlignedPair(n, n, "certain", ("name",)) for n in alike)])
