@@ -35,7 +35,7 @@ def rearranging(
     while data and len(found) < _MOST:
         name = data.pop(0)
         i = cut.maker.get(name)
-        if i is None or i in found or not rearranges(cut.nodes[i]):
+        if i is None or i in found or not _rearranges(cut.nodes[i]):
             continue
         node = cut.nodes[i]
         count = len(node.input) if node.op_type in _ALL_DATA else 1
@@ -51,6 +51,6 @@ def rearranging(
     return sorted(found)
 
 
-def rearranges(node: onnx.NodeProto) -> bool:
+def _rearranges(node: onnx.NodeProto) -> bool:
     """Whether a node gives the numbers that it reads, in another order or shape."""
     return node.op_type in _ORDER or node.op_type.removeprefix("aten.").split(".")[0] in _TORCH

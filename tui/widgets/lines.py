@@ -172,7 +172,7 @@ class DetailPane(Commanded, LinesView, scope="pane", can_focus=True):
         line = super().line(y)
         if y + 1 != self.size.height or self.top + self.size.height >= len(self.lines):
             return line
-        kept = clip([(shown(text), role) for text, role in line], self.size.width - 2)
+        kept = clip([(shown(text), role) for text, role in line], max(0, self.size.width - 2))
         gap = self.size.width - 1 - sum(cell_len(text) for text, _ in kept)
         return [*kept, (" " * gap, ""), ("↓", "dim")]
 
