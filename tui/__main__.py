@@ -1,9 +1,11 @@
 """The command `layerwise`: a file opens the app, a word runs a command. Imports only what the word needs."""
 
+import _thread
 import atexit
 import os
 import signal
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -145,11 +147,17 @@ def _unraisable(met: "sys.UnraisableHookArgs") -> None:
     if met.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(met)
         return
-    import threading
+    while True:  # an interrupt that meets this function is lost as well
+        try:
+            _thread.start_new_thread(_interrupt_again, (_thread.get_ident(),))  # threading's is waited for here
+            return
+        except KeyboardInterrupt:
+            continue
 
-    again = threading.Timer(_AGAIN_AFTER, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
-    again.daemon = True
-    again.start()
+
+def _interrupt_again(main: int) -> None:
+    time.sleep(_AGAIN_AFTER)
+    signal.pthread_kill(main, signal.SIGINT)
 
 
 def _leave(status: list[int]) -> None:
