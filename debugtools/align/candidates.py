@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.align.distance import FAR, FINE, Apart, Decoded, apart, distances, tolerance
+from layerwise._tool.debugtools.align.distance import FAR, FINE, Apart, distance, distances, tolerance
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.groups import GroupGraph
 
@@ -23,7 +23,6 @@ class Values:
     def __init__(self, first: GroupGraph, second: GroupGraph) -> None:
         self.first, self.second = first, second
         self.quantised = first.quantised or second.quantised
-        self._decoded = tuple([[Decoded(p) for p in known] for known in side.prints_of] for side in (first, second))
         self._known: dict[tuple[int, int], tuple[Apart, float]] = {}
         self.near: list[tuple[int, int]] = list(dict.fromkeys(self._pairs()))
         self._best: tuple[dict[int, float], dict[int, float]] = ({}, {})
@@ -58,13 +57,12 @@ class Values:
     def _measured(self, a: int, b: int) -> tuple[Apart, float]:
         in_order = any_order = FAR
         within = 0.0
-        for mine in self._decoded[0][a]:
-            for theirs in self._decoded[1][b]:
-                one, other = mine.known, theirs.known
-                found = apart(mine, theirs)
+        for mine in self.first.prints_of[a]:
+            for theirs in self.second.prints_of[b]:
+                found = distance(mine, theirs)
                 in_order, any_order = min(in_order, found.in_order), min(any_order, found.any_order)
                 if found.nearest < FAR:
-                    within = max(within, tolerance(one, other, self.quantised))
+                    within = max(within, tolerance(mine, theirs, self.quantised))
         return Apart(in_order, any_order), within
 
     def _pairs(self) -> Iterator[tuple[int, int]]:

@@ -5,6 +5,7 @@ order, about 1.4 for two that have nothing in common. Any order: of the quantile
 """
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -44,27 +45,28 @@ def comparable(one: Fingerprint, other: Fingerprint) -> bool:
     return one.kind == other.kind and one.size == other.size
 
 
-class Decoded:
-    """A fingerprint whose arrays are unpacked, for one that is compared many times."""
+class _Decoded:
+    """A fingerprint's arrays, unpacked."""
 
     def __init__(self, known: Fingerprint) -> None:
-        self.known = known
         self.size = known.size
         self.sketch = np.frombuffer(known.sketch, "<f4").astype(np.float64)
         marks = np.frombuffer(known.quantiles, "<f4").astype(np.float64)
-        self.shape = np.append(marks / math.sqrt(max(marks.size, 1)), known.mean)
+        self.shape = np.empty(marks.size + 1)
+        np.divide(marks, math.sqrt(max(marks.size, 1)), out=self.shape[:-1])
+        self.shape[-1] = known.mean
         self.hidden = known.hidden / max(self.size, 1)
+
+
+_decoded = lru_cache(maxsize=8192)(_Decoded)  # each is compared with many
 
 
 def distance(one: Fingerprint, other: Fingerprint) -> Apart:
     """Return the distances of two fingerprints."""
-    return apart(Decoded(one), Decoded(other))
-
-
-def apart(mine: Decoded, theirs: Decoded) -> Apart:
-    """Return the distances of two fingerprints that are unpacked."""
-    one, other = mine.known, theirs.known
-    if one.kind != other.kind or mine.size != theirs.size:
+    if one.kind != other.kind:
+        return Apart(FAR, FAR)
+    mine, theirs = _decoded(one), _decoded(other)
+    if mine.size != theirs.size:
         return Apart(FAR, FAR)
     if one.kind != "float":
         return Apart(0.0 if one.order == other.order else FAR, 0.0 if one.values == other.values else FAR)

@@ -17,11 +17,12 @@ from layerwise._tool.debugtools.align.operators import (
     may_end,
     takes_bias,
 )
+from layerwise._tool.debugtools.align.pairing import Pairing
 
-_SEARCHED = 32  # groups that are looked through for the next paired one
 _LEAD = 0.5  # powers of ten by which values may be further apart than the nearest ones and still agree
 _ANY_ORDER, _SAME_SHAPE = 0.1, 0.02  # within which values agree in another order: sums of many terms are much alike
 _WITH_BIAS = 3  # inputs of a product
+_ALONE, _SAME = 3.5, 0.5  # value and operator of two that belong together if nothing else agrees with either
 _KIN = 0.5  # in-order distance below which two tensors have much in common
 
 
@@ -58,13 +59,25 @@ class Evidence(NamedTuple):
         return self.score + 2.0 * (self.sources is None) + 1.5 * (self.sinks is None)
 
 
+class _Own(NamedTuple):
+    """What two groups have in common by themselves, whatever is paired; as in Evidence."""
+
+    value: float
+    agrees: bool
+    in_order: bool
+    operator: float
+    named: int
+    name_score: float
+
+
 class PairScorer:
-    """Weighs pairs of groups, given those that are paired (first -> second, and back)."""
+    """Weighs pairs of groups, given those that are paired. `names` must have learned before."""
 
     def __init__(self, first: GroupGraph, second: GroupGraph, values: Values, names: Names) -> None:
         self.first, self.second, self.values, self.names = first, second, values, names
-        self.forth: dict[int, int] = {}
-        self.back: dict[int, int] = {}
+        self.pairing = Pairing(first, second)
+        self.forth, self.back = self.pairing.forth, self.pairing.back
+        self._own: dict[tuple[int, int], _Own] = {}
 
     def possible(self, a: int, b: int) -> bool:
         """Whether the two may be paired: equally many elements of one kind, as far as both were seen."""
@@ -77,15 +90,31 @@ class PairScorer:
 
     def weigh(self, a: int, b: int) -> Evidence:
         """Return what speaks for a pair of groups."""
+        own = self._own_of(a, b)
+        sources, weights, is_open = self._sources(a, b)
+        return Evidence(
+            own.value, own.agrees, own.in_order, own.operator,
+            sources, self._sinks(a, b), weights, is_open, own.named, own.name_score,
+        )  # fmt: skip
+
+    def _own_of(self, a: int, b: int) -> _Own:
+        own = self._own.get((a, b))
+        if own is None:
+            own = self._own[a, b] = self._by_themselves(a, b)
+        return own
+
+    def _by_themselves(self, a: int, b: int) -> _Own:
         one, other = self.first.groups[a], self.second.groups[b]
-        value, agrees, in_order = self._value(a, b)
-        sources, weights, is_open = self._sources(one, other)
         folded = self._folds_apart(one, other)
         named, name_score = self.names.weigh(a, b, NAME if folded else NAME | METADATA)
-        operator = -1.0 if folded else self._operator(one, other)
-        return Evidence(
-            value, agrees, in_order, operator, sources, self._sinks(one, other), weights, is_open, named, name_score
-        )
+        return _Own(*self._value(a, b), -1.0 if folded else self._operator(one, other), named, name_score)
+
+    def alone(self, a: int, b: int) -> bool:
+        """Whether two groups with values that nothing else has belong together: the same operation makes both."""
+        if self.first.trivial[a] or self.second.trivial[b]:
+            return False
+        own = self._own_of(a, b)
+        return own.value >= _ALONE and own.agrees and own.in_order and own.operator >= _SAME
 
     def same_operation(self, a: int, b: int) -> bool:
         """Whether two paired groups are made by one operator of inputs that are all paired with one another.
@@ -192,16 +221,14 @@ class PairScorer:
 
     # Neighbours
 
-    def _sources(self, one: Group, other: Group) -> tuple[float | None, float, bool]:
-        mine, mine_open = reached(self.first, one.number, self.forth, ahead=False)
-        theirs, theirs_open = reached(self.second, other.number, self.back, ahead=False)
-        mapped = {self.forth[i]: hops for i, hops in mine.items()}
-        both = mapped.keys() & theirs.keys()
-        weights = sum(self._telling(j) for j in both)
-        if self._aligned(one, other):
-            weights += 0.25
+    def _sources(self, a: int, b: int) -> tuple[float | None, float, bool]:
+        mapped, mine_open = self.pairing.of_first(a, ahead=False)
+        theirs, theirs_open = self.pairing.of_second(b, ahead=False)
         if not mapped or not theirs:
             return (None if not mapped and not theirs else 0.0 if not (mine_open and theirs_open) else None), 0.0, False
+        weights = sum(self._telling(j) for j in mapped.keys() & theirs.keys())
+        if self._aligned(self.first.groups[a], self.second.groups[b]):
+            weights += 0.25
         return _share(mapped, theirs), min(weights, 1.75), mine_open != theirs_open
 
     def _telling(self, b: int) -> float:
@@ -216,10 +243,9 @@ class PairScorer:
         """Whether a paired input stands at the same place on both sides."""
         return any(i >= 0 and self.forth.get(i) == j for i, j in zip(one.inputs, other.inputs, strict=False))
 
-    def _sinks(self, one: Group, other: Group) -> float | None:
-        mine, _ = reached(self.first, one.number, self.forth, ahead=True)
-        theirs, _ = reached(self.second, other.number, self.back, ahead=True)
-        mapped = {self.forth[i]: hops for i, hops in mine.items()}
+    def _sinks(self, a: int, b: int) -> float | None:
+        mapped, _ = self.pairing.of_first(a, ahead=True)
+        theirs, _ = self.pairing.of_second(b, ahead=True)
         return _share(mapped, theirs) if mapped and theirs else None
 
 
@@ -234,29 +260,3 @@ def _share(mapped: Mapping[int, int], theirs: Mapping[int, int]) -> float:
     further = sum(min(abs(mapped[j] - theirs[j]), 4) for j in both)
     return (len(both) - 0.06 * further) / len(mapped.keys() | theirs.keys())
 
-
-def reached(side: GroupGraph, start: int, paired: Mapping[int, int], *, ahead: bool) -> tuple[dict[int, int], bool]:
-    """The paired groups next to one in a direction, looking through others, each with the number of steps to it.
-
-    The second result: whether the search ends elsewhere too.
-    """
-    table = side.behind if ahead else side.before
-    found: dict[int, int] = {}
-    visited = {start}
-    level, hops, unknown = [start], 0, False
-    while level and len(visited) <= _SEARCHED:
-        hops += 1
-        following: list[int] = []
-        for at in level:
-            for number in table[at]:
-                if number in visited:
-                    continue
-                visited.add(number)
-                if number in paired:
-                    found[number] = hops
-                elif number < 0 or (not ahead and side.groups[number].node is None):
-                    unknown = True
-                else:
-                    following.append(number)
-        level = following
-    return found, unknown or bool(level)

@@ -139,35 +139,55 @@ def _visible(values: Array) -> tuple[Array, float]:
 
 
 def _quantiles(ordered: Array, scale: float) -> bytes:
-    at = np.linspace(0, ordered.size - 1, QUANTILES)
-    low = at.astype(np.int64)
-    high = np.minimum(low + 1, ordered.size - 1)
-    marks = ordered[low] + (at - low) * (ordered[high].astype(np.float64) - ordered[low])
+    low, high, share = _marks(ordered.size)
+    marks = ordered[low] + share * (ordered[high].astype(np.float64) - ordered[low])
     return _packed(marks / scale)
+
+
+@lru_cache(maxsize=64)
+def _marks(size: int) -> tuple[Array, Array, Array]:
+    """Where the quantiles lie: between which places, and how far on the way."""
+    at = np.linspace(0, size - 1, QUANTILES)
+    low = at.astype(np.int64)
+    return low, np.minimum(low + 1, size - 1), at - low
 
 
 def _sketch(values: Array, scale: float) -> bytes:
     """Products with random signs, in four groups for each of eight patterns; no BLAS, whose threads cost more here."""
+    patterns, mixed = _patterns()
+    sums = _few(values) if values.size <= _BLOCK else _sums(values)
+    folded = np.einsum("kc,cp->kp", mixed[:, : len(sums)], sums.astype(np.float64))
+    signed = (each.reshape(_ROUNDS, -1, _BUCKETS) for each in (folded, patterns[:, : sums.shape[1]]))
+    found = np.einsum("kpb,kpb->kb", *signed).reshape(-1)
+    return _packed(found / (scale * math.sqrt(values.size * _ROUNDS)))
+
+
+def _few(values: Array) -> Array:
+    """The only row, as long as it has to be."""
+    row = np.zeros((1, -(-values.size // _BUCKETS) * _BUCKETS), np.float32)
+    row[0, : values.size] = _signs(1)[0] * values
+    return row
+
+
+def _sums(values: Array) -> Array:
+    """Rows of a block of elements, each with its sign, summed in classes."""
     rows = -(-values.size // _BLOCK)
     whole = values.size // _BLOCK
     signs = _signs(rows)
-    sums = np.zeros((_CLASSES, _BLOCK), np.float32)
+    sums = np.zeros((min(rows, _CLASSES), _BLOCK), np.float32)
     for at in range(0, whole, _CHUNK):
         part = (
             values[at * _BLOCK : min(at + _CHUNK, whole) * _BLOCK].reshape(-1, _BLOCK)
             * signs[at : at + _CHUNK][: whole - at]
         )
         full = len(part) // _CLASSES * _CLASSES
-        sums += part[:full].reshape(-1, _CLASSES, _BLOCK).sum(0)
+        if full:
+            sums += part[:full].reshape(-1, _CLASSES, _BLOCK).sum(0)
         sums[: len(part) - full] += part[full:]
     if whole < rows:
         rest = values[whole * _BLOCK :]
         sums[whole % _CLASSES, : rest.size] += signs[whole] * rest
-    patterns, mixed = _patterns()
-    used = min(rows, _CLASSES)
-    folded = np.einsum("kc,cp->kp", mixed[:, :used], sums[:used].astype(np.float64)) * patterns
-    found = folded.reshape(_ROUNDS, -1, _BUCKETS).sum(1).reshape(-1)
-    return _packed(found / (scale * math.sqrt(values.size * _ROUNDS)))
+    return sums
 
 
 @lru_cache(maxsize=16)

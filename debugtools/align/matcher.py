@@ -43,6 +43,7 @@ class Matcher:
             a, b = self.first.of.get(x), self.second.of.get(y)
             if a is not None and b is not None and a not in self.forth and b not in self.back:
                 self._pair(a, b)
+        self._pair_alone()
         weights = [pair for pair in self.values.near if self._are_weights(*pair)]
         self._propose_all(weights)
         self._settle(_STRONG, spread=False)
@@ -57,7 +58,19 @@ class Matcher:
             if len(self.forth) == before:
                 break
         withdraw(self.judge)
-        self.placed = pair_parameters(self.first, self.second, self.values, self.forth, self.back)
+        self.placed = pair_parameters(self.first, self.second, self.values, self.judge.pairing)
+
+    def _pair_alone(self) -> None:
+        """Pair what agrees in value with nothing else in either graph and is made by the same operation."""
+        agreeing: tuple[dict[int, int], dict[int, int]] = ({}, {})
+        pairs = [pair for pair in self.values.near if self.values.agree(*pair)]
+        for pair in pairs:
+            for known, number in zip(agreeing, pair, strict=True):
+                known[number] = known.get(number, 0) + 1
+        for a, b in pairs:
+            if agreeing[0][a] == agreeing[1][b] == 1 and a not in self.forth and b not in self.back:
+                if self.judge.alone(a, b):
+                    self._pair(a, b)
 
     def _are_weights(self, a: int, b: int) -> bool:
         return self.first.groups[a].weight and self.second.groups[b].weight
@@ -183,7 +196,7 @@ class Matcher:
         return abs(a / len(self.first.groups) - b / len(self.second.groups))
 
     def _pair(self, a: int, b: int) -> None:
-        self.forth[a], self.back[b] = b, a
+        self.judge.pairing.add(a, b)
 
     def _spread(self, a: int, b: int) -> None:
         """Propose the neighbours of a pair."""

@@ -5,23 +5,24 @@ from collections.abc import Iterator
 from layerwise._tool.debugtools.align.candidates import Values
 from layerwise._tool.debugtools.align.groups import Group, GroupGraph
 from layerwise._tool.debugtools.align.operators import plain
+from layerwise._tool.debugtools.align.pairing import Pairing
 
 _Pair = tuple[int, int]
 
 
 def pair_parameters(
-    first: GroupGraph, second: GroupGraph, values: Values, forth: dict[int, int], back: dict[int, int]
+    first: GroupGraph, second: GroupGraph, values: Values, pairing: Pairing
 ) -> set[int]:
     """Add pairs of parameters that stand at the same place of the same operator of a pair; their values may differ.
 
     Returns the first side's.
     """
     found: set[int] = set()
-    waiting = sorted(forth.items())
+    waiting = sorted(pairing.forth.items())
     while waiting:
         a, b = waiting.pop()
         for x, y in _read_alike(first, second, first.groups[a], second.groups[b]):
-            if x in forth or y in back or not (first.trivial[x] and second.trivial[y]):
+            if x in pairing.forth or y in pairing.back or not (first.trivial[x] and second.trivial[y]):
                 continue
             apart, _ = values.apart(x, y)
             known = bool(first.prints_of[x] and second.prints_of[y])
@@ -31,7 +32,7 @@ def pair_parameters(
                 p.kind == q.kind and p.size == q.size for p in first.prints_of[x] for q in second.prints_of[y]
             ):
                 continue
-            forth[x], back[y] = y, x
+            pairing.add(x, y)
             found.add(x)
             waiting.append((x, y))
     return found

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from layerwise._tool.debugtools.align.evidence import PairScorer, reached
+from layerwise._tool.debugtools.align.evidence import PairScorer
+from layerwise._tool.debugtools.align.pairing import reached
 
 
 def withdraw(judge: PairScorer) -> None:
@@ -29,7 +30,7 @@ def withdraw(judge: PairScorer) -> None:
                 or judge.same_operation(a, b)
             )
         if not kept:
-            del judge.forth[a], judge.back[b]
+            judge.pairing.remove(a)
 
 
 def differ(judge: PairScorer, a: int, b: int) -> bool:

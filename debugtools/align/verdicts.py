@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 from layerwise._tool.debugtools.align.alignment import Confidence, Layout, Reason
 from layerwise._tool.debugtools.align.distance import tolerance
-from layerwise._tool.debugtools.align.evidence import Evidence, reached
+from layerwise._tool.debugtools.align.evidence import Evidence
 from layerwise._tool.debugtools.align.matcher import Matcher
 from layerwise._tool.debugtools.align.members import Member, how_far
 from layerwise._tool.debugtools.align.names import METADATA, NAME
+from layerwise._tool.debugtools.align.pairing import reached
 
 _ENOUGH = 0.6
 _NEARER = 1.25

@@ -172,7 +172,7 @@ class Aligner:
             for made in self._streamed(side, fed, None):
                 yield from made.items()
 
-        return collect(graph, tensors(), digest(graph))
+        return collect(graph, tensors(), digest(graph), ahead=self._limits().ahead)
 
     def _fed(self, side: ModelSide, feed: Feed) -> Feed:
         return side.fit(feed, lambda text: None)  # the plain run says it
