@@ -1,7 +1,7 @@
 """How far two fingerprints are apart, and within which distance values agree.
 
 Two distances, both 0 for equal tensors. In order: the estimated relative L2 distance of two tensors of equal flat
-order, about 1.4 for two that have nothing in common. Any order: of the quantiles, the mean and the scale.
+order, about 1.4 for two that have nothing in common. Any order: of the marks, the mean and the scale.
 """
 
 import math
@@ -46,12 +46,13 @@ def comparable(one: Fingerprint, other: Fingerprint) -> bool:
 
 
 class _Decoded:
-    """A fingerprint's arrays, unpacked."""
+    """A fingerprint's arrays, unpacked; the sketch of the values as they are."""
 
     def __init__(self, known: Fingerprint) -> None:
         self.size = known.size
-        self.sketch = np.frombuffer(known.sketch, "<f4").astype(np.float64)
-        marks = np.frombuffer(known.quantiles, "<f4").astype(np.float64)
+        self.unit = math.exp(known.log_rms)
+        self.sketch = np.frombuffer(known.sketch, "<f4") * np.float64(self.unit)
+        marks = np.frombuffer(known.marks, "<f4").astype(np.float64)
         self.shape = np.empty(marks.size + 1)
         np.divide(marks, math.sqrt(max(marks.size, 1)), out=self.shape[:-1])
         self.shape[-1] = known.mean
@@ -78,9 +79,8 @@ def distance(one: Fingerprint, other: Fingerprint) -> Apart:
         return Apart(same, same)
     share = abs(mine.hidden - theirs.hidden)
     step = one.log_rms - other.log_rms
-    moved = mine.sketch - theirs.sketch * math.exp(-step) if step > 0 else mine.sketch * math.exp(step) - theirs.sketch
-    shape = mine.shape - theirs.shape
-    in_order = math.sqrt(float(moved @ moved)) + share
+    moved, shape = mine.sketch - theirs.sketch, mine.shape - theirs.shape
+    in_order = math.sqrt(float(moved @ moved)) / max(mine.unit, theirs.unit) + share
     return Apart(in_order, math.sqrt(float(shape @ shape) + min(abs(step), FAR) ** 2) + share)
 
 
@@ -107,7 +107,7 @@ class _Columns:
     def __init__(self, prints: list[Fingerprint]) -> None:
         self.sketch = _rows([p.sketch for p in prints])
         self.power = np.square(self.sketch).sum(1)
-        marks = _rows([p.quantiles for p in prints])
+        marks = _rows([p.marks for p in prints])
         mean = np.array([[p.mean] for p in prints])
         self.shape = np.concatenate([marks / math.sqrt(marks.shape[1]), mean], axis=1)
         self.log_rms = np.array([p.log_rms for p in prints])

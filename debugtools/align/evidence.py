@@ -259,4 +259,3 @@ def _share(mapped: Mapping[int, int], theirs: Mapping[int, int]) -> float:
     both = mapped.keys() & theirs.keys()
     further = sum(min(abs(mapped[j] - theirs[j]), 4) for j in both)
     return (len(both) - 0.06 * further) / len(mapped.keys() | theirs.keys())
-

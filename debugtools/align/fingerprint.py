@@ -13,16 +13,14 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name, is_floating, is_integral
+from layerwise._tool.debugtools.align.summary import MANY, of_many, of_sorted
 
 Kind = Literal["float", "int", "bool", "other"]
-QUANTILES = 65
 SKETCH = 32
-LANDMARKS = 8  # the largest and the smallest elements whose places are kept
 NO_SCALE = -100.0  # log RMS of a tensor of zeros
 _HUGE, _LEAST, _GAP = 1e30, 9e3, 256.0
 _ROUNDS, _BUCKETS, _BLOCK, _CLASSES, _CHUNK = 8, 4, 2048, 16, 64
 _MOST_TIES = 16
-_PART = 8192
 
 
 class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -30,7 +28,7 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
 
     kind: what may be compared; dtype, shape: as found. hidden: elements that are not finite or stand for "nothing
     here". log_rms: natural logarithm of the others' RMS (NO_SCALE: all zero). mean: over RMS.
-    quantiles: of the values over RMS, 65 of float32, whatever the layout. sketch: 32 random projections over RMS and
+    marks: of the values over RMS, of float32, whatever the layout: 65 quantiles, or what `summary` tells of many. sketch: 32 random projections over RMS and
     the root of the size, of float32: the distance of two sketches estimates the relative L2 distance of two tensors in
     equal flat order. places: flat positions (int64) of the 8 largest and of the 8 smallest elements,
     of up to 16 where some are equal; -1 stands for none. Of what is no float: digests of the sorted values and of the
@@ -43,7 +41,7 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
     hidden: int = 0
     log_rms: float = NO_SCALE
     mean: float = 0.0
-    quantiles: bytes = b""
+    marks: bytes = b""
     sketch: bytes = b""
     places: bytes = b""
     values: bytes = b""
@@ -61,14 +59,14 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
             return True
         if self.kind != "float":
             return False
-        if not self.quantiles:
+        if not self.marks:
             return True
-        marks = np.frombuffer(self.quantiles, "<f4")
+        marks = np.frombuffer(self.marks, "<f4")
         return bool(marks[0] == marks[-1])
 
 
 def fingerprint(array: Array) -> Fingerprint:
-    """Return a tensor's fingerprint. One sort and one pass of products; memory: two copies as float32."""
+    """Return a tensor's fingerprint. Memory: two copies as float32, where that is to be sorted or is another type."""
     name = dtype_name(array)
     shape = tuple(int(d) for d in array.shape)
     if is_floating(name):
@@ -91,37 +89,23 @@ def _packed(values: Array) -> bytes:
 
 def _of_floats(flat: Array, name: str, shape: tuple[int, ...]) -> Fingerprint:
     with np.errstate(all="ignore"):
-        values = flat.astype(np.float32)
-        ordered, bound = _visible(values)
-        hidden = values.size - ordered.size
-        if not ordered.size:
-            return Fingerprint("float", name, shape, hidden)
-        if hidden:
-            values[~(np.abs(values) < bound)] = 0
-        scale = math.sqrt(_power(ordered) / ordered.size)
-        if not math.isfinite(scale) or scale < 1e-18:
-            scale = math.sqrt(float(np.square(ordered, dtype=np.float64).mean()))
-        mean = float(ordered.mean(dtype=np.float64))
-    if not scale:
-        zeros = np.zeros(QUANTILES + SKETCH, "<f4").tobytes()
-        return Fingerprint("float", name, shape, hidden, NO_SCALE, 0.0, zeros[: 4 * QUANTILES], zeros[4 * QUANTILES :])
-    return Fingerprint(
-        "float",
-        name,
-        shape,
-        hidden,
-        math.log(scale),
-        mean / scale,
-        _quantiles(ordered, scale),
-        _sketch(values, scale),
-        _places(values, ordered),
-    )
-
-
-def _power(values: Array) -> float:
-    """The sum of squares, in parts that are too small for BLAS to start threads."""
-    parts = (values[at : at + _PART] for at in range(0, values.size, _PART))
-    return math.fsum(float(np.dot(part, part)) for part in parts)
+        values = flat.astype(np.float32, copy=False)
+        found = of_many(values, _LEAST) if values.size > MANY else None
+        visible = values.size
+        if found is None:
+            ordered, bound = _visible(values)
+            visible = ordered.size
+            if not visible:
+                return Fingerprint("float", name, shape, values.size)
+            if visible < values.size:
+                values = np.where(np.abs(values) < bound, values, np.float32(0))
+            found = of_many(ordered) if values.size > MANY else of_sorted(ordered)
+            assert found is not None
+    hidden, marks = values.size - visible, _packed(found.marks)
+    if not found.scale:
+        return Fingerprint("float", name, shape, hidden, NO_SCALE, 0.0, marks, bytes(4 * SKETCH))
+    sketch, places = _sketch(values, found.scale), _places(values, found.low, found.high)
+    return Fingerprint("float", name, shape, hidden, math.log(found.scale), found.mean, marks, sketch, places)
 
 
 def _visible(values: Array) -> tuple[Array, float]:
@@ -136,20 +120,6 @@ def _visible(values: Array) -> tuple[Array, float]:
         return ordered, _HUGE
     bound = float(sizes[steps[0] + 1])
     return ordered[np.abs(ordered) < bound], bound
-
-
-def _quantiles(ordered: Array, scale: float) -> bytes:
-    low, high, share = _marks(ordered.size)
-    marks = ordered[low] + share * (ordered[high].astype(np.float64) - ordered[low])
-    return _packed(marks / scale)
-
-
-@lru_cache(maxsize=64)
-def _marks(size: int) -> tuple[Array, Array, Array]:
-    """Where the quantiles lie: between which places, and how far on the way."""
-    at = np.linspace(0, size - 1, QUANTILES)
-    low = at.astype(np.int64)
-    return low, np.minimum(low + 1, size - 1), at - low
 
 
 def _sketch(values: Array, scale: float) -> bytes:
@@ -205,11 +175,12 @@ def _patterns() -> tuple[Array, Array]:
     return signs[0] * 2.0 - 1, signs[1] * 2.0 - 1
 
 
-def _places(values: Array, ordered: Array) -> bytes:
-    if ordered.size < 4 * LANDMARKS:
+def _places(values: Array, low: float, high: float) -> bytes:
+    """Where values are at most as small, and at least as large; none if these are infinite."""
+    if math.isinf(low):
         return b""
     found = np.full(2 * _MOST_TIES, -1, "<i8")
-    for start, mask in ((0, values >= ordered[-LANDMARKS]), (_MOST_TIES, values <= ordered[LANDMARKS - 1])):
+    for start, mask in ((0, values >= high), (_MOST_TIES, values <= low)):
         hits = np.flatnonzero(mask)
         if hits.size <= _MOST_TIES:
             found[start : start + hits.size] = hits

@@ -110,7 +110,7 @@ class GroupGraph:
             return before is None or after is None or before.size == after.size
         if not may_be_view(node.op) or before is None or after is None:
             return False
-        exact = ("kind", "values", "order", "log_rms", "quantiles", "sketch", "hidden")
+        exact = ("kind", "values", "order", "log_rms", "marks", "sketch", "hidden")
         return before.size == after.size and all(getattr(before, key) == getattr(after, key) for key in exact)
 
     def _distinct(self, group: Group) -> list[Fingerprint]:

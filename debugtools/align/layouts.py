@@ -9,7 +9,8 @@ import numpy as np
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.align.alignment import Layout
 from layerwise._tool.debugtools.align.distance import Apart
-from layerwise._tool.debugtools.align.fingerprint import LANDMARKS, Fingerprint
+from layerwise._tool.debugtools.align.fingerprint import Fingerprint
+from layerwise._tool.debugtools.align.summary import LANDMARKS
 
 _MOST = 6000  # layouts that are tried
 _SAMPLE = 96

@@ -10,9 +10,7 @@ from layerwise._tool.debugtools.align.pairing import Pairing
 _Pair = tuple[int, int]
 
 
-def pair_parameters(
-    first: GroupGraph, second: GroupGraph, values: Values, pairing: Pairing
-) -> set[int]:
+def pair_parameters(first: GroupGraph, second: GroupGraph, values: Values, pairing: Pairing) -> set[int]:
     """Add pairs of parameters that stand at the same place of the same operator of a pair; their values may differ.
 
     Returns the first side's.

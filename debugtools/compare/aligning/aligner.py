@@ -14,6 +14,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
 from layerwise._tool.debugtools.align.file import save_map
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
+from layerwise._tool.debugtools.align.graph import AlignGraph
 from layerwise._tool.debugtools.align.match import align
 from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
 from layerwise._tool.debugtools.align.side_data import SideData, collect
@@ -65,6 +66,7 @@ class Aligner:
         self._given: dict[int, list[AlignedPair]] = {}
         self._alone: dict[int, list[str]] = {}
         self._whole: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
+        self._graphs: dict[int, AlignGraph] = {}
         self._files = FileAligner(context, self._spec, self._data, self._met_file)
 
     def begin(self, feed: Feed) -> None:
@@ -98,9 +100,9 @@ class Aligner:
 
     def _align(self, base: ModelSide, side: ModelSide, feed: Feed) -> None:
         renamed = {name: own for name, own in side.naming.rename.items() if name in base.model.cut.maker}
-        graphs = align_graph(base), align_graph(side)
-        paths = str(base.model.path), str(side.model.path)
-        given = given_for(self._context, self._spec.align, renamed, _models(base, side), paths, graphs)
+        graphs = self._graph(base), self._graph(side)
+        paths, models = (str(base.model.path), str(side.model.path)), (digest(graphs[0]), digest(graphs[1]))
+        given = given_for(self._context, self._spec.align, renamed, models, paths, graphs)
         wrong = what_names_do(base.model.cut, side)
         if given.map is None and not wrong and not (given.alone or len(given.pairs) > len(renamed)):
             return
@@ -163,8 +165,7 @@ class Aligner:
         return {(pair.tensor, pair.other) for pair in self._found[side.index].pairs}
 
     def _data(self, side: ModelSide, feed: Feed) -> SideData:
-        graph = align_graph(side)
-        fed = self._fed(side, feed)
+        graph, fed = self._graph(side), self._fed(side, feed)
 
         def tensors() -> Iterator[tuple[str, Array]]:
             yield from fed.items()
@@ -172,7 +173,12 @@ class Aligner:
             for made in self._streamed(side, fed, None):
                 yield from made.items()
 
-        return collect(graph, tensors(), digest(graph), ahead=self._limits().ahead)
+        return collect(graph, tensors(), digest(graph))
+
+    def _graph(self, side: ModelSide) -> AlignGraph:
+        if side.index not in self._graphs:
+            self._graphs[side.index] = align_graph(side)
+        return self._graphs[side.index]
 
     def _fed(self, side: ModelSide, feed: Feed) -> Feed:
         return side.fit(feed, lambda text: None)  # the plain run says it
@@ -286,10 +292,6 @@ def _aligned(data: tuple[SideData, SideData], given: list[AlignedPair]) -> Align
     found = align(*data, given)
     more = list(module_pairs(found, *data))
     return without_codes(align(*data, [*given, *more]) if more else found, *data)
-
-
-def _models(base: ModelSide, side: ModelSide) -> tuple[str, str]:
-    return digest(align_graph(base)), digest(align_graph(side))
 
 
 def _as_they_are(found: Alignment) -> Alignment:
