@@ -28,11 +28,11 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
 
     kind: what may be compared; dtype, shape: as found. hidden: elements that are not finite or stand for "nothing
     here". log_rms: natural logarithm of the others' RMS (NO_SCALE: all zero). mean: over RMS.
-    marks: of the values over RMS, of float32, whatever the layout: 65 quantiles, or what `summary` tells of many. sketch: 32 random projections over RMS and
-    the root of the size, of float32: the distance of two sketches estimates the relative L2 distance of two tensors in
-    equal flat order. places: flat positions (int64) of the 8 largest and of the 8 smallest elements,
-    of up to 16 where some are equal; -1 stands for none. Of what is no float: digests of the sorted values and of the
-    values in order.
+    marks: of the values over RMS, of float32, whatever the layout: 65 quantiles, or what `summary` tells of many.
+    sketch: 32 random projections over RMS and the root of the size, of float32: the distance of two sketches estimates
+    the relative L2 distance of two tensors in equal flat order. places: flat positions (int64) of the 8 largest and of
+    the 8 smallest elements, of up to 16 where some are equal; -1 stands for none. Of what is no float: digests of the
+    sorted values and of the values in order.
     """
 
     kind: Kind

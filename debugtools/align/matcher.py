@@ -68,9 +68,9 @@ class Matcher:
             for known, number in zip(agreeing, pair, strict=True):
                 known[number] = known.get(number, 0) + 1
         for a, b in pairs:
-            if agreeing[0][a] == agreeing[1][b] == 1 and a not in self.forth and b not in self.back:
-                if self.judge.alone(a, b):
-                    self._pair(a, b)
+            free = a not in self.forth and b not in self.back
+            if free and agreeing[0][a] == agreeing[1][b] == 1 and self.judge.alone(a, b):
+                self._pair(a, b)
 
     def _are_weights(self, a: int, b: int) -> bool:
         return self.first.groups[a].weight and self.second.groups[b].weight

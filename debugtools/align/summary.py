@@ -106,8 +106,10 @@ def _eighth(values: Array, ends: Array, extreme: float, sign: int) -> float:
     if np.count_nonzero(ends == extreme) >= LANDMARKS:
         return extreme
     place = LANDMARKS - 1 if sign > 0 else -LANDMARKS
-    bound = np.partition(ends, place)[place]
-    beyond = values[values <= bound] if sign > 0 else values[values >= bound]
+    beyond = values
+    if ends.size >= LANDMARKS:
+        bound = np.partition(ends, place)[place]
+        beyond = values[values <= bound] if sign > 0 else values[values >= bound]
     return float(np.partition(beyond, place)[place])
 
 

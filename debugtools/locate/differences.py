@@ -47,13 +47,18 @@ class Differences:
         """The reference's regions between the tensors that both graphs make."""
         return Regions(self._theirs, [self._other(name) for name in self._mine.maker])
 
+    def in_reference(self, tensor: str) -> Sequence[int]:
+        """The reference's nodes that make the counterpart of a tensor of the suspect's graph."""
+        own = self._other(tensor)
+        return self._regions.of(own).nodes if own in self._theirs.maker else ()
+
     def of(self, region: Sequence[int], tensor: str) -> list[str]:
         """Say what is different where a tensor of the suspect's graph is made; region: its nodes there."""
         own = self._other(tensor)
         if own not in self._theirs.maker:
             return ["the reference has it as a weight"] if own in self._theirs.initializers else []
         mine = [self._mine.nodes[i] for i in region]
-        theirs = [self._theirs.nodes[i] for i in self._regions.of(own).nodes]
+        theirs = [self._theirs.nodes[i] for i in self.in_reference(tensor)]
         weights = list(self._similar(mine, theirs) if self._aligned else self._weights(mine))
         if any(map(is_torch, mine)) != any(map(is_torch, theirs)):
             return [f"computed by {calls(mine)}, in the reference by {calls(theirs)}", *weights]

@@ -1,6 +1,6 @@
 """What all iterations come to: suspects with their evidence, and whether the outputs differ at all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from msgspec import structs
@@ -21,7 +21,7 @@ from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.quantised import accused_rows, others, own_faults
 from layerwise._tool.debugtools.locate.rearranged import rearranging
-from layerwise._tool.debugtools.locate.rows import LocateResult, SuspectRow
+from layerwise._tool.debugtools.locate.rows import LocateResult, NodeRow, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, node_rows, suspect_row
 from layerwise._tool.surgery.cut.segments import GraphCut
 from layerwise._tool.surgery.model.structure import node_label
@@ -108,29 +108,47 @@ class Findings:
 
     def _row(self, suspect: Suspect, outputs: list[str]) -> SuspectRow:
         own, told, cut = self._suspect.own(suspect.tensor), self._differences, self._suspect.model.cut
-        before = self._rearranging(suspect)
+        before = self._before(self._suspect, self._reference, suspect.region) if self._in_order(suspect) else []
         like = self._noise_floor.told(suspect.place.op) if suspect.word == "kernel" else ""
         lines = [*([like] if like else []), *self._tf32(suspect), *self._layers(suspect)]
         lines += told.of(suspect.region, own) if told else []
-        lines += [_before(before, cut)] if before else []
+        if before:
+            lines.append(f"a wrong order or shape of what it reads would show here first: {_listed(before, cut)}")
         lines += lines_of([cut.nodes[i] for i in suspect.region])
+        reference, there = self._in_reference(suspect)
+        lines += [there] if there else []
         row = suspect_row(suspect, outputs, cut, evidence(suspect, lines, self._stopped))
-        return structs.replace(row, region=[*node_rows(cut, before), *row.region])
+        return structs.replace(row, region=[*node_rows(cut, before), *row.region], reference=reference)
 
-    def _rearranging(self, suspect: Suspect) -> list[int]:
-        """Nodes before an aligned suspect whose order nothing has told."""
-        mine, theirs = self._suspect, self._reference
-        sides = [side for side in (mine, theirs) if side.naming.aligned]
-        if suspect.word != "kernel" or not sides:
-            return []
-        cut = mine.model.cut
+    def _in_order(self, suspect: Suspect) -> bool:
+        """Whether a suspect may be right and what it reads in another order, which aligning hides."""
+        return suspect.word == "kernel" and bool(self._aligned)
+
+    def _in_reference(self, suspect: Suspect) -> tuple[list[NodeRow], str]:
+        """Where sides are aligned, the nodes of the reference that do what the suspect does; what to say of those that
+        rearrange what they read.
+        """
+        theirs, told = self._reference, self._differences
+        if told is None or not isinstance(theirs, ModelSide) or not self._aligned:
+            return [], ""
+        cut, region = theirs.model.cut, told.in_reference(self._suspect.own(suspect.tensor))
+        before = self._before(theirs, self._suspect, region) if self._in_order(suspect) else []
+        return node_rows(cut, [*before, *region]), f"or in the reference: {_listed(before, cut)}" if before else ""
+
+    def _before(self, side: ModelSide, other: Side, region: Sequence[int]) -> list[int]:
+        """Nodes before an aligned region whose order nothing has told."""
+        cut = side.model.cut
         found = rearranging(
             cut,
-            dict.fromkeys(read for i in suspect.region for read in cut.reads[i]),
-            lambda name: theirs.own(mine.common(name)),
-            lambda name: any(side.naming.hides(mine.common(name)) for side in sides),
+            dict.fromkeys(read for i in region for read in cut.reads[i]),
+            lambda name: other.own(side.common(name)),
+            lambda name: any(each.naming.hides(side.common(name)) for each in self._aligned),
         )
-        return [i for i in found if i not in suspect.region]
+        return [i for i in found if i not in region]
+
+    @property
+    def _aligned(self) -> list[Side]:
+        return [side for side in (self._suspect, self._reference) if side.naming.aligned]
 
     def _layers(self, suspect: Suspect) -> list[str]:
         """The engine's layers that do what is suspected."""
@@ -222,7 +240,6 @@ class Findings:
         return f"no suspect: each of {self._tensors} tensors is right on the reference's inputs; their errors add up"
 
 
-def _before(nodes: list[int], cut: GraphCut) -> str:
+def _listed(nodes: list[int], cut: GraphCut) -> str:
     told = [f"{shown(cut.nodes[i].op_type, 60)} {shown(node_label(cut.nodes[i]), 120)}" for i in nodes[:_TOLD]]
-    more = f" and {len(nodes) - _TOLD} more" if len(nodes) > _TOLD else ""
-    return f"a wrong order or shape of what it reads would show here first: {', '.join(told)}{more}"
+    return ", ".join(told) + (f" and {len(nodes) - _TOLD} more" if len(nodes) > _TOLD else "")

@@ -104,3 +104,28 @@ def test_a_layout_is_found(move, shape: tuple[int, ...]) -> None:  # type: ignor
 def test_there_is_no_layout_of_other_values() -> None:
     assert find_layout(X, np.random.default_rng(1).standard_normal(X.shape).reshape(24, 80)) is None
     assert find_layout(X, X[:2]) is None
+
+
+@pytest.mark.parametrize("visible", [3, 40, 514, 5000, 50_000])
+def test_of_many_elements_those_that_are_hidden_do_not_count(visible: int) -> None:
+    x = np.full(60_000, -np.inf, np.float32)
+    x[:visible] = np.random.default_rng(visible).standard_normal(visible)
+    moved = x.reshape(200, 300).T.copy()
+    one, other = fingerprint(x), fingerprint(moved)
+    assert one.hidden == other.hidden == x.size - visible
+    assert distance(one, other).any_order < 1e-5
+    assert distance(one, fingerprint(np.where(x > 2, 2 * x, x))).any_order > (0.1 if (x > 2).any() else -1)
+
+
+@settings(max_examples=15)
+@given(st.permutations(range(3)), st.integers(0, 1000), st.floats(-60, 60), st.sampled_from(["normal", "relu", "few"]))
+def test_nor_does_the_layout_of_many_elements(order: list[int], seed: int, power: float, kind: str) -> None:
+    x = np.random.default_rng(seed).standard_normal((32, 48, 50)) + 0.1
+    x = {"normal": x, "relu": np.maximum(x, 0), "few": np.round(x)}[kind] * math.exp(power)
+    x = x.astype(np.float32)
+    one, moved = fingerprint(x), fingerprint(np.transpose(x, order))
+    assert distance(one, moved).any_order < 1e-5
+    assert len(one.places) == len(moved.places)
+    if kind == "normal":
+        largest = np.sort(x, axis=None)[-8:]
+        assert set(x.reshape(-1)[np.frombuffer(one.places, "<i8")[:8]]) == set(largest)

@@ -60,15 +60,25 @@ def model(body: str, tail: str) -> onnx.ModelProto:
     return with_weights(from_text(text, opset=17), **weights, **constants)
 
 
-def located(folder: Path, body: str, other: str) -> Located:
-    onnx.save(model(body, ""), folder / "suspect.onnx")
-    onnx.save(model(other, "2"), folder / "other.onnx")
+def located(folder: Path, body: str, other: str, tails: tuple[str, str] = ("", "2")) -> Located:
+    onnx.save(model(body, tails[0]), folder / "suspect.onnx")
+    onnx.save(model(other, tails[1]), folder / "other.onnx")
     np.savez(folder / "in.npz", x=np.random.default_rng(4).standard_normal((1, 8, 8)).astype(np.float32))
     runners = [ORT, msgspec.structs.replace(ORT, model=str(folder / "other.onnx"))]
     compare = CompareSpec(
         model=str(folder / "suspect.onnx"), runners=runners, feeds=FeedSpec(files=[str(folder / "in.npz")])
     )
     return run_locate(LocateSpec(compare=compare))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_rearranged_in_the_reference_is_told_too(tmp_path: Path, form: str) -> None:
+    body, other, (right, wrong) = FORMS[form]
+    assert located(tmp_path, other, body, tails=("2", "")).suspects == []
+    suspect = located(tmp_path, other, body.replace(right, wrong), tails=("2", "")).suspects[0]
+    culprits = {"transpose": {"turn"}, "reshape": {"shape", "fold"}}[form]
+    assert culprits <= {node["node"] for node in suspect["reference"]}
+    assert form == "transpose" or "or in the reference: Concat shape" in suspect["evidence"]
 
 
 @pytest.mark.parametrize("form", FORMS)
