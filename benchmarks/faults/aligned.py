@@ -5,11 +5,11 @@ does where it is installed, FP16, INT8 (static with Q/DQ, dynamic), or FORM of a
 --models (another exporter's), all inner tensors and nodes renamed. One fault, and
 two at once, each of which moves the outputs ten times more than the form does. A fault in the suspect is found if a
 suspect's region holds one of its nodes; one in the reference, if the part of the reference does that ends in a
-suspect's counterpart.
+suspect's counterpart, or what the suspect's row tells of the reference.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,7 @@ def _beside(clean: Clean, form: Form) -> Clean | None:
     """The network, its noise as large as what this form changes; None where that is all there is, or it overflows."""
     own = Clean(clean.name, Sample(clean.model, clean.feed))
     theirs = form.run(clean.feed)
-    if len(theirs) != len(own.outputs) or (form.low and _endless(_all_of(form, clean.feed), clean)):
+    if len(theirs) != len(own.outputs) or (form.low and _overflows(form, clean)):
         return None
     theirs = dict(zip(own.outputs, theirs.values(), strict=True))  # exporters name outputs their way
     for name, array in own.outputs.items():
@@ -125,18 +125,21 @@ def _beside(clean: Clean, form: Form) -> Clean | None:
     return own
 
 
-def _all_of(form: Form, feed: Mapping[str, Array]) -> dict[str, Array]:
+def _either(everything: Callable[[], dict[str, Array]], outputs: Callable[[], dict[str, Array]]) -> dict[str, Array]:
+    """All tensors of a run; the outputs alone where one of the tensors is of a type that numpy has not."""
     try:
-        return form.run(feed, everything=True)
-    except RuntimeError:  # a tensor of a type that numpy has not
-        return form.run(feed)
+        return everything()
+    except RuntimeError:
+        return outputs()
 
 
-def _tensors(model: onnx.ModelProto, feed: Mapping[str, Array]) -> dict[str, Array]:
-    try:
-        return running.all_tensors(model, feed)
-    except RuntimeError:  # as above
-        return running.run(model, feed)
+def _overflows(form: Form, clean: Clean) -> bool:
+    return _endless(_either(lambda: form.run(clean.feed, everything=True), lambda: form.run(clean.feed)), clean)
+
+
+def _stays_finite(model: onnx.ModelProto, clean: Clean) -> bool:
+    arrays = _either(lambda: running.all_tensors(model, clean.feed), lambda: running.run(model, clean.feed))
+    return not _endless(arrays, clean)
 
 
 def _endless(arrays: Mapping[str, Array], clean: Clean) -> bool:
@@ -154,11 +157,7 @@ def _plants(clean: Clean, seed: int, stream: list[int], options: Options, side: 
     corpus = Corpus(clean, seed + int(random.integers(1 << 20)))
     yield from corpus.singles(options.count, kinds)
     count = options.count if options.pairs is None else options.pairs
-    pairs = (
-        each
-        for each in corpus.several(4 * count, 2)
-        if side == "suspect" or not _endless(_tensors(each.model, clean.feed), clean)
-    )
+    pairs = (each for each in corpus.several(4 * count, 2) if side == "suspect" or _stays_finite(each.model, clean))
     yield from islice(pairs, count)
 
 
@@ -181,7 +180,8 @@ def _names(suspect: Row, fault: Fault, planted: Planted, folder: Path, side: str
     if side == "suspect":
         named = {suspect["node"], suspect["tensor"], *(node["node"] for node in suspect.get("region") or ())}
         return bool(named & {*fault.nodes, *fault.tensors})
-    return bool(_region(planted.model, suspect["tensor"], folder) & {*fault.nodes, *fault.tensors})
+    named = {node["node"] for node in suspect["reference"]}
+    return bool((named | _region(planted.model, suspect["tensor"], folder)) & {*fault.nodes, *fault.tensors})
 
 
 def _pairs(folder: Path) -> list[AlignedPair]:
