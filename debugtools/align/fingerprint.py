@@ -13,7 +13,7 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name, is_floating, is_integral
-from layerwise._tool.debugtools.align.summary import summary
+from layerwise._tool.debugtools.align.summary import MANY, of_many, of_sorted
 
 Kind = Literal["float", "int", "bool", "other"]
 SKETCH = 32
@@ -28,7 +28,7 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
 
     kind: what may be compared; dtype, shape: as found. hidden: elements that are not finite or stand for "nothing
     here". log_rms: natural logarithm of the others' RMS (NO_SCALE: all zero). mean: over RMS.
-    marks: what `summary` tells of the values over RMS, of float32, whatever the layout.
+    marks: of the values over RMS, of float32, whatever the layout: 65 quantiles, or what `summary` tells of many.
     sketch: 32 random projections over RMS and the root of the size, of float32: the distance of two sketches estimates
     the relative L2 distance of two tensors in equal flat order. places: flat positions (int64) of the 8 largest and of
     the 8 smallest elements, of up to 16 where some are equal; -1 stands for none. Of what is no float: digests of the
@@ -89,17 +89,19 @@ def _packed(values: Array) -> bytes:
 
 def _of_floats(flat: Array, name: str, shape: tuple[int, ...]) -> Fingerprint:
     with np.errstate(all="ignore"):
-        visible = values = flat.astype(np.float32, copy=False)
-        found = summary(values, _LEAST) if values.size else None
+        values = flat.astype(np.float32, copy=False)
+        found = of_many(values, _LEAST) if values.size > MANY else None
+        visible = values.size
         if found is None:
-            visible, bound = _visible(values)
-            if not visible.size:
+            ordered, bound = _visible(values)
+            visible = ordered.size
+            if not visible:
                 return Fingerprint("float", name, shape, values.size)
-            if visible.size < values.size:
+            if visible < values.size:
                 values = np.where(np.abs(values) < bound, values, np.float32(0))
-            found = summary(visible)
+            found = of_many(ordered) if values.size > MANY else of_sorted(ordered)
             assert found is not None
-    hidden, marks = values.size - visible.size, _packed(found.marks)
+    hidden, marks = values.size - visible, _packed(found.marks)
     if not found.scale:
         return Fingerprint("float", name, shape, hidden, NO_SCALE, 0.0, marks, bytes(4 * SKETCH))
     sketch, places = _sketch(values, found.scale), _places(values, found.low, found.high)

@@ -1,16 +1,18 @@
-"""Figures of a tensor's values that their order does not change, found without sorting them."""
+"""Figures of a tensor's values that their order does not change: sorted where they are few, in one pass where not."""
 
 import math
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 
+MANY = 1 << 15  # elements: to sort more would be most of what aligning takes
+QUANTILES = 65
+MOMENTS = 4
 LANDMARKS = 8  # the largest and the smallest elements whose places are kept
-_FEW = 4 * LANDMARKS
 _PART = 4096  # BLAS starts threads for longer products
 _ROWS = 32
 _ROW = 512
@@ -19,9 +21,9 @@ _dot_rows = getattr(np, "vecdot", partial(np.einsum, "ij,ij->i"))  # NumPy 1 has
 
 
 class Summary(NamedTuple):
-    """Of finite values. scale: their RMS. mean: over it. marks: over the scale, the smallest, the mean cube over that
-    of the next, the root of the mean fourth power, the largest. low, high: the eighth smallest and the eighth largest;
-    infinite of less than 32.
+    """Of finite values. scale: their RMS. mean: over it. marks: over the scale, the smallest first and the largest
+    last: quantiles, or, of many, with the third moment and the root of the fourth between them. low, high: the eighth
+    smallest and the eighth largest; infinite if they are less than 32.
     """
 
     scale: float
@@ -31,8 +33,25 @@ class Summary(NamedTuple):
     high: float
 
 
-def summary(values: Array, bound: float = math.inf) -> Summary | None:
-    """Of float32 values in any order, at least one; None if one is not finite or reaches `bound`."""
+def of_sorted(ordered: Array) -> Summary:
+    """Of values in ascending order, at least one."""
+    scale = math.sqrt(_power(ordered) / ordered.size)
+    if not math.isfinite(scale) or scale < 1e-18:
+        scale = math.sqrt(float(np.square(ordered, dtype=np.float64).mean()))
+    low, high, share = _between(ordered.size)
+    marks = ordered[low] + share * (ordered[high].astype(np.float64) - ordered[low])
+    few = ordered.size < 4 * LANDMARKS
+    return Summary(
+        scale,
+        float(ordered.mean(dtype=np.float64)) / (scale or 1.0),
+        marks / (scale or 1.0),
+        -math.inf if few else float(ordered[LANDMARKS - 1]),
+        math.inf if few else float(ordered[-LANDMARKS]),
+    )
+
+
+def of_many(values: Array, bound: float = math.inf) -> Summary | None:
+    """Of values in any order, at least one; None if one is not finite or reaches `bound`. Its marks are MOMENTS."""
     rows = values[: values.size // _ROW * _ROW].reshape(-1, _ROW)
     rest = values[rows.size :]
     lows, highs = np.append(rows.min(1), rest), np.append(rows.max(1), rest)
@@ -41,15 +60,25 @@ def summary(values: Array, bound: float = math.inf) -> Summary | None:
         return None
     most = max(-smallest, largest)
     if not most:
-        return Summary(0.0, 0.0, np.zeros(4), -math.inf, math.inf)
+        return Summary(0.0, 0.0, np.zeros(MOMENTS), -math.inf, math.inf)
     unit = 1.0 if _PLAIN[0] <= most <= _PLAIN[1] else most
     mean, square, third, fourth = _powers(values if unit == 1.0 else values / np.float32(unit))
     rms, root = math.sqrt(square), math.sqrt(math.sqrt(fourth))
     scale = rms * unit
     marks = np.array([smallest / scale, third / root**3, root / rms, largest / scale])
-    if values.size < _FEW:
-        return Summary(scale, mean / rms, marks, -math.inf, math.inf)
-    return Summary(scale, mean / rms, marks, _eighth(values, lows, smallest, 1), _eighth(values, highs, largest, -1))
+    few = values.size < 4 * LANDMARKS
+    return Summary(
+        scale,
+        mean / rms,
+        marks,
+        -math.inf if few else _eighth(values, lows, smallest, 1),
+        math.inf if few else _eighth(values, highs, largest, -1),
+    )
+
+
+def _power(values: Array) -> float:
+    """The sum of squares."""
+    return math.fsum(float(_dot_rows(rows, rows).sum(dtype=np.float64)) for rows in _parts(values))
 
 
 def _powers(values: Array) -> tuple[float, float, float, float]:
@@ -82,3 +111,11 @@ def _eighth(values: Array, ends: Array, extreme: float, sign: int) -> float:
         bound = np.partition(ends, place)[place]
         beyond = values[values <= bound] if sign > 0 else values[values >= bound]
     return float(np.partition(beyond, place)[place])
+
+
+@lru_cache(maxsize=64)
+def _between(size: int) -> tuple[Array, Array, Array]:
+    """Where the quantiles lie: between which places, and how far on the way."""
+    at = np.linspace(0, size - 1, QUANTILES)
+    low = at.astype(np.int64)
+    return low, np.minimum(low + 1, size - 1), at - low
