@@ -19,7 +19,7 @@ from layerwise._tool.debugtools.locate.conclusion import conclusion
 from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
-from layerwise._tool.debugtools.locate.quantised import accused_rows, others, own_faults
+from layerwise._tool.debugtools.locate.quantised import accused_rows, behind_their_causes, others, own_faults
 from layerwise._tool.debugtools.locate.rearranged import rearranging
 from layerwise._tool.debugtools.locate.rows import LocateResult, NodeRow, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, node_rows, suspect_row
@@ -98,13 +98,15 @@ class Findings:
 
     def rows(self, top: int) -> list[SuspectRow]:
         """Rows of table `suspects`, worst first."""
-        rows = self._quantised + [self._row(suspect, outputs) for suspect, outputs in self._chosen()[:top]]
-        return rows[:top]
+        rows = [self._row(suspect, outputs) for suspect, outputs in self._chosen()[:top]]
+        return behind_their_causes(self._quantised, rows)[:top]
 
     @cached_property
     def _quantised(self) -> list[SuspectRow]:
         """What a quantised suspect holds in few bits beyond what its formats explain."""
-        return accused_rows(self.ledger, self._suspect.model.cut) if self.ledger is not None else []
+        theirs = self._reference
+        cut = theirs.model.cut if isinstance(theirs, ModelSide) and theirs.model is not self._suspect.model else None
+        return accused_rows(self.ledger, self._suspect.model.cut, cut) if self.ledger is not None else []
 
     def _row(self, suspect: Suspect, outputs: list[str]) -> SuspectRow:
         own, told, cut = self._suspect.own(suspect.tensor), self._differences, self._suspect.model.cut

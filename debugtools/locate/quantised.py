@@ -18,12 +18,32 @@ if TYPE_CHECKING:
 _OWN = frozenset({"kernel", "overflow", "nan", "saturation"})
 
 
-def accused_rows(ledger: Ledger, cut: "GraphCut") -> list[SuspectRow]:
-    """A suspect for each tensor that its format does not explain, the worst first."""
-    return [_row(row, cut) for row in ledger.accused()]
+def accused_rows(ledger: Ledger, cut: "GraphCut", reference: "GraphCut | None") -> list[SuspectRow]:
+    """A suspect for each tensor that its format does not explain, the worst first. reference: of another model."""
+    return [_row(row, cut, reference) for row in ledger.accused()]
 
 
-def _row(row: QuantisedRow, cut: "GraphCut") -> SuspectRow:
+def behind_their_causes(accused: Sequence[SuspectRow], kernels: Sequence[SuspectRow]) -> list[SuspectRow]:
+    """The rows of both kinds in order. Scales suit the numbers that they were made for: where a node computes other
+    ones by itself, that of an activation behind it is no fault of its own.
+    """
+    if not accused or any(row.op != "QuantizeLinear" for row in accused):
+        return [*accused, *kernels]
+    first = min(row.i for row in accused)
+    causes = [row for row in kernels if row.diagnosis == "kernel" and row.i < first]
+    return [*causes, *accused, *(row for row in kernels if row not in causes)]
+
+
+def _originals(name: str, cut: "GraphCut | None") -> list[NodeRow]:
+    """The nodes of the reference that read a weight in few bits as it was, or make an activation."""
+    if cut is None:
+        return []
+    maker = cut.maker.get(name)
+    nodes = [i for i, reads in enumerate(cut.reads) if name in reads] if maker is None else [maker]
+    return [NodeRow(i, node_label(cut.nodes[i]), cut.nodes[i].op_type) for i in nodes]
+
+
+def _row(row: QuantisedRow, cut: "GraphCut", reference: "GraphCut | None") -> SuspectRow:
     node = cut.nodes[row.i]
     place = Place(row.i, node.name, node.op_type, origin=cut.origins[row.i])
     readers = [i for i, reads in enumerate(cut.reads) if row.tensor in reads and i != row.i]
@@ -36,7 +56,8 @@ def _row(row: QuantisedRow, cut: "GraphCut") -> SuspectRow:
     return SuspectRow(
         i=row.i, node=row.node, op=row.op, outputs=list(node.output), tensor=row.tensor, local=local, times=times,
         diagnosis="quantisation", evidence=evidence(row),
-        region=[NodeRow(i, node_label(cut.nodes[i]), cut.nodes[i].op_type) for i in region], **origin_fields(place),
+        region=[NodeRow(i, node_label(cut.nodes[i]), cut.nodes[i].op_type) for i in region],
+        reference=_originals(row.other, reference), **origin_fields(place),
     )  # fmt: skip
 
 

@@ -35,7 +35,8 @@ class SuspectRow(Struct, frozen=True, kw_only=True):
     on the reference's inputs (None: it failed), and accumulated, of the whole run; local_abs: the largest |a - b|;
     times: local over what rounding explains (None: rounding explains nothing of it, or there is no number).
     amplification: error out over error in. region: the nodes that make the tensor from tensors that both sides have,
-    where sides are aligned with those before them that rearrange these unseen; reference: then, those of the reference.
+    where sides are aligned with those before them that rearrange these unseen; reference: then, those of the
+    reference; of a tensor in few bits, what makes its original, or reads it if it is a weight.
     truth: of the tensor, where it was asked for. module, source: where the node comes from, as in a LayerRow.
     """
 

@@ -16,6 +16,8 @@ from support.products import FEED, three_products
 from support.quantised import FORMS, dynamic
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.debugtools.locate.quantised import behind_their_causes
+from layerwise._tool.debugtools.locate.rows import SuspectRow
 
 CASES = [
     ("qdq", "scale"), ("qoperator", "zero point"), ("dynamic_7", "clipped channel"), ("nbits", "wrong axis"),
@@ -99,6 +101,26 @@ def test_a_fault_of_the_float_reference_is_not_put_down_to_codes_behind_it(
     found = between(quantised(form), wrong, tmp_path, FEED)
     assert [row["diagnosis"] for row in found.suspects] == ["kernel"]
     assert f"{more} more" in found.suspects[0]["evidence"]
+
+
+def test_a_scale_is_suspected_behind_what_computes_other_numbers_before_it() -> None:
+    scale = SuspectRow(i=5, op="QuantizeLinear", diagnosis="quantisation")
+    before, behind = SuspectRow(i=2, diagnosis="kernel"), SuspectRow(i=7, diagnosis="kernel")
+    assert behind_their_causes([scale], [behind, before]) == [before, scale, behind]
+    weight = SuspectRow(i=1, op="DequantizeLinear", diagnosis="quantisation")
+    assert behind_their_causes([scale, weight], [before]) == [scale, weight, before]
+
+
+def test_of_a_weight_that_is_another_the_readers_in_the_reference_are_told(
+    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, tmp_path: Path
+) -> None:
+    wrong = onnx.ModelProto()
+    wrong.CopyFrom(model)
+    weight = wrong.graph.initializer[0]
+    weight.CopyFrom(numpy_helper.from_array(-numpy_helper.to_array(weight), weight.name))
+    found = between(quantised("qdq"), wrong, tmp_path, FEED)
+    reader = next(node.name for node in wrong.graph.node if weight.name in node.input)
+    assert [node["node"] for node in found.suspects[0]["reference"]] == [reader]
 
 
 def test_the_stages_of_a_tensor_are_held_against_it_and_rows_survive_msgspec(
