@@ -43,14 +43,18 @@ class Differences:
         self._mine, self._theirs = suspect.cut, reference.cut
 
     @cached_property
-    def _regions(self) -> Regions:
-        """The reference's regions between the tensors that both graphs make."""
-        return Regions(self._theirs, [self._other(name) for name in self._mine.maker])
+    def _common(self) -> frozenset[str]:
+        """The reference's tensors that have a counterpart."""
+        return frozenset(self._other(name) for name in self._mine.maker)
 
-    def in_reference(self, tensor: str) -> Sequence[int]:
-        """The reference's nodes that make the counterpart of a tensor of the suspect's graph."""
+    def in_reference(self, region: Sequence[int], tensor: str) -> Sequence[int]:
+        """The reference's nodes that make the counterpart of a tensor of the suspect's graph from what its region
+        reads, or from what has another counterpart."""
         own = self._other(tensor)
-        return self._regions.of(own).nodes if own in self._theirs.maker else ()
+        if own not in self._theirs.maker:
+            return ()
+        within = {self._other(name) for i in region for name in self._mine.nodes[i].output}
+        return Regions(self._theirs, self._common - within | {own}).of(own).nodes
 
     def of(self, region: Sequence[int], tensor: str) -> list[str]:
         """Say what is different where a tensor of the suspect's graph is made; region: its nodes there."""
@@ -58,7 +62,7 @@ class Differences:
         if own not in self._theirs.maker:
             return ["the reference has it as a weight"] if own in self._theirs.initializers else []
         mine = [self._mine.nodes[i] for i in region]
-        theirs = [self._theirs.nodes[i] for i in self.in_reference(tensor)]
+        theirs = [self._theirs.nodes[i] for i in self.in_reference(region, tensor)]
         weights = list(self._similar(mine, theirs) if self._aligned else self._weights(mine))
         if any(map(is_torch, mine)) != any(map(is_torch, theirs)):
             return [f"computed by {calls(mine)}, in the reference by {calls(theirs)}", *weights]

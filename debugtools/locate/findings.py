@@ -20,7 +20,7 @@ from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.quantised import accused_rows, behind_their_causes, others, own_faults
-from layerwise._tool.debugtools.locate.rearranged import rearranging
+from layerwise._tool.debugtools.locate.rearranged import exchanged, rearranging
 from layerwise._tool.debugtools.locate.rows import LocateResult, NodeRow, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, node_rows, suspect_row
 from layerwise._tool.surgery.cut.segments import GraphCut
@@ -110,15 +110,16 @@ class Findings:
 
     def _row(self, suspect: Suspect, outputs: list[str]) -> SuspectRow:
         own, told, cut = self._suspect.own(suspect.tensor), self._differences, self._suspect.model.cut
-        before = self._before(self._suspect, self._reference, suspect.region) if self._in_order(suspect) else []
+        here, there = self._regions(suspect)
+        before = self._before(self._suspect, self._reference, here, there) if self._in_order(suspect) else []
         like = self._noise_floor.told(suspect.place.op) if suspect.word == "kernel" else ""
         lines = [*([like] if like else []), *self._tf32(suspect), *self._layers(suspect)]
         lines += told.of(suspect.region, own) if told else []
         if before:
             lines.append(f"a wrong order or shape of what it reads would show here first: {_listed(before, cut)}")
         lines += lines_of([cut.nodes[i] for i in suspect.region])
-        reference, there = self._in_reference(suspect)
-        lines += [there] if there else []
+        reference, text = self._in_reference(suspect)
+        lines += [text] if text else []
         row = suspect_row(suspect, outputs, cut, evidence(suspect, lines, self._stopped))
         return structs.replace(row, region=[*node_rows(cut, before), *row.region], reference=reference)
 
@@ -130,23 +131,33 @@ class Findings:
         """Where sides are aligned, the nodes of the reference that do what the suspect does; what to say of those that
         rearrange what they read.
         """
-        theirs, told = self._reference, self._differences
-        if told is None or not isinstance(theirs, ModelSide) or not self._aligned:
+        theirs = self._reference
+        here, there = self._regions(suspect)
+        if not isinstance(theirs, ModelSide) or not self._aligned:
             return [], ""
-        cut, region = theirs.model.cut, told.in_reference(self._suspect.own(suspect.tensor))
-        before = self._before(theirs, self._suspect, region) if self._in_order(suspect) else []
-        return node_rows(cut, [*before, *region]), f"or in the reference: {_listed(before, cut)}" if before else ""
+        cut = theirs.model.cut
+        before = self._before(theirs, self._suspect, there, here) if self._in_order(suspect) else []
+        return node_rows(cut, [*before, *there]), f"or in the reference: {_listed(before, cut)}" if before else ""
 
-    def _before(self, side: ModelSide, other: Side, region: Sequence[int]) -> list[int]:
-        """Nodes before an aligned region whose order nothing has told."""
+    def _regions(self, suspect: Suspect) -> tuple[Sequence[int], Sequence[int]]:
+        """The nodes that make a suspected tensor, and the reference's that make its counterpart."""
+        told = self._differences
+        return suspect.region, told.in_reference(suspect.region, self._suspect.own(suspect.tensor)) if told else ()
+
+    def _before(self, side: ModelSide, other: Side, region: Sequence[int], others: Sequence[int]) -> list[int]:
+        """Nodes before an aligned region whose order nothing has told. others: the other side's region."""
         cut = side.model.cut
+        reads = _read(region, cut)
+        instead = _read(others, other.model.cut) if isinstance(other, ModelSide) else []
+        instead = [side.own(other.common(name)) for name in instead]
         found = rearranging(
             cut,
-            dict.fromkeys(read for i in region for read in cut.reads[i]),
+            reads,
             lambda name: other.own(side.common(name)),
             lambda name: any(each.naming.hides(side.common(name)) for each in self._aligned),
         )
-        return [i for i in found if i not in region]
+        apart = exchanged(cut, [name for name in reads if name not in instead], set(instead).difference(reads))
+        return [i for i in sorted({*found, *apart}) if i not in region]
 
     @property
     def _aligned(self) -> list[Side]:
@@ -240,6 +251,12 @@ class Findings:
             agree = f"{self._tensors} tensors agree" if lacking else f"{self._tensors} tensors and all outputs agree"
             return "; ".join([f"no suspect: {agree}", *lacking])
         return f"no suspect: each of {self._tensors} tensors is right on the reference's inputs; their errors add up"
+
+
+def _read(region: Sequence[int], cut: GraphCut) -> list[str]:
+    """What the nodes of a region read from outside of it."""
+    made = {name for i in region for name in cut.nodes[i].output}
+    return [name for name in dict.fromkeys(name for i in region for name in cut.reads[i]) if name not in made]
 
 
 def _listed(nodes: list[int], cut: GraphCut) -> str:

@@ -51,6 +51,28 @@ def rearranging(
     return sorted(found)
 
 
+def exchanged(cut: GraphCut, read: Iterable[str], instead: Iterable[str]) -> list[int]:
+    """Positions of the nodes that take one tensor apart into what a region reads and what it should read instead.
+
+    Where their results come in another order, each is found again as the other one, and whoever reads it seems wrong.
+    With them come the nodes from there to the region.
+    """
+    ends = {way[-1] for name in instead if (way := _way_back(cut, name))}
+    ways = [way for name in read if (way := _way_back(cut, name)) and way[-1] in ends]
+    return sorted({i for way in ways for i in way})
+
+
+def _way_back(cut: GraphCut, name: str) -> list[int]:
+    """The nodes that rearrange a tensor, from its maker back to one of several results; none if there is none."""
+    way: list[int] = []
+    while (i := cut.maker.get(name)) is not None and len(way) < _MOST and _rearranges(cut.nodes[i]):
+        way.append(i)
+        if len(cut.nodes[i].output) > 1:
+            return way
+        name = cut.nodes[i].input[0]
+    return []
+
+
 def _rearranges(node: onnx.NodeProto) -> bool:
     """Whether a node gives the numbers that it reads, in another order or shape."""
     return node.op_type in _ORDER or node.op_type.removeprefix("aten.").split(".")[0] in _TORCH

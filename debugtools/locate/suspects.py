@@ -27,6 +27,7 @@ _ONSETS: dict[str, Word] = {"overflow": "overflow", "nan": "nan"}
 STAND_OUT = 16.0
 _FEW = 4  # tensors of an operator that are too few to tell what is normal for it
 _ABOUT = 2.0
+_NOTHING = 1.0  # relative L2: the two have nothing in common
 _BEHIND = 0.1  # of its error counts, where a suspect's inputs are as far off
 
 
@@ -80,14 +81,15 @@ class Suspect:
     def rank(self) -> tuple[int, float, int, int]:
         """Less is worse: where Inf and NaN begin and what cannot run, then the local error, then what only grew.
 
-        Of two alike in size the one that reads what is as far off itself comes behind: it may only be laid out for what
-        the other makes. Where all is alike, the smaller region says more.
+        Of two alike in size the one that reads what is as far off itself, or has nothing in common with the reference,
+        comes behind: it may only be laid out for what the other makes. Where all is alike, the smaller region says
+        more.
         """
         local, size, i = self.local, len(self.region), self.place.i
         if self.failure or self.word in _ONSETS.values():
             return 0, 0.0, size, i
         if local is not None and local.rel > 0:
-            behind = self.inputs >= local.rel / _ABOUT
+            behind = self.inputs >= min(local.rel / _ABOUT, _NOTHING)
             return 1, -local.units * (_BEHIND if behind else 1.0), size, i
         return 2, -(self.amplification or math.inf), size, i
 
