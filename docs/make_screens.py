@@ -2,7 +2,9 @@
 
 At 180 columns only the Graph screen is another: it has a third pane there.
 
-    [SCREENS=surgery|perf|lens] python docs/make_screens.py [FOLDER]
+    [SCREENS=surgery|perf|lens|modules] python docs/make_screens.py [FOLDER]
+
+`modules` pictures the example of docs/pytorch.md, exported by torch, which has to be there; it is not among the others.
 
 Everything runs in a workspace under /tmp/layerwise-demo, which is removed at the end; the comparison is a real job. The
 same keys that a person would press lead to each screen.
@@ -12,6 +14,7 @@ import asyncio
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +27,11 @@ QUICK = 4
 ONLY = {180: ("graph", "graph-errors")}
 _RANDOM_ID = re.compile(r"terminal-\d+")
 _WEB_FONT = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
-os.environ.update(LC_ALL="C.UTF-8", TEXTUAL_ANIMATIONS="none", PYTHONPATH=str(ROOT))
+os.environ.update(
+    LC_ALL="C.UTF-8",
+    TEXTUAL_ANIMATIONS="none",
+    PYTHONPATH=os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
+)
 sys.path.insert(0, str(ROOT))
 
 import msgspec  # noqa: E402
@@ -256,7 +263,40 @@ async def visit_lens(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
     await measure(camera, app, spec)
 
 
-async def main(target: Path, walk: Walk = visit) -> None:
+def modules_spec(folder: Path) -> CompareSpec:
+    """The tutorial's network as torch.export writes it to ONNX, against the module after somebody changed it."""
+    folder.mkdir()
+    text = (ROOT / "docs" / "pytorch.md").read_text().split("```python\n", 1)[1].split("```", 1)[0]
+    text = text.replace("opset_version=17, dynamo=False", "dynamo=True, external_data=False")
+    (folder / "build.py").write_text(text)
+    subprocess.run([sys.executable, "build.py"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    module = RunnerSpec(kind="torch", model=str(folder / "build.py") + ":changed")
+    return CompareSpec(
+        model=str(folder / "model.onnx"),
+        runners=[RunnerSpec(kind="onnxrt"), module],
+        marks=MarkSpec(everything=True),
+    )
+
+
+async def visit_modules(camera: Camera, app: Workbench, spec: CompareSpec) -> None:
+    """The module tree on Graph and Errors, rows folded and opened, and which tensors belong together."""
+    await camera.until(lambda: (index := app.state.session.index) is not None and index.modules() is not None)
+    await camera.press("m")
+    await camera.take("modules-graph", "blocks.1")
+    job = await app.state.client.submit(compare_job(spec))
+    app.state.session.set_compare_job(str(job))
+    await app.state.client.wait(job)
+    await camera.press("2")
+    await camera.see("done:")
+    await camera.press("m")
+    await camera.take("modules-errors", "blocks.1")
+    await camera.press("slash", *"module:blocks.1", "enter", "m")
+    await camera.take("modules-opened", "norm")
+    await camera.press("escape", "equals_sign")
+    await camera.take("alignment", "certain")
+
+
+async def main(target: Path, walk: Walk = visit, make: Callable[[Path], CompareSpec] = demo_spec) -> None:
     """Picture the screens of a walk in all sizes; FileExistsError while another one does."""
     target.mkdir(parents=True, exist_ok=True)
     target = target.resolve()
@@ -264,7 +304,7 @@ async def main(target: Path, walk: Walk = visit) -> None:
     folder.mkdir(mode=0o700)
     os.chdir(folder)
     try:
-        spec = demo_spec(folder / "demo")
+        spec = make(folder / "demo")
         for size in SIZES:
             app = open_workbench(Path(str(spec.model)), folder / f"home{size[0]}")
             async with app.run_test(size=size) as pilot:
@@ -274,5 +314,7 @@ async def main(target: Path, walk: Walk = visit) -> None:
 
 
 if __name__ == "__main__":
-    only = {"surgery": visit_surgery, "perf": visit_perf, "lens": visit_lens}.get(os.environ.get("SCREENS", ""), visit)
-    asyncio.run(main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "screens", only))
+    walks = {"surgery": visit_surgery, "perf": visit_perf, "lens": visit_lens, "modules": visit_modules}
+    which = os.environ.get("SCREENS", "")
+    place = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "screens"
+    asyncio.run(main(place, walks.get(which, visit), modules_spec if which == "modules" else demo_spec))

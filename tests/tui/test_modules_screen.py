@@ -1,14 +1,18 @@
 """The modules of nodes in the app: on Errors, on Graph, and the line of Python in an editor."""
 
+import asyncio
 import json
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
+import onnx
 import pytest
 from support.bench import Bench, compare_spec, with_bench
 from support.exported import noted_pair
 
 from layerwise._tool.surgery.origin.origin import SourceLine
+from layerwise._tool.tui.controllers.opening import WarmWorker
 from layerwise._tool.tui.screens.errors_page import ErrorsScreen
 from layerwise._tool.tui.screens.graph import GraphScreen
 
@@ -80,6 +84,31 @@ def test_nodes_stand_below_their_modules(pair: tuple[Path, Path]) -> None:
         await bench.see("2 of 7")
 
     with_bench(pair[0], story)
+
+
+def test_who_folds_before_the_modules_are_read_is_told_so_and_sees_them_then(
+    pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = asyncio.Event()
+    ask = WarmWorker.ask
+
+    async def late(self: WarmWorker, request: str, params: dict[str, Any]) -> dict[str, Any]:
+        if request == "modules":
+            await read.wait()
+        return await ask(self, request, params)
+
+    monkeypatch.setattr(WarmWorker, "ask", late)
+    model, edited = pair[0].with_name("late.onnx"), onnx.load(pair[0])
+    edited.producer_name = "nobody has read this one"
+    onnx.save(edited, model)
+
+    async def story(bench: Bench) -> None:
+        await bench.press("m")
+        await bench.see("the modules are being read")
+        read.set()
+        await bench.see("▸ block.0", "3 nodes")
+
+    with_bench(model, story)
 
 
 def test_the_line_opens_in_the_users_editor_when_that_is_confirmed(

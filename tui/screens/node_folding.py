@@ -32,6 +32,8 @@ class NodeFolds(Commands, scope="graph"):
             self._say("all nodes are shown")
         elif known:
             self._say("enter opens a module, Z folds it again")
+        elif self._rows.index.meta.get("noted") and self._rows.index.modules() is None:
+            self._say("the modules are being read; the nodes come below them when that is done")
         else:
             self._say("no module is known: the model's exporter noted none, and no name tells one", "warn")
 
