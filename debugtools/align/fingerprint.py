@@ -13,14 +13,13 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name, is_floating, is_integral
-from layerwise._tool.debugtools.align.summary import MANY, of_many, of_sorted
+from layerwise._tool.debugtools.align.summary import MANY, MOST_TIES, Summary, of_many, of_sorted
 
 Kind = Literal["float", "int", "bool", "other"]
 SKETCH = 32
 NO_SCALE = -100.0  # log RMS of a tensor of zeros
 _HUGE, _LEAST, _GAP = 1e30, 9e3, 256.0
 _ROUNDS, _BUCKETS, _BLOCK, _CLASSES, _CHUNK = 8, 4, 2048, 16, 64
-_MOST_TIES = 16
 
 
 class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -101,10 +100,11 @@ def _of_floats(flat: Array, name: str, shape: tuple[int, ...]) -> Fingerprint:
                 values = np.where(np.abs(values) < bound, values, np.float32(0))
             found = of_many(ordered) if values.size > MANY else of_sorted(ordered)
             assert found is not None
+            found = found._replace(places=None)  # these are places in order
     hidden, marks = values.size - visible, _packed(found.marks)
     if not found.scale:
         return Fingerprint("float", name, shape, hidden, NO_SCALE, 0.0, marks, bytes(4 * SKETCH))
-    sketch, places = _sketch(values, found.scale), _places(values, found.low, found.high)
+    sketch, places = _sketch(values, found.scale), _places(values, found)
     return Fingerprint("float", name, shape, hidden, math.log(found.scale), found.mean, marks, sketch, places)
 
 
@@ -175,13 +175,16 @@ def _patterns() -> tuple[Array, Array]:
     return signs[0] * 2.0 - 1, signs[1] * 2.0 - 1
 
 
-def _places(values: Array, low: float, high: float) -> bytes:
-    """Where values are at most as small, and at least as large; none if these are infinite."""
-    if math.isinf(low):
+def _places(values: Array, found: Summary) -> bytes:
+    """Where values are at least as large, and at most as small, as eight are; none if there are few values."""
+    if math.isinf(found.low):
         return b""
-    found = np.full(2 * _MOST_TIES, -1, "<i8")
-    for start, mask in ((0, values >= high), (_MOST_TIES, values <= low)):
-        hits = np.flatnonzero(mask)
-        if hits.size <= _MOST_TIES:
-            found[start : start + hits.size] = hits
-    return found.tobytes()
+    if found.places is not None:
+        lowest, highest = found.places
+    else:
+        lowest, highest = np.flatnonzero(values <= found.low), np.flatnonzero(values >= found.high)
+    places = np.full(2 * MOST_TIES, -1, "<i8")
+    for start, hits in ((0, highest), (MOST_TIES, lowest)):
+        if hits.size <= MOST_TIES:
+            places[start : start + hits.size] = hits
+    return places.tobytes()

@@ -13,6 +13,8 @@ MANY = 1 << 15  # elements: to sort more would be most of what aligning takes
 QUANTILES = 65
 MOMENTS = 4
 LANDMARKS = 8  # the largest and the smallest elements whose places are kept
+MOST_TIES = 16
+_NOWHERE = np.empty(0, np.int64)
 _PART = 4096  # BLAS starts threads for longer products
 _ROWS = 32
 _ROW = 512
@@ -23,7 +25,8 @@ _dot_rows = getattr(np, "vecdot", partial(np.einsum, "ij,ij->i"))  # NumPy 1 has
 class Summary(NamedTuple):
     """Of finite values. scale: their RMS. mean: over it. marks: over the scale, the smallest first and the largest
     last: quantiles, or, of many, with the third moment and the root of the fourth between them. low, high: the eighth
-    smallest and the eighth largest; infinite if they are less than 32.
+    smallest and the eighth largest; infinite if they are less than 32. places: of many, where those are that are as
+    small, and as large; empty if they are more than MOST_TIES.
     """
 
     scale: float
@@ -31,6 +34,7 @@ class Summary(NamedTuple):
     marks: Array
     low: float
     high: float
+    places: tuple[Array, Array] | None = None
 
 
 def of_sorted(ordered: Array) -> Summary:
@@ -66,14 +70,10 @@ def of_many(values: Array, bound: float = math.inf) -> Summary | None:
     rms, root = math.sqrt(square), math.sqrt(math.sqrt(fourth))
     scale = rms * unit
     marks = np.array([smallest / scale, third / root**3, root / rms, largest / scale])
-    few = values.size < 4 * LANDMARKS
-    return Summary(
-        scale,
-        mean / rms,
-        marks,
-        -math.inf if few else _eighth(values, lows, smallest, 1),
-        math.inf if few else _eighth(values, highs, largest, -1),
-    )
+    if values.size < 4 * LANDMARKS:
+        return Summary(scale, mean / rms, marks, -math.inf, math.inf)
+    (low, lowest), (high, highest) = _eighth(values, lows, smallest, 1), _eighth(values, highs, largest, -1)
+    return Summary(scale, mean / rms, marks, low, high, (lowest, highest))
 
 
 def _power(values: Array) -> float:
@@ -83,11 +83,11 @@ def _power(values: Array) -> float:
 
 def _powers(values: Array) -> tuple[float, float, float, float]:
     """The means of the values and of their second, third and fourth powers."""
-    sums = np.zeros(4)
+    sums, ones = np.zeros(4), np.ones((1, _PART), values.dtype)
     for rows in _parts(values):
         squares = np.square(rows)
-        factors = (rows, np.ones_like(rows[:1])), (rows, rows), (squares, rows), (squares, squares)
-        sums += [_dot_rows(*np.broadcast_arrays(*pair)).sum(dtype=np.float64) for pair in factors]
+        factors = (rows, ones[:, : rows.shape[1]]), (rows, rows), (squares, rows), (squares, squares)
+        sums += [float(_dot_rows(*pair).sum(dtype=np.float64)) for pair in factors]
     first, second, third, fourth = (float(each) / values.size for each in sums)
     return first, second, third, fourth
 
@@ -101,16 +101,23 @@ def _parts(values: Array) -> Iterator[Array]:
         yield values[None, whole:]
 
 
-def _eighth(values: Array, ends: Array, extreme: float, sign: int) -> float:
-    """The eighth smallest value (sign 1) or the eighth largest (-1). ends: the smallest, or largest, of each row."""
-    if np.count_nonzero(ends == extreme) >= LANDMARKS:
-        return extreme
-    place = LANDMARKS - 1 if sign > 0 else -LANDMARKS
-    beyond = values
-    if ends.size >= LANDMARKS:
+def _eighth(values: Array, ends: Array, extreme: float, sign: int) -> tuple[float, Array]:
+    """The eighth smallest value (sign 1) or the eighth largest (-1), and where such values are, if they are not too
+    many. ends: the smallest, or largest, of each row.
+    """
+    rows = np.count_nonzero(ends == extreme)
+    if rows > MOST_TIES:
+        return extreme, _NOWHERE
+    place, bound = (LANDMARKS - 1, math.inf) if sign > 0 else (-LANDMARKS, -math.inf)
+    if rows >= LANDMARKS:
+        bound = extreme
+    elif ends.size >= LANDMARKS:
         bound = np.partition(ends, place)[place]
-        beyond = values[values <= bound] if sign > 0 else values[values >= bound]
-    return float(np.partition(beyond, place)[place])
+    hits = np.flatnonzero(values <= bound if sign > 0 else values >= bound)
+    beyond = values[hits]
+    eighth = np.partition(beyond, place)[place]
+    found = hits[beyond <= eighth if sign > 0 else beyond >= eighth]
+    return float(eighth), found if found.size <= MOST_TIES else _NOWHERE
 
 
 @lru_cache(maxsize=64)

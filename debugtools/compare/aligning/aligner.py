@@ -1,6 +1,7 @@
 """Finds out, with the first inputs, which tensors of two models belong together, and has the sides know it."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -36,6 +37,7 @@ from layerwise._tool.debugtools.compare.aligning.scopes import module_pairs
 from layerwise._tool.debugtools.compare.aligning.streamed import streamed
 from layerwise._tool.debugtools.compare.aligning.told import missing_texts, rows_of, summary
 from layerwise._tool.debugtools.compare.memory import Limits, limits
+from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead
 from layerwise._tool.debugtools.compare.sides.naming import Naming
 from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.setup import Setup
@@ -166,22 +168,25 @@ class Aligner:
 
     def _data(self, side: ModelSide, feed: Feed) -> SideData:
         graph, fed = self._graph(side), self._fed(side, feed)
+        with ExitStack() as stack:
+            made, ahead = self._streamed(side, fed, None), self._limits().ahead
+            segments = stack.enter_context(Ahead(made, ahead, _held)) if ahead else made
 
-        def tensors() -> Iterator[tuple[str, Array]]:
-            yield from fed.items()
-            yield from weight_arrays(side.model.file, structure(side))
-            for made in self._streamed(side, fed, None):
-                yield from made.items()
+            def tensors() -> Iterator[tuple[str, Array]]:
+                yield from fed.items()
+                yield from weight_arrays(side.model.file, structure(side))
+                for segment in segments:
+                    yield from segment.items()
 
-        return collect(graph, tensors(), digest(graph))
+            return collect(graph, tensors(), digest(graph))
+
+    def _fed(self, side: ModelSide, feed: Feed) -> Feed:
+        return side.fit(feed, lambda text: None)  # the plain run says it
 
     def _graph(self, side: ModelSide) -> AlignGraph:
         if side.index not in self._graphs:
             self._graphs[side.index] = align_graph(side)
         return self._graphs[side.index]
-
-    def _fed(self, side: ModelSide, feed: Feed) -> Feed:
-        return side.fit(feed, lambda text: None)  # the plain run says it
 
     def _limits(self) -> Limits:
         return limits(self._spec.memory_budget, resident())
@@ -292,6 +297,10 @@ def _aligned(data: tuple[SideData, SideData], given: list[AlignedPair]) -> Align
     found = align(*data, given)
     more = list(module_pairs(found, *data))
     return without_codes(align(*data, [*given, *more]) if more else found, *data)
+
+
+def _held(segment: Feed) -> int:
+    return sum(array.nbytes for array in segment.values())
 
 
 def _as_they_are(found: Alignment) -> Alignment:
