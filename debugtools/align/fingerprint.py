@@ -19,7 +19,8 @@ Kind = Literal["float", "int", "bool", "other"]
 SKETCH = 32
 NO_SCALE = -100.0  # log RMS of a tensor of zeros
 _HUGE, _LEAST, _GAP = 1e30, 9e3, 256.0
-_ROUNDS, _BUCKETS, _BLOCK, _CLASSES, _CHUNK = 8, 4, 2048, 16, 64
+_ROUNDS, _BUCKETS, _BLOCK, _CLASSES = 8, 4, 2048, 16
+_CHUNK = 64  # rows: BLAS starts threads for larger products, which cost more than they give here
 
 
 class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -123,7 +124,7 @@ def _visible(values: Array) -> tuple[Array, float]:
 
 
 def _sketch(values: Array, scale: float) -> bytes:
-    """Products with random signs, in four groups for each of eight patterns; no BLAS, whose threads cost more here."""
+    """Products with random signs, in four groups for each of eight patterns."""
     patterns, mixed = _patterns()
     sums = _few(values) if values.size <= _BLOCK else _sums(values)
     folded = np.einsum("kc,cp->kp", mixed[:, : len(sums)], sums.astype(np.float64))
@@ -145,18 +146,12 @@ def _sums(values: Array) -> Array:
     whole = values.size // _BLOCK
     signs = _signs(rows)
     sums = np.zeros((min(rows, _CLASSES), _BLOCK), np.float32)
-    for at in range(0, whole, _CHUNK):
-        part = (
-            values[at * _BLOCK : min(at + _CHUNK, whole) * _BLOCK].reshape(-1, _BLOCK)
-            * signs[at : at + _CHUNK][: whole - at]
-        )
-        full = len(part) // _CLASSES * _CLASSES
-        if full:
-            sums += part[:full].reshape(-1, _CLASSES, _BLOCK).sum(0)
-        sums[: len(part) - full] += part[full:]
-    if whole < rows:
-        rest = values[whole * _BLOCK :]
-        sums[whole % _CLASSES, : rest.size] += signs[whole] * rest
+    for at in range(0, whole - _CHUNK + 1, _CHUNK):
+        part = values[at * _BLOCK : (at + _CHUNK) * _BLOCK].reshape(-1, _CLASSES, _BLOCK)
+        sums += np.matmul(signs[at : at + _CHUNK].reshape(-1, 1, _CLASSES).T, part.transpose(1, 0, 2))[:, 0]
+    for row in range(whole // _CHUNK * _CHUNK, rows):
+        rest = values[row * _BLOCK : (row + 1) * _BLOCK]
+        sums[row % _CLASSES, : rest.size] += signs[row] * rest
     return sums
 
 

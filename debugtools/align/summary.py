@@ -113,11 +113,19 @@ def _eighth(values: Array, ends: Array, extreme: float, sign: int) -> tuple[floa
         bound = extreme
     elif ends.size >= LANDMARKS:
         bound = np.partition(ends, place)[place]
-    hits = np.flatnonzero(values <= bound if sign > 0 else values >= bound)
+    hits = _elements(np.flatnonzero(ends <= bound if sign > 0 else ends >= bound), values.size)
     beyond = values[hits]
     eighth = np.partition(beyond, place)[place]
     found = hits[beyond <= eighth if sign > 0 else beyond >= eighth]
     return float(eighth), found if found.size <= MOST_TIES else _NOWHERE
+
+
+def _elements(ends: Array, size: int) -> Array:
+    """Where the elements of some rows are, and of the rest behind the rows, each of which is a row of its own."""
+    whole = size // _ROW
+    rows, rest = ends[ends < whole], ends[ends >= whole]
+    inside: Array = (rows[:, None] * _ROW + np.arange(_ROW)).reshape(-1)
+    return np.append(inside, rest - whole + whole * _ROW)
 
 
 @lru_cache(maxsize=64)
