@@ -1,12 +1,11 @@
 """Finds out, with the first inputs, which tensors of two models belong together, and has the sides know it."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from layerwise._tool.backends.arrays import Array, Feed
+from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
@@ -17,8 +16,7 @@ from layerwise._tool.debugtools.align.file import save_map
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.graph import AlignGraph
 from layerwise._tool.debugtools.align.match import align
-from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
-from layerwise._tool.debugtools.align.side_data import SideData, collect
+from layerwise._tool.debugtools.align.side_data import SideData
 from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, with_given
 from layerwise._tool.debugtools.compare.aligning.ends import with_outputs
 from layerwise._tool.debugtools.compare.aligning.files import FileAligner
@@ -26,7 +24,6 @@ from layerwise._tool.debugtools.compare.aligning.given import given_for, with_eq
 from layerwise._tool.debugtools.compare.aligning.graphs import (
     align_graph,
     digest,
-    structure,
     whole_numbers,
     without_codes,
 )
@@ -34,10 +31,9 @@ from layerwise._tool.debugtools.compare.aligning.lacking import what_names_do
 from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out, meet, met_by_prints
 from layerwise._tool.debugtools.compare.aligning.rows import AlignmentRow
 from layerwise._tool.debugtools.compare.aligning.scopes import module_pairs
-from layerwise._tool.debugtools.compare.aligning.streamed import streamed
+from layerwise._tool.debugtools.compare.aligning.streamed import side_data, streamed
 from layerwise._tool.debugtools.compare.aligning.told import missing_texts, rows_of, summary
 from layerwise._tool.debugtools.compare.memory import Limits, limits
-from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead
 from layerwise._tool.debugtools.compare.sides.naming import Naming
 from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.setup import Setup
@@ -167,18 +163,8 @@ class Aligner:
         return {(pair.tensor, pair.other) for pair in self._found[side.index].pairs}
 
     def _data(self, side: ModelSide, feed: Feed) -> SideData:
-        graph, fed = self._graph(side), self._fed(side, feed)
-        with ExitStack() as stack:
-            made, ahead = self._streamed(side, fed, None), self._limits().ahead
-            segments = stack.enter_context(Ahead(made, ahead, _held)) if ahead else made
-
-            def tensors() -> Iterator[tuple[str, Array]]:
-                yield from fed.items()
-                yield from weight_arrays(side.model.file, structure(side))
-                for segment in segments:
-                    yield from segment.items()
-
-            return collect(graph, tensors(), digest(graph))
+        fed = self._fed(side, feed)
+        return side_data(side, self._graph(side), fed, self._streamed(side, fed, None), self._limits().ahead)
 
     def _fed(self, side: ModelSide, feed: Feed) -> Feed:
         return side.fit(feed, lambda text: None)  # the plain run says it
@@ -297,10 +283,6 @@ def _aligned(data: tuple[SideData, SideData], given: list[AlignedPair]) -> Align
     found = align(*data, given)
     more = list(module_pairs(found, *data))
     return without_codes(align(*data, [*given, *more]) if more else found, *data)
-
-
-def _held(segment: Feed) -> int:
-    return sum(array.nbytes for array in segment.values())
 
 
 def _as_they_are(found: Alignment) -> Alignment:
