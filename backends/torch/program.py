@@ -23,8 +23,9 @@ def load_program(path: Path) -> Loaded:
 
     if not path.is_file():
         raise BadFile(path, "is not a file")
-    check_archive(path, *_records(path), _sample)
+    records = _records(path)
     _check_sums(path)
+    check_archive(path, *records, _sample)
     logging.getLogger("torch.export").setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():

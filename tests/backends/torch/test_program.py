@@ -113,14 +113,15 @@ def test_what_would_run_code_is_refused(
     assert "nothing is unpickled or evaluated here" in str(caught.value)
 
 
-def test_a_damaged_weight_is_told_and_no_verdict_is_given(saved: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("record", ["weight_0", "model.pt"])
+def test_a_damaged_record_is_told_and_no_verdict_is_given(record: str, saved: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(saved) as archive:
-        entry = next(each for each in archive.infolist() if each.filename.endswith("/weight_0"))
+        entry = next(each for each in archive.infolist() if each.filename.endswith(f"/{record}"))
         data = bytearray(saved.read_bytes())
         at = data.index(archive.read(entry), entry.header_offset)
     data[at + 1] ^= 0x10
     (tmp_path / "damaged.pt2").write_bytes(data)
-    with pytest.raises(BadFile, match=r"damaged: \S*weight_0 is not what was written"):
+    with pytest.raises(BadFile, match=rf"damaged: \S*{record} is not what was written"):
         opened(tmp_path / "damaged.pt2")
 
 
