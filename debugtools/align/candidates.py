@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.align.distance import FAR, FINE, Apart, distance, distances, tolerance
+from layerwise._tool.debugtools.align.distance import COARSE, FAR, FINE, Apart, distance, distances, tolerance
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.groups import GroupGraph
 
@@ -15,21 +15,22 @@ _ROWS = 512
 _CLOSE = 2e-5
 _NEAR = 0.3
 _Row = tuple[int, Fingerprint]
+_Pair = tuple[int, int, float]
 
 
 class Values:
-    """Distances of groups. near: pairs of groups worth looking at, by value alone."""
+    """Distances of groups. near: pairs of groups worth looking at, by value alone, with the smaller distance."""
 
     def __init__(self, first: GroupGraph, second: GroupGraph) -> None:
         self.first, self.second = first, second
         self.quantised = first.quantised or second.quantised
         self._known: dict[tuple[int, int], tuple[Apart, float]] = {}
-        self.near: list[tuple[int, int]] = list(dict.fromkeys(self._pairs()))
+        self.near: dict[tuple[int, int], float] = {}
         self._best: tuple[dict[int, float], dict[int, float]] = ({}, {})
-        for pair in self.near:
-            found = self.apart(*pair)[0].nearest
-            for best, number in zip(self._best, pair, strict=True):
-                best[number] = min(best.get(number, FAR), found)
+        for a, b, far in self._pairs():
+            self.near[a, b] = min(self.near.get((a, b), FAR), far)
+            for best, number in zip(self._best, (a, b), strict=True):
+                best[number] = min(best.get(number, FAR), far)
 
     def apart(self, a: int, b: int) -> tuple[Apart, float]:
         """The distances of two groups' nearest members, and within which distance they agree."""
@@ -37,6 +38,10 @@ class Values:
         if known is None:
             known = self._known[a, b] = self._measured(a, b)
         return known
+
+    def agreeing(self) -> Iterator[tuple[int, int]]:
+        """The pairs worth looking at whose values agree."""
+        return (pair for pair, far in self.near.items() if far <= COARSE + _CLOSE and self.agree(*pair))
 
     def agree(self, a: int, b: int, *, closely: bool = False) -> bool:
         """Whether the values of two groups agree, or are not known. closely: but for the rounding of FP32."""
@@ -48,7 +53,7 @@ class Values:
     def nearest(self, a: int, b: int) -> bool:
         """Whether two groups are near in value, and nothing is nearer to either."""
         found = self.apart(a, b)[0]
-        return found.in_order <= _NEAR and found.nearest <= self.best(a, b)
+        return found.in_order <= _NEAR and found.nearest <= self.best(a, b) + _CLOSE
 
     def best(self, a: int, b: int) -> float:
         """The distance of whatever comes nearest to one of the two groups."""
@@ -65,7 +70,7 @@ class Values:
                     within = max(within, tolerance(mine, theirs, self.quantised))
         return Apart(in_order, any_order), within
 
-    def _pairs(self) -> Iterator[tuple[int, int]]:
+    def _pairs(self) -> Iterator[_Pair]:
         floats: tuple[dict[int, list[_Row]], ...] = (defaultdict(list), defaultdict(list))
         others: tuple[dict[object, list[int]], ...] = (defaultdict(list), defaultdict(list))
         for place, side in enumerate((self.first, self.second)):
@@ -79,22 +84,24 @@ class Values:
             if size in floats[1]:
                 yield from _nearest(rows, floats[1][size])
         for key, numbers in others[0].items():
-            yield from _zipped(numbers, others[1].get(key, []))
+            yield from ((a, b, 0.0) for a, b in _zipped(numbers, others[1].get(key, [])))
 
 
-def _nearest(rows: list[_Row], columns: list[_Row]) -> Iterator[tuple[int, int]]:
-    """For each row and each column those that are nearest, by either distance."""
+def _nearest(rows: list[_Row], columns: list[_Row]) -> Iterator[_Pair]:
+    """For each row and each column those that are nearest, by either distance, with the smaller of the two."""
     prints = [known for _, known in columns]
-    best: dict[tuple[int, int], list[tuple[float, int]]] = defaultdict(list)
+    best: dict[tuple[int, int], list[tuple[float, int, float]]] = defaultdict(list)
     for at in range(0, len(rows), _ROWS):
         part = rows[at : at + _ROWS]
-        for which, table in enumerate(distances([known for _, known in part], prints)):
+        tables = distances([known for _, known in part], prints)
+        far = np.minimum(*tables)
+        for which, table in enumerate(tables):
             for i, row in enumerate(_least(table)):
-                yield from ((part[i][0], columns[j][0]) for j in row)
+                yield from ((part[i][0], columns[j][0], float(far[i, j])) for j in row)
             for j, column in enumerate(_least(table.T)):
-                best[which, j] += [(float(table[i, j]), part[i][0]) for i in column]
+                best[which, j] += [(float(table[i, j]), part[i][0], float(far[i, j])) for i in column]
     for (_, j), found in best.items():
-        yield from ((number, columns[j][0]) for _, number in sorted(found)[:_NEAREST])
+        yield from ((number, columns[j][0], far) for _, number, far in sorted(found)[:_NEAREST])
 
 
 def _least(table: Array) -> Array:

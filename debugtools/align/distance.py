@@ -16,7 +16,7 @@ from layerwise._tool.debugtools.align.fingerprint import NO_SCALE, Fingerprint
 FAR = 9.0
 """A distance that nothing comparable has."""
 _ROUNDING = {"float16": 2e-2, "bfloat16": 0.1}
-_COARSE = 0.3
+COARSE = 0.3
 FINE = 2e-3
 
 
@@ -36,8 +36,8 @@ def tolerance(one: Fingerprint, other: Fingerprint, quantised: bool) -> float:
     """Within which distance two values agree. quantised: a side holds quantised tensors."""
     if one.kind != "float":
         return 0.0
-    types = [_ROUNDING.get(p.dtype, FINE if p.dtype in ("float32", "float64") else _COARSE) for p in (one, other)]
-    return max(*types, _COARSE if quantised else 0.0)
+    types = [_ROUNDING.get(p.dtype, FINE if p.dtype in ("float32", "float64") else COARSE) for p in (one, other)]
+    return max(*types, COARSE if quantised else 0.0)
 
 
 def comparable(one: Fingerprint, other: Fingerprint) -> bool:

@@ -63,7 +63,7 @@ class Matcher:
     def _pair_alone(self) -> None:
         """Pair what agrees in value with nothing else in either graph and is made by the same operation."""
         agreeing: tuple[dict[int, int], dict[int, int]] = ({}, {})
-        pairs = [pair for pair in self.values.near if self.values.agree(*pair)]
+        pairs = list(self.values.agreeing())
         for pair in pairs:
             for known, number in zip(agreeing, pair, strict=True):
                 known[number] = known.get(number, 0) + 1
@@ -78,8 +78,9 @@ class Matcher:
     def _learn(self) -> None:
         """Names whose groups' values agree elsewhere instead are not to be trusted."""
         strong: dict[int, set[int]] = {}
+        named = {a for a, _ in self.names.near}
         for a, b in self.values.near:
-            if not self.first.prints_of[a][0].constant:
+            if a in named and not self.first.prints_of[a][0].constant:
                 apart, within = self.values.apart(a, b)
                 if apart.in_order <= within:
                     strong.setdefault(a, set()).add(b)
