@@ -115,11 +115,11 @@ class Findings:
         like = self._noise_floor.told(suspect.place.op) if suspect.word == "kernel" else ""
         lines = [*([like] if like else []), *self._tf32(suspect), *self._layers(suspect)]
         lines += told.of(suspect.region, own) if told else []
-        if before:
-            lines.append(f"a wrong order or shape of what it reads would show here first: {_listed(before, cut)}")
+        reference, others = self._in_reference(suspect)
+        order = [*([_listed(before, cut)] if before else []), *([f"in the reference {others}"] if others else [])]
+        if order:
+            lines.append(f"a wrong order or shape of what it reads would show here first: {', or '.join(order)}")
         lines += lines_of([cut.nodes[i] for i in suspect.region])
-        reference, text = self._in_reference(suspect)
-        lines += [text] if text else []
         row = suspect_row(suspect, outputs, cut, evidence(suspect, lines, self._stopped))
         return structs.replace(row, region=[*node_rows(cut, before), *row.region], reference=reference)
 
@@ -128,7 +128,7 @@ class Findings:
         return suspect.word == "kernel" and bool(self._aligned)
 
     def _in_reference(self, suspect: Suspect) -> tuple[list[NodeRow], str]:
-        """Where sides are aligned, the nodes of the reference that do what the suspect does; what to say of those that
+        """Where sides are aligned, the nodes of the reference that do what the suspect does, and the text of those that
         rearrange what they read.
         """
         theirs = self._reference
@@ -137,7 +137,7 @@ class Findings:
             return [], ""
         cut = theirs.model.cut
         before = self._before(theirs, self._suspect, there, here) if self._in_order(suspect) else []
-        return node_rows(cut, [*before, *there]), f"or in the reference: {_listed(before, cut)}" if before else ""
+        return node_rows(cut, [*before, *there]), _listed(before, cut)
 
     def _regions(self, suspect: Suspect) -> tuple[Sequence[int], Sequence[int]]:
         """The nodes that make a suspected tensor, and the reference's that make its counterpart."""

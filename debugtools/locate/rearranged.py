@@ -69,7 +69,7 @@ def _way_back(cut: GraphCut, name: str) -> list[int]:
         way.append(i)
         if len(cut.nodes[i].output) > 1:
             return way
-        name = cut.nodes[i].input[0]
+        name = next(iter(cut.nodes[i].input), "")
     return []
 
 
