@@ -84,11 +84,6 @@ class Part:
         return Place(i, self.cut.nodes[i].name, self.cut.nodes[i].op_type, depth=self.cut.depth[i])
 
 
-def held(made: Mapping[str, Array]) -> int:
-    """Bytes of the tensors of a segment."""
-    return sum(array.nbytes for array in made.values())
-
-
 class LocalRuns:
     """Runs regions of one graph. What cannot run is found by halving, and comes back as a message.
 

@@ -11,13 +11,13 @@ import msgspec
 from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.debugtools.compare.memory import Limits
-from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead
+from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead, segment_size
 from layerwise._tool.debugtools.compare.observing.store import ArrayStore
 from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool, observing
 from layerwise._tool.debugtools.locate.inside import NodePair
-from layerwise._tool.debugtools.locate.part import LocalRuns, Part, held
+from layerwise._tool.debugtools.locate.part import LocalRuns, Part
 from layerwise._tool.debugtools.locate.points import find_points
 from layerwise._tool.debugtools.locate.walk import Reference, Walk
 from layerwise._tool.surgery.cut.explode import Exploder, Regions
@@ -89,7 +89,7 @@ class LocatePlan:
 
     def _ahead(self, stream: Iterator[Feed], stack: ExitStack) -> Iterator[Feed]:
         """A stream that runs ahead in a thread of its own, where memory allows."""
-        return stack.enter_context(Ahead(stream, self._limits.ahead, held)) if self._limits.ahead else stream
+        return stack.enter_context(Ahead(stream, self._limits.ahead, segment_size)) if self._limits.ahead else stream
 
     def _original_regions(self) -> Regions:
         cuts = [self._suspect.own(point.name) for point in self.points.values()]

@@ -11,7 +11,7 @@ from layerwise._tool.debugtools.align.graph import AlignGraph
 from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
 from layerwise._tool.debugtools.align.side_data import SideData, collect
 from layerwise._tool.debugtools.compare.aligning.graphs import digest, structure
-from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead
+from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead, segment_size
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool
 
@@ -41,7 +41,7 @@ def side_data(side: ModelSide, graph: AlignGraph, fed: Feed, segments: Iterator[
     in a thread meanwhile.
     """
     with ExitStack() as stack:
-        made = stack.enter_context(Ahead(segments, ahead, _held)) if ahead else segments
+        made = stack.enter_context(Ahead(segments, ahead, segment_size)) if ahead else segments
 
         def tensors() -> Iterator[tuple[str, Array]]:
             yield from fed.items()
@@ -50,7 +50,3 @@ def side_data(side: ModelSide, graph: AlignGraph, fed: Feed, segments: Iterator[
                 yield from segment.items()
 
         return collect(graph, tensors(), digest(graph))
-
-
-def _held(segment: Feed) -> int:
-    return sum(array.nbytes for array in segment.values())

@@ -1,7 +1,7 @@
 """Running the engines ahead of the comparing, in a thread: neither waits for the other."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from threading import Condition, Thread
@@ -17,6 +17,11 @@ _SHOWN = 64  # items at a time
 def pair_size(item: Pair) -> int:
     """Bytes of a pair of tensors."""
     return item[2].nbytes + item[3].nbytes
+
+
+def segment_size(made: Mapping[str, Array]) -> int:
+    """Bytes of the tensors of a segment."""
+    return sum(array.nbytes for array in made.values())
 
 
 class Turns:
