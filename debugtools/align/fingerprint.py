@@ -13,14 +13,14 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name, is_floating, is_integral
-from layerwise._tool.debugtools.align.summary import MANY, MOST_TIES, Summary, of_many, of_sorted
+from layerwise._tool.debugtools.align.summary import MANY, MOST_TIES, Summary, dot_rows, of_many, of_sorted
 
 Kind = Literal["float", "int", "bool", "other"]
 SKETCH = 32
 NO_SCALE = -100.0  # log RMS of a tensor of zeros
 _HUGE, _LEAST, _GAP = 1e30, 9e3, 256.0
 _ROUNDS, _BUCKETS, _BLOCK, _CLASSES = 8, 4, 2048, 16
-_CHUNK = 64  # rows: BLAS starts threads for larger products, which cost more than they give here
+_CHUNK, _SOME = 64, 256  # rows, elements: BLAS starts threads for larger products, which cost more than they give here
 
 
 class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -112,6 +112,8 @@ def _of_floats(flat: Array, name: str, shape: tuple[int, ...]) -> Fingerprint:
 def _visible(values: Array) -> tuple[Array, float]:
     """The values in order without those that are hidden, and the magnitude that these reach."""
     ordered = np.sort(values)  # NaN last
+    if ordered.size and -_LEAST < ordered[0] and ordered[-1] < _LEAST:
+        return ordered, _HUGE
     ordered = ordered[np.searchsorted(ordered, -_HUGE, "right") : np.searchsorted(ordered, _HUGE, "left")]
     if not ordered.size or max(-ordered[0], ordered[-1]) < _LEAST:
         return ordered, _HUGE
@@ -124,34 +126,44 @@ def _visible(values: Array) -> tuple[Array, float]:
 
 
 def _sketch(values: Array, scale: float) -> bytes:
-    """Products with random signs, in four groups for each of eight patterns."""
-    patterns, mixed = _patterns()
-    sums = _few(values) if values.size <= _BLOCK else _sums(values)
-    folded = np.einsum("kc,cp->kp", mixed[:, : len(sums)], sums.astype(np.float64))
-    signed = (each.reshape(_ROUNDS, -1, _BUCKETS) for each in (folded, patterns[:, : sums.shape[1]]))
-    found = np.einsum("kpb,kpb->kb", *signed).reshape(-1)
+    """Products with random signs, in four groups of elements for each of eight patterns of signs."""
+    found = _products_of_few(values) if values.size <= _BLOCK else _products(_sums(values))
     return _packed(found / (scale * math.sqrt(values.size * _ROUNDS)))
 
 
-def _few(values: Array) -> Array:
-    """The only row, as long as it has to be."""
-    row = np.zeros((1, -(-values.size // _BUCKETS) * _BUCKETS), np.float32)
-    row[0, : values.size] = _signs(1)[0] * values
-    return row
+def _products_of_few(values: Array) -> Array:
+    """Of at most a block of elements, some at a time."""
+    signs = _signs_of_few()
+    if values.size <= _SOME:
+        return values @ signs[0, : values.size]
+    rows = -(-values.size // _SOME)
+    padded = np.zeros((rows, 1, _SOME), np.float32)
+    padded.reshape(-1)[: values.size] = values
+    found: Array = np.matmul(padded, signs[:rows]).sum(0)[0]
+    return found
+
+
+def _products(sums: Array) -> Array:
+    """Of rows of a block of elements, summed in classes; a group is a quarter of a block."""
+    patterns, mixed = _patterns()
+    folded = (mixed[:, : len(sums)] @ sums).reshape(SKETCH, -1)
+    found: Array = dot_rows(folded, patterns.reshape(SKETCH, -1))
+    return found
 
 
 def _sums(values: Array) -> Array:
     """Rows of a block of elements, each with its sign, summed in classes."""
-    rows = -(-values.size // _BLOCK)
-    whole = values.size // _BLOCK
-    signs = _signs(rows)
+    rows, whole = -(-values.size // _BLOCK), values.size // _BLOCK
+    signs, even = _signs(rows), whole // _CLASSES * _CLASSES
     sums = np.zeros((min(rows, _CLASSES), _BLOCK), np.float32)
-    for at in range(0, whole - _CHUNK + 1, _CHUNK):
-        part = values[at * _BLOCK : (at + _CHUNK) * _BLOCK].reshape(-1, _CLASSES, _BLOCK)
-        sums += np.matmul(signs[at : at + _CHUNK].reshape(-1, 1, _CLASSES).T, part.transpose(1, 0, 2))[:, 0]
-    for row in range(whole // _CHUNK * _CHUNK, rows):
-        rest = values[row * _BLOCK : (row + 1) * _BLOCK]
-        sums[row % _CLASSES, : rest.size] += signs[row] * rest
+    for at in range(0, even, _CHUNK):
+        end = min(at + _CHUNK, even)
+        part = values[at * _BLOCK : end * _BLOCK].reshape(-1, _CLASSES, _BLOCK)
+        sums += np.matmul(signs[at:end].reshape(-1, 1, _CLASSES).T, part.transpose(1, 0, 2))[:, 0]
+    sums[: whole - even] += signs[even:whole] * values[even * _BLOCK : whole * _BLOCK].reshape(-1, _BLOCK)
+    if whole < rows:
+        rest = values[whole * _BLOCK :]
+        sums[whole - even, : rest.size] += signs[whole] * rest
     return sums
 
 
@@ -167,7 +179,16 @@ def _patterns() -> tuple[Array, Array]:
     """Signs of the elements of a block, and of the classes of rows, in each of eight patterns."""
     draw = np.random.Generator(np.random.PCG64(7))
     signs = [draw.integers(0, 2, (_ROUNDS, count), dtype=np.int8) for count in (_BLOCK, _CLASSES)]
-    return signs[0] * 2.0 - 1, signs[1] * 2.0 - 1
+    return signs[0] * np.float32(2) - 1, signs[1] * np.float32(2) - 1
+
+
+@lru_cache(maxsize=1)
+def _signs_of_few() -> Array:
+    """Signs of the elements of a block in each product, _SOME at a time; 0 where an element is in another group."""
+    signs = np.zeros((_BLOCK, _ROUNDS, _BUCKETS), np.float32)
+    places = np.arange(_BLOCK)
+    signs[places, :, places % _BUCKETS] = _patterns()[0].T
+    return signs.reshape(-1, _SOME, SKETCH)
 
 
 def _places(values: Array, found: Summary) -> bytes:

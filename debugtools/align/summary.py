@@ -9,7 +9,7 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 
-MANY = 1 << 15  # elements: to sort more would be most of what aligning takes
+MANY = 1 << 12  # elements: to sort more would be most of what aligning takes
 QUANTILES = 65
 MOMENTS = 4
 LANDMARKS = 8  # the largest and the smallest elements whose places are kept
@@ -17,9 +17,11 @@ MOST_TIES = 16
 _NOWHERE = np.empty(0, np.int64)
 _PART = 4096  # BLAS starts threads for longer products
 _ROWS = 32
-_ROW = 512
+_COLUMNS = 1024
 _PLAIN = (1e-4, 1e4)  # largest magnitudes of values whose fourth powers a float32 holds
-_dot_rows = getattr(np, "vecdot", partial(np.einsum, "ij,ij->i"))  # NumPy 1 has no vecdot
+_ENDS = (np.minimum, np.maximum)
+dot_rows = getattr(np, "vecdot", partial(np.einsum, "ij,ij->i"))  # NumPy 1 has no vecdot
+"""Inner products of the rows of two arrays."""
 
 
 class Summary(NamedTuple):
@@ -38,16 +40,17 @@ class Summary(NamedTuple):
 
 
 def of_sorted(ordered: Array) -> Summary:
-    """Of values in ascending order, at least one."""
-    scale = math.sqrt(_power(ordered) / ordered.size)
+    """Of values in ascending order, one at least and MANY at most."""
+    scale = math.sqrt(float(np.dot(ordered, ordered)) / ordered.size)
     if not math.isfinite(scale) or scale < 1e-18:
         scale = math.sqrt(float(np.square(ordered, dtype=np.float64).mean()))
     low, high, share = _between(ordered.size)
-    marks = ordered[low] + share * (ordered[high].astype(np.float64) - ordered[low])
+    below = ordered[low]
+    marks = below + share * np.subtract(ordered[high], below, dtype=np.float64)
     few = ordered.size < 4 * LANDMARKS
     return Summary(
         scale,
-        float(ordered.mean(dtype=np.float64)) / (scale or 1.0),
+        float(np.add.reduce(ordered, dtype=np.float64)) / ordered.size / (scale or 1.0),
         marks / (scale or 1.0),
         -math.inf if few else float(ordered[LANDMARKS - 1]),
         math.inf if few else float(ordered[-LANDMARKS]),
@@ -56,9 +59,9 @@ def of_sorted(ordered: Array) -> Summary:
 
 def of_many(values: Array, bound: float = math.inf) -> Summary | None:
     """Of values in any order, at least one; None if one is not finite or reaches `bound`. Its marks are MOMENTS."""
-    rows = values[: values.size // _ROW * _ROW].reshape(-1, _ROW)
-    rest = values[rows.size :]
-    lows, highs = np.append(rows.min(1), rest), np.append(rows.max(1), rest)
+    columns = values[: values.size // _COLUMNS * _COLUMNS].reshape(-1, _COLUMNS)
+    rest = values[columns.size :]
+    lows, highs = (np.concatenate([ends.reduce(columns), rest]) if len(columns) else rest for ends in _ENDS)
     smallest, largest = float(lows.min()), float(highs.max())
     if not (-bound < smallest and largest < bound):
         return None
@@ -66,7 +69,7 @@ def of_many(values: Array, bound: float = math.inf) -> Summary | None:
     if not most:
         return Summary(0.0, 0.0, np.zeros(MOMENTS), -math.inf, math.inf)
     unit = 1.0 if _PLAIN[0] <= most <= _PLAIN[1] else most
-    mean, square, third, fourth = _powers(values if unit == 1.0 else values / np.float32(unit))
+    mean, square, third, fourth = map(float, _powers(values if unit == 1.0 else values / np.float32(unit)))
     rms, root = math.sqrt(square), math.sqrt(math.sqrt(fourth))
     scale = rms * unit
     marks = np.array([smallest / scale, third / root**3, root / rms, largest / scale])
@@ -76,20 +79,17 @@ def of_many(values: Array, bound: float = math.inf) -> Summary | None:
     return Summary(scale, mean / rms, marks, low, high, (lowest, highest))
 
 
-def _power(values: Array) -> float:
-    """The sum of squares."""
-    return math.fsum(float(_dot_rows(rows, rows).sum(dtype=np.float64)) for rows in _parts(values))
-
-
-def _powers(values: Array) -> tuple[float, float, float, float]:
+def _powers(values: Array) -> Array:
     """The means of the values and of their second, third and fourth powers."""
-    sums, ones = np.zeros(4), np.ones((1, _PART), values.dtype)
+    sums, start = np.empty((4, -(-values.size // _PART)), values.dtype), 0
     for rows in _parts(values):
         squares = np.square(rows)
-        factors = (rows, ones[:, : rows.shape[1]]), (rows, rows), (squares, rows), (squares, squares)
-        sums += [float(_dot_rows(*pair).sum(dtype=np.float64)) for pair in factors]
-    first, second, third, fourth = (float(each) / values.size for each in sums)
-    return first, second, third, fourth
+        factors = (rows, _ones(rows.shape[1])), (rows, rows), (squares, rows), (squares, squares)
+        for total, pair in zip(sums, factors, strict=True):
+            dot_rows(*pair, out=total[start : start + len(rows)])
+        start += len(rows)
+    found: Array = sums.sum(1, dtype=np.float64) / values.size
+    return found
 
 
 def _parts(values: Array) -> Iterator[Array]:
@@ -101,15 +101,20 @@ def _parts(values: Array) -> Iterator[Array]:
         yield values[None, whole:]
 
 
+@lru_cache(maxsize=16)
+def _ones(count: int) -> Array:
+    return np.ones((1, count), np.float32)
+
+
 def _eighth(values: Array, ends: Array, extreme: float, sign: int) -> tuple[float, Array]:
     """The eighth smallest value (sign 1) or the eighth largest (-1), and where such values are, if they are not too
-    many. ends: the smallest, or largest, of each row.
+    many. ends: the smallest, or largest, of each column.
     """
-    rows = np.count_nonzero(ends == extreme)
-    if rows > MOST_TIES:
+    columns = np.count_nonzero(ends == extreme)
+    if columns > MOST_TIES:
         return extreme, _NOWHERE
     place, bound = (LANDMARKS - 1, math.inf) if sign > 0 else (-LANDMARKS, -math.inf)
-    if rows >= LANDMARKS:
+    if columns >= LANDMARKS:
         bound = extreme
     elif ends.size >= LANDMARKS:
         bound = np.partition(ends, place)[place]
@@ -121,11 +126,12 @@ def _eighth(values: Array, ends: Array, extreme: float, sign: int) -> tuple[floa
 
 
 def _elements(ends: Array, size: int) -> Array:
-    """Where the elements of some rows are, and of the rest behind the rows, each of which is a row of its own."""
-    whole = size // _ROW
-    rows, rest = ends[ends < whole], ends[ends >= whole]
-    inside: Array = (rows[:, None] * _ROW + np.arange(_ROW)).reshape(-1)
-    return np.append(inside, rest - whole + whole * _ROW)
+    """Where the elements of some columns are, and of the rest behind them, each of which is a column of its own."""
+    rows = size // _COLUMNS
+    columns = _COLUMNS if rows else 0
+    apart = np.searchsorted(ends, columns)
+    inside: Array = (np.arange(rows)[:, None] * _COLUMNS + ends[:apart]).reshape(-1)
+    return np.append(inside, ends[apart:] - columns + rows * _COLUMNS)
 
 
 @lru_cache(maxsize=64)
