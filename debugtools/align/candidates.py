@@ -1,7 +1,10 @@
 """Which groups of two sides have values that agree or come near, by their fingerprints."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +31,12 @@ class Values:
         self.near: dict[tuple[int, int], float] = {}
         self._best: tuple[dict[int, float], dict[int, float]] = ({}, {})
         for a, b, far in self._pairs():
-            self.near[a, b] = min(self.near.get((a, b), FAR), far)
+            if far < self.near.get((a, b), math.inf):
+                self.near[a, b] = far
+        for (a, b), far in self.near.items():
             for best, number in zip(self._best, (a, b), strict=True):
-                best[number] = min(best.get(number, FAR), far)
+                if far < best.get(number, FAR):
+                    best[number] = far
 
     def apart(self, a: int, b: int) -> tuple[Apart, float]:
         """The distances of two groups' nearest members, and within which distance they agree."""
@@ -39,9 +45,18 @@ class Values:
             known = self._known[a, b] = self._measured(a, b)
         return known
 
-    def agreeing(self) -> Iterator[tuple[int, int]]:
+    @cached_property
+    def agreeing(self) -> list[tuple[int, int]]:
         """The pairs worth looking at whose values agree."""
-        return (pair for pair, far in self.near.items() if far <= COARSE + _CLOSE and self.agree(*pair))
+        bound = [[self._bound(prints) for prints in side.prints_of] for side in (self.first, self.second)]
+        near = (pair for pair, far in self.near.items() if far <= max(bound[0][pair[0]], bound[1][pair[1]]))
+        return [pair for pair in near if self.agree(*pair)]
+
+    def _bound(self, prints: list[Fingerprint]) -> float:
+        """Up to which distance in `near` a group may agree with another one."""
+        if len(prints) == 1 and not self.quantised:
+            return tolerance(prints[0], prints[0], quantised=False) + _CLOSE
+        return COARSE + _CLOSE
 
     def agree(self, a: int, b: int, *, closely: bool = False) -> bool:
         """Whether the values of two groups agree, or are not known. closely: but for the rounding of FP32."""
@@ -91,17 +106,28 @@ def _nearest(rows: list[_Row], columns: list[_Row]) -> Iterator[_Pair]:
     """For each row and each column those that are nearest, by either distance, with the smaller of the two."""
     prints = [known for _, known in columns]
     best: dict[tuple[int, int], list[tuple[float, int, float]]] = defaultdict(list)
+    numbers = np.array([number for number, _ in rows]), np.array([number for number, _ in columns])
     for at in range(0, len(rows), _ROWS):
-        part = rows[at : at + _ROWS]
-        tables = distances([known for _, known in part], prints)
+        tables = distances([known for _, known in rows[at : at + _ROWS]], prints)
         far = np.minimum(*tables)
         for which, table in enumerate(tables):
-            for i, row in enumerate(_least(table)):
-                yield from ((part[i][0], columns[j][0], float(far[i, j])) for j in row)
-            for j, column in enumerate(_least(table.T)):
-                best[which, j] += [(float(table[i, j]), part[i][0], float(far[i, j])) for i in column]
-    for (_, j), found in best.items():
-        yield from ((number, columns[j][0], far) for _, number, far in sorted(found)[:_NEAREST])
+            j = _least(table)
+            i = np.arange(len(j))[:, None].repeat(j.shape[1], axis=1)
+            yield from _listed(numbers[0][at + i], numbers[1][j], far[i, j])
+            i = _least(table.T)
+            j = np.arange(len(i))[:, None].repeat(i.shape[1], axis=1)
+            if len(rows) <= _ROWS:
+                yield from _listed(numbers[0][i], numbers[1][j], far[i, j])
+                continue
+            for column, *found in _listed(j, table[i, j], numbers[0][at + i], far[i, j]):
+                best[which, column].append(tuple(found))
+    for (_, column), found in best.items():
+        yield from ((number, columns[column][0], each) for _, number, each in sorted(found)[:_NEAREST])
+
+
+def _listed(*tables: Array) -> Iterator[tuple[Any, ...]]:
+    """What stands at each place of some tables."""
+    return zip(*(table.reshape(-1).tolist() for table in tables), strict=True)
 
 
 def _least(table: Array) -> Array:

@@ -42,7 +42,7 @@ def tolerance(one: Fingerprint, other: Fingerprint, quantised: bool) -> float:
 
 def comparable(one: Fingerprint, other: Fingerprint) -> bool:
     """Whether two tensors may be one: elements of one kind, equally many."""
-    return one.kind == other.kind and one.size == other.size
+    return one.kind == other.kind and (one.shape == other.shape or one.size == other.size)
 
 
 class _Decoded:

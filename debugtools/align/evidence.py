@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from layerwise._tool.debugtools.align.candidates import Values
-from layerwise._tool.debugtools.align.distance import FAR
+from layerwise._tool.debugtools.align.distance import comparable
 from layerwise._tool.debugtools.align.groups import Group, GroupGraph
 from layerwise._tool.debugtools.align.names import METADATA, NAME, Names
 from layerwise._tool.debugtools.align.operators import (
@@ -17,7 +17,7 @@ from layerwise._tool.debugtools.align.operators import (
     may_end,
     takes_bias,
 )
-from layerwise._tool.debugtools.align.pairing import Pairing
+from layerwise._tool.debugtools.align.pairing import Around, Pairing
 
 _LEAD = 0.5  # powers of ten by which values may be further apart than the nearest ones and still agree
 _ANY_ORDER, _SAME_SHAPE = 0.1, 0.02  # within which values agree in another order: sums of many terms are much alike
@@ -78,24 +78,27 @@ class PairScorer:
         self.pairing = Pairing(first, second)
         self.forth, self.back = self.pairing.forth, self.pairing.back
         self._own: dict[tuple[int, int], _Own] = {}
+        self._weighed: dict[tuple[int, int], tuple[Around, Evidence]] = {}
 
     def possible(self, a: int, b: int) -> bool:
         """Whether the two may be paired: equally many elements of one kind, as far as both were seen."""
         one, other = self.first.prints_of[a], self.second.prints_of[b]
         if not one or not other:
             return self.first.groups[a].weight == self.second.groups[b].weight
-        return self.values.apart(a, b)[0].any_order < FAR or any(
-            p.kind == q.kind and p.size == q.size for p in one for q in other
-        )
+        return any(comparable(p, q) for p in one for q in other)
 
     def weigh(self, a: int, b: int) -> Evidence:
         """Return what speaks for a pair of groups."""
-        own = self._own_of(a, b)
-        sources, weights, is_open = self._sources(a, b)
-        return Evidence(
-            own.value, own.agrees, own.in_order, own.operator,
-            sources, self._sinks(a, b), weights, is_open, own.named, own.name_score,
-        )  # fmt: skip
+        around, known = self.pairing.around(a, b), self._weighed.get((a, b))
+        if known is None or not around.same(known[0]):
+            own = self._own_of(a, b)
+            sources, weights, is_open = self._sources(a, b, around)
+            found = Evidence(
+                own.value, own.agrees, own.in_order, own.operator,
+                sources, _sinks(around), weights, is_open, own.named, own.name_score,
+            )  # fmt: skip
+            known = self._weighed[a, b] = around, found
+        return known[1]
 
     def _own_of(self, a: int, b: int) -> _Own:
         own = self._own.get((a, b))
@@ -221,9 +224,8 @@ class PairScorer:
 
     # Neighbours
 
-    def _sources(self, a: int, b: int) -> tuple[float | None, float, bool]:
-        mapped, mine_open = self.pairing.of_first(a, ahead=False)
-        theirs, theirs_open = self.pairing.of_second(b, ahead=False)
+    def _sources(self, a: int, b: int, around: Around) -> tuple[float | None, float, bool]:
+        (mapped, mine_open), (theirs, theirs_open) = around.mine_before, around.theirs_before
         if not mapped or not theirs:
             return (None if not mapped and not theirs else 0.0 if not (mine_open and theirs_open) else None), 0.0, False
         weights = sum(self._telling(j) for j in mapped.keys() & theirs.keys())
@@ -243,10 +245,10 @@ class PairScorer:
         """Whether a paired input stands at the same place on both sides."""
         return any(i >= 0 and self.forth.get(i) == j for i, j in zip(one.inputs, other.inputs, strict=False))
 
-    def _sinks(self, a: int, b: int) -> float | None:
-        mapped, _ = self.pairing.of_first(a, ahead=True)
-        theirs, _ = self.pairing.of_second(b, ahead=True)
-        return _share(mapped, theirs) if mapped and theirs else None
+
+def _sinks(around: Around) -> float | None:
+    mapped, theirs = around.mine_behind[0], around.theirs_behind[0]
+    return _share(mapped, theirs) if mapped and theirs else None
 
 
 def _normalised(side: GroupGraph, group: Group) -> bool:

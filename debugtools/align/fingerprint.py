@@ -112,7 +112,7 @@ def _of_floats(flat: Array, name: str, shape: tuple[int, ...]) -> Fingerprint:
 def _visible(values: Array) -> tuple[Array, float]:
     """The values in order without those that are hidden, and the magnitude that these reach."""
     ordered = np.sort(values)  # NaN last
-    if ordered.size and -_LEAST < ordered[0] and ordered[-1] < _LEAST:
+    if ordered.size and ordered[0] > -_LEAST and ordered[-1] < _LEAST:
         return ordered, _HUGE
     ordered = ordered[np.searchsorted(ordered, -_HUGE, "right") : np.searchsorted(ordered, _HUGE, "left")]
     if not ordered.size or max(-ordered[0], ordered[-1]) < _LEAST:

@@ -1,5 +1,6 @@
 """Finds which tensor of one side is which tensor of the other: values propose, structure decides."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
@@ -10,6 +11,8 @@ from layerwise._tool.debugtools.align.members import Member, how_far, pair_membe
 from layerwise._tool.debugtools.align.revision import stand_ins
 from layerwise._tool.debugtools.align.side_data import SideData
 from layerwise._tool.debugtools.align.verdicts import Verdicts
+
+_EQUAL = 1e-6  # by how much a distance in a table may be off
 
 
 def align(first: SideData, second: SideData, hand: Sequence[AlignedPair] = ()) -> Alignment:
@@ -59,21 +62,23 @@ def _alone(matcher: Matcher, pairs: list[AlignedPair]) -> Iterator[Unpaired]:
     sides = (matcher.first, matcher.second)
     paired = ({pair.tensor for pair in pairs}, {pair.other for pair in pairs})
     for place, side in enumerate(sides):
-        near: dict[int, list[int]] = {}
-        for pair in matcher.values.near:
-            near.setdefault(pair[place], []).append(pair[1 - place])
+        near: dict[int, list[tuple[float, int]]] = {}
+        for pair, far in matcher.values.near.items():
+            near.setdefault(pair[place], []).append((far, pair[1 - place]))
         other = sides[1 - place]
         for name, number in side.of.items():
             if name not in paired[place]:
                 yield _unpaired(side, other, place, name, near.get(number, []))
 
 
-def _unpaired(side: GroupGraph, other: GroupGraph, place: int, name: str, near: list[int]) -> Unpaired:
+def _unpaired(side: GroupGraph, other: GroupGraph, place: int, name: str, near: list[tuple[float, int]]) -> Unpaired:
     mine = side.prints.get(name)
     if mine is None:
         return Unpaired(name, place)
-    found = [(distance(mine, known), there) for number in near for there, known in other.seen(other.groups[number])]
-    best = min(((min(apart), there) for apart, there in found), default=None)
+    views = len(side.prints_of[side.of[name]]) > 1  # of which `near` holds the nearest one's distance
+    bound = math.inf if views else min(near, default=(FAR, -1))[0] + _EQUAL
+    members = (each for far, number in near if far <= bound for each in other.seen(other.groups[number]))
+    best = min(((distance(mine, known).nearest, there) for there, known in members), default=None)
     if best is None or best[0] >= FAR:
         return Unpaired(name, place)
     return Unpaired(name, place, best[1], best[0])

@@ -63,7 +63,7 @@ class Matcher:
     def _pair_alone(self) -> None:
         """Pair what agrees in value with nothing else in either graph and is made by the same operation."""
         agreeing: tuple[dict[int, int], dict[int, int]] = ({}, {})
-        pairs = list(self.values.agreeing())
+        pairs = self.values.agreeing
         for pair in pairs:
             for known, number in zip(agreeing, pair, strict=True):
                 known[number] = known.get(number, 0) + 1

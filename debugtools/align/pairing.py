@@ -1,6 +1,8 @@
 """The groups that are paired so far, and the paired ones next to any group."""
 
 from collections.abc import Mapping
+from operator import is_
+from typing import NamedTuple
 
 from layerwise._tool.debugtools.align.groups import GroupGraph
 
@@ -15,8 +17,9 @@ class Pairing:
     def __init__(self, first: GroupGraph, second: GroupGraph) -> None:
         self.forth: dict[int, int] = {}
         self.back: dict[int, int] = {}
+        self._trivial, self._parameters = first.trivial, 0
         self._near = {
-            (place, ahead): _Near(side, paired, ahead)
+            (place, ahead): _Near(side, paired, ahead, {} if place else self.forth)
             for place, (side, paired) in enumerate(((first, self.forth), (second, self.back)))
             for ahead in (False, True)
         }
@@ -24,6 +27,7 @@ class Pairing:
     def add(self, a: int, b: int) -> None:
         """Pair two groups."""
         self.forth[a], self.back[b] = b, a
+        self._parameters += self._trivial[a]
         for (place, _), near in self._near.items():
             near.forget((a, b)[place])
 
@@ -33,29 +37,45 @@ class Pairing:
         for near in self._near.values():
             near.forget_all()
 
-    def of_first(self, a: int, *, ahead: bool) -> tuple[dict[int, int], bool]:
-        """As `reached` of a group of the first side, but by the counterparts of what is found."""
-        found, unknown = self._near[0, ahead].of(a)
-        return {self.forth[i]: hops for i, hops in found.items()}, unknown
+    def around(self, a: int, b: int) -> "Around":
+        """What is paired around a group of each side."""
+        near = self._near
+        return Around(
+            near[0, False].of(a), near[1, False].of(b), near[0, True].of(a), near[1, True].of(b), self._parameters
+        )
 
-    def of_second(self, b: int, *, ahead: bool) -> tuple[dict[int, int], bool]:
-        """As `reached` of a group of the second side."""
-        return self._near[1, ahead].of(b)
+
+Reached = tuple[dict[int, int], bool]
+"""Paired groups with the number of steps to each, and whether the search ends elsewhere too."""
+
+
+class Around(NamedTuple):
+    """What `reached` finds from two groups, of the first side by the counterparts. parameters: how many are paired."""
+
+    mine_before: Reached
+    theirs_before: Reached
+    mine_behind: Reached
+    theirs_behind: Reached
+    parameters: int
+
+    def same(self, other: "Around") -> bool:
+        """Whether nothing has changed since."""
+        return self.parameters == other.parameters and all(map(is_, self[:4], other[:4]))
 
 
 class _Near:
-    """What `reached` finds on one side in one direction."""
+    """What `reached` finds on one side in one direction. told: how a group that is found is called."""
 
-    def __init__(self, side: GroupGraph, paired: Mapping[int, int], ahead: bool) -> None:
-        self._side, self._paired, self._ahead = side, paired, ahead
-        self._found: dict[int, tuple[dict[int, int], bool]] = {}
+    def __init__(self, side: GroupGraph, paired: Mapping[int, int], ahead: bool, told: Mapping[int, int]) -> None:
+        self._side, self._paired, self._ahead, self._told = side, paired, ahead, told
+        self._found: dict[int, Reached] = {}
         self._through: dict[int, list[int]] = {}
 
-    def of(self, start: int) -> tuple[dict[int, int], bool]:
+    def of(self, start: int) -> Reached:
         known = self._found.get(start)
         if known is None:
             found, unknown, passed = _search(self._side, start, self._paired, self._ahead)
-            known = self._found[start] = found, unknown
+            known = self._found[start] = {self._told.get(i, i): hops for i, hops in found.items()}, unknown
             for number in passed:
                 self._through.setdefault(number, []).append(start)
         return known
@@ -70,7 +90,7 @@ class _Near:
         self._through.clear()
 
 
-def reached(side: GroupGraph, start: int, paired: Mapping[int, int], *, ahead: bool) -> tuple[dict[int, int], bool]:
+def reached(side: GroupGraph, start: int, paired: Mapping[int, int], *, ahead: bool) -> Reached:
     """The paired groups next to one in a direction, looking through others, each with the number of steps to it.
 
     The second result: whether the search ends elsewhere too.

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from layerwise._tool.debugtools.align.candidates import Values
+from layerwise._tool.debugtools.align.distance import comparable
 from layerwise._tool.debugtools.align.groups import Group, GroupGraph
 from layerwise._tool.debugtools.align.operators import plain
 from layerwise._tool.debugtools.align.pairing import Pairing
@@ -26,9 +27,7 @@ def pair_parameters(first: GroupGraph, second: GroupGraph, values: Values, pairi
             known = bool(first.prints_of[x] and second.prints_of[y])
             if known and apart.in_order and all(p.kind != "float" for p in first.prints_of[x]):
                 continue
-            if known and not any(
-                p.kind == q.kind and p.size == q.size for p in first.prints_of[x] for q in second.prints_of[y]
-            ):
+            if known and not any(comparable(p, q) for p in first.prints_of[x] for q in second.prints_of[y]):
                 continue
             pairing.add(x, y)
             found.add(x)

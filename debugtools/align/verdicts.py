@@ -24,7 +24,7 @@ class Verdicts:
     def __init__(self, matcher: Matcher) -> None:
         self.matcher = matcher
         self._agreeing: tuple[dict[int, set[int]], dict[int, set[int]]] = (defaultdict(set), defaultdict(set))
-        for a, b in matcher.values.agreeing():
+        for a, b in matcher.values.agreeing:
             apart, within = matcher.values.apart(a, b)
             if apart.any_order <= within:
                 self._agreeing[0][a].add(b)
