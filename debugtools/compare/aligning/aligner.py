@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Feed
-from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
-from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
 from layerwise._tool.debugtools.align.file import save_map
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
-from layerwise._tool.debugtools.align.graph import AlignGraph
 from layerwise._tool.debugtools.align.match import align
 from layerwise._tool.debugtools.align.side_data import SideData
 from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, with_given
@@ -22,7 +19,6 @@ from layerwise._tool.debugtools.compare.aligning.ends import with_outputs
 from layerwise._tool.debugtools.compare.aligning.files import FileAligner
 from layerwise._tool.debugtools.compare.aligning.given import given_for, with_equal_names
 from layerwise._tool.debugtools.compare.aligning.graphs import (
-    align_graph,
     digest,
     whole_numbers,
     without_codes,
@@ -31,9 +27,8 @@ from layerwise._tool.debugtools.compare.aligning.lacking import what_names_do
 from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out, meet, met_by_prints
 from layerwise._tool.debugtools.compare.aligning.rows import AlignmentRow
 from layerwise._tool.debugtools.compare.aligning.scopes import module_pairs
-from layerwise._tool.debugtools.compare.aligning.streamed import side_data, streamed
+from layerwise._tool.debugtools.compare.aligning.streamed import GraphReader
 from layerwise._tool.debugtools.compare.aligning.told import missing_texts, rows_of, summary
-from layerwise._tool.debugtools.compare.memory import Limits, limits
 from layerwise._tool.debugtools.compare.sides.naming import Naming
 from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.setup import Setup
@@ -64,8 +59,8 @@ class Aligner:
         self._given: dict[int, list[AlignedPair]] = {}
         self._alone: dict[int, list[str]] = {}
         self._whole: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
-        self._graphs: dict[int, AlignGraph] = {}
-        self._files = FileAligner(context, self._spec, self._data, self._met_file)
+        self._reader = GraphReader(context, self._spec.memory_budget)
+        self._files = FileAligner(context, self._spec, self._reader.base_data, self._met_file)
 
     def begin(self, feed: Feed) -> None:
         """Take in a feed before anything is run on it. The first one tells which tensors belong together; one of other
@@ -98,7 +93,7 @@ class Aligner:
 
     def _align(self, base: ModelSide, side: ModelSide, feed: Feed) -> None:
         renamed = {name: own for name, own in side.naming.rename.items() if name in base.model.cut.maker}
-        graphs = self._graph(base), self._graph(side)
+        graphs = self._reader.graph(base), self._reader.graph(side)
         paths, models = (str(base.model.path), str(side.model.path)), (digest(graphs[0]), digest(graphs[1]))
         given = given_for(self._context, self._spec.align, renamed, models, paths, graphs)
         wrong = what_names_do(base.model.cut, side)
@@ -117,7 +112,7 @@ class Aligner:
         self._apply(base, side, feed, with_outputs(found, base, side, self._seen.get(side.index)))
 
     def _measured(self, base: ModelSide, side: ModelSide, feed: Feed, given: list[AlignedPair]) -> Alignment:
-        data = self._data(base, feed), self._data(side, feed)
+        data = self._reader.data(base, side, feed)
         self._whole[side.index] = whole_numbers(data[0]), whole_numbers(data[1])
         self._seen[side.index] = data
         self._printed = {name: array.shape for name, array in feed.items()}
@@ -162,21 +157,6 @@ class Aligner:
     def _pairs(self, side: ModelSide | SavedSide) -> set[tuple[str, str]]:
         return {(pair.tensor, pair.other) for pair in self._found[side.index].pairs}
 
-    def _data(self, side: ModelSide, feed: Feed) -> SideData:
-        fed = self._fed(side, feed)
-        return side_data(side, self._graph(side), fed, self._streamed(side, fed, None), self._limits().ahead)
-
-    def _fed(self, side: ModelSide, feed: Feed) -> Feed:
-        return side.fit(feed, lambda text: None)  # the plain run says it
-
-    def _graph(self, side: ModelSide) -> AlignGraph:
-        if side.index not in self._graphs:
-            self._graphs[side.index] = align_graph(side)
-        return self._graphs[side.index]
-
-    def _limits(self) -> Limits:
-        return limits(self._spec.memory_budget, resident())
-
     def _apply(self, base: ModelSide, side: ModelSide, feed: Feed, found: Alignment) -> None:
         """Find out the layouts, and have the side know its names."""
         mine, theirs = base.model.cut, side.model.cut
@@ -202,8 +182,8 @@ class Aligner:
         self._found[side.index] = found
 
     def _met_file(self, base: ModelSide, feed: Feed, pairs: list[AlignedPair], file: Iterator[Feed]) -> dict[str, Met]:
-        mine = self._streamed(base, self._fed(base, feed), {pair.tensor for pair in pairs})
-        return meet(pairs, (mine, file), self._limits(), self._context.artifacts / "aligning")
+        mine = self._reader.tensors(base, feed, {pair.tensor for pair in pairs})
+        return meet(pairs, (mine, file), self._reader.limits(), self._context.artifacts / "aligning")
 
     def _met(self, base: ModelSide, side: ModelSide, feed: Feed, pairs: list[AlignedPair]) -> dict[str, Met]:
         """What the tensors of pairs are to each other; only those are made again of which fingerprints do not tell."""
@@ -215,20 +195,11 @@ class Aligner:
             pairs = [pair for pair in pairs if pair.names not in known]
         if not pairs:
             return told
-        mine = self._streamed(base, self._fed(base, feed), {pair.tensor for pair in pairs})
-        theirs = self._streamed(side, self._fed(side, feed), {pair.other for pair in pairs})
-        found = meet(pairs, (mine, theirs), self._limits(), self._context.artifacts / "aligning")
+        mine = self._reader.tensors(base, feed, {pair.tensor for pair in pairs})
+        theirs = self._reader.tensors(side, feed, {pair.other for pair in pairs})
+        found = meet(pairs, (mine, theirs), self._reader.limits(), self._context.artifacts / "aligning")
         known.update({pair.names: found[pair.tensor] for pair in pairs if pair.tensor in found})
         return told | found
-
-    def _streamed(self, side: ModelSide, fed: Feed, names: set[str] | None) -> Iterator[Feed]:
-        """A side's tensors as far as it comes: where it fails, names and structure have to do behind."""
-        try:
-            yield from streamed(side, fed, self._limits().segment, names)
-        except MissingDependency:
-            raise
-        except LayerwiseError as error:
-            self._context.log(f"aligning sees {shown(side.name, 80)} up to where it fails: {error}", "verbose")
 
     def _tell(self) -> None:
         made = {index: self._made(found, index) for index, found in self._found.items()}

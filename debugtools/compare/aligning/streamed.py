@@ -1,19 +1,27 @@
 """Going through one side's graph, unfused, every tensor once."""
 
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing, contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from layerwise._tool.backends.arrays import Array, Feed
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
+from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.graph import AlignGraph
 from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
 from layerwise._tool.debugtools.align.side_data import SideData, collect
-from layerwise._tool.debugtools.compare.aligning.graphs import digest, structure
+from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest, structure
+from layerwise._tool.debugtools.compare.memory import Limits, limits
 from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead, segment_size
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.sides.stream import GraphStream, SessionPool
+
+if TYPE_CHECKING:
+    from layerwise._tool.backends.jobs.context import JobContext
 
 
 def streamed(side: ModelSide, feed: Feed, limit: int, names: Collection[str] | None = None) -> Iterator[Feed]:
@@ -36,17 +44,67 @@ def streamed(side: ModelSide, feed: Feed, limit: int, names: Collection[str] | N
             yield {name: array for name, array in made.items() if name in chosen}
 
 
-def side_data(side: ModelSide, graph: AlignGraph, fed: Feed, segments: Iterator[Feed], ahead: int) -> SideData:
-    """The fingerprints of a side's inputs, weights and tensors. ahead: bytes of segments that may wait for them, made
-    in a thread meanwhile.
-    """
-    with ExitStack() as stack:
-        made = stack.enter_context(Ahead(segments, ahead, segment_size)) if ahead else segments
+class GraphReader:
+    """Gives the tensors and the fingerprints of sides' graphs. budget: bytes that the process may hold."""
+
+    def __init__(self, context: "JobContext", budget: int | None) -> None:
+        self._context, self._budget = context, budget
+        self._graphs: dict[int, AlignGraph] = {}
+        self._base: SideData | None = None
+
+    def limits(self) -> Limits:
+        """What may be held from now on."""
+        return limits(self._budget, resident())
+
+    def graph(self, side: ModelSide) -> AlignGraph:
+        """A side's graph as aligning sees it."""
+        if side.index not in self._graphs:
+            self._graphs[side.index] = align_graph(side)
+        return self._graphs[side.index]
+
+    def data(self, base: ModelSide, side: ModelSide, feed: Feed) -> tuple[SideData, SideData]:
+        """The fingerprints of the comparison's side, made once for all, and of another one."""
+        with self._open(side, feed) as (fed, segments):  # both are run at once
+            mine = self.base_data(base, feed)
+            return mine, self._collected(side, fed, segments)
+
+    def base_data(self, base: ModelSide, feed: Feed) -> SideData:
+        """The fingerprints of the comparison's side."""
+        if self._base is None:
+            with self._open(base, feed) as (fed, segments):
+                self._base = self._collected(base, fed, segments)
+        return self._base
+
+    def tensors(self, side: ModelSide, feed: Feed, names: Collection[str] | None = None) -> Iterator[Feed]:
+        """A side's tensors `names` (None: all) as far as it comes: where it fails, names and structure have to do
+        behind.
+        """
+        try:
+            yield from streamed(side, _fed(side, feed), self.limits().segment, names)
+        except MissingDependency:
+            raise
+        except LayerwiseError as error:
+            self._context.log(f"aligning sees {shown(side.name, 80)} up to where it fails: {error}", "verbose")
+
+    @contextmanager
+    def _open(self, side: ModelSide, feed: Feed) -> Iterator[tuple[Feed, Iterator[Feed]]]:
+        """A side's feed and its tensors, made in a thread if memory is not bounded."""
+        segments, ahead = self.tensors(side, feed), self.limits().ahead // 2
+        with Ahead(segments, ahead, segment_size) if ahead else nullcontext(segments) as made:
+            yield _fed(side, feed), made
+
+    def _collected(self, side: ModelSide, fed: Feed, segments: Iterator[Feed]) -> SideData:
+        """The fingerprints of a side's inputs, weights and tensors."""
 
         def tensors() -> Iterator[tuple[str, Array]]:
             yield from fed.items()
             yield from weight_arrays(side.model.file, structure(side))
-            for segment in made:
-                yield from segment.items()
+            for made in segments:
+                yield from made.items()
 
+        graph = self.graph(side)
         return collect(graph, tensors(), digest(graph))
+
+
+def _fed(side: ModelSide, feed: Feed) -> Feed:
+    return side.fit(feed, lambda text: None)  # the plain run says it
