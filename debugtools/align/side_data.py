@@ -1,6 +1,7 @@
 """One side of an alignment: its graph and the fingerprints of its tensors, collected one tensor at a time."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -17,9 +18,16 @@ class SideData(msgspec.Struct, frozen=True):
     digest: str = ""
 
 
-def collect(graph: AlignGraph, tensors: Iterable[tuple[str, Array]], digest: str = "") -> SideData:
-    """Return a side's data. tensors: names and values in any order; a name that comes again is passed over."""
-    prints: dict[str, Fingerprint] = {}
+def collect(
+    graph: AlignGraph,
+    tensors: Iterable[tuple[str, Array]],
+    digest: str = "",
+    known: Mapping[str, Fingerprint] = MappingProxyType({}),
+) -> SideData:
+    """Return a side's data. tensors: names and values in any order; a name that comes again is passed over, and one
+    whose fingerprint is known.
+    """
+    prints = dict(known)
     for name, array in tensors:
         if name not in prints:
             prints[name] = fingerprint(array)

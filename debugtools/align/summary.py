@@ -17,7 +17,6 @@ MOST_TIES = 16
 _NOWHERE = np.empty(0, np.int64)
 _PART = 4096  # BLAS starts threads for longer products
 _ROWS = 32
-_COLUMNS = 1024
 _PLAIN = (1e-4, 1e4)  # largest magnitudes of values whose fourth powers a float32 holds
 _ENDS = (np.minimum, np.maximum)
 dot_rows = getattr(np, "vecdot", partial(np.einsum, "ij,ij->i"))  # NumPy 1 has no vecdot
@@ -59,7 +58,8 @@ def of_sorted(ordered: Array) -> Summary:
 
 def of_many(values: Array, bound: float = math.inf) -> Summary | None:
     """Of values in any order, at least one; None if one is not finite or reaches `bound`. Its marks are MOMENTS."""
-    columns = values[: values.size // _COLUMNS * _COLUMNS].reshape(-1, _COLUMNS)
+    width = _width(values.size)
+    columns = values[: values.size // width * width].reshape(-1, width)
     rest = values[columns.size :]
     lows, highs = (np.concatenate([ends.reduce(columns), rest]) if len(columns) else rest for ends in _ENDS)
     smallest, largest = float(lows.min()), float(highs.max())
@@ -127,11 +127,16 @@ def _eighth(values: Array, ends: Array, extreme: float, sign: int) -> tuple[floa
 
 def _elements(ends: Array, size: int) -> Array:
     """Where the elements of some columns are, and of the rest behind them, each of which is a column of its own."""
-    rows = size // _COLUMNS
-    columns = _COLUMNS if rows else 0
-    apart = np.searchsorted(ends, columns)
-    inside: Array = (np.arange(rows)[:, None] * _COLUMNS + ends[:apart]).reshape(-1)
-    return np.append(inside, ends[apart:] - columns + rows * _COLUMNS)
+    width = _width(size)
+    rows = size // width
+    apart = np.searchsorted(ends, width if rows else 0)
+    inside: Array = (np.arange(rows)[:, None] * width + ends[:apart]).reshape(-1)
+    return np.append(inside, ends[apart:] + (rows - 1) * width if rows else ends)
+
+
+def _width(size: int) -> int:
+    """How many columns a tensor is looked at in: several times as many as rows."""
+    return 1 << (size.bit_length() // 2 + 2)
 
 
 @lru_cache(maxsize=64)

@@ -12,9 +12,9 @@ from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.specs import RunnerSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.graph import AlignGraph
-from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
 from layerwise._tool.debugtools.align.side_data import SideData, collect
 from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest, structure
+from layerwise._tool.debugtools.compare.aligning.weights import WeightPrints
 from layerwise._tool.debugtools.compare.memory import Limits, limits
 from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead, segment_size
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
@@ -51,6 +51,7 @@ class GraphReader:
         self._context, self._budget = context, budget
         self._graphs: dict[int, AlignGraph] = {}
         self._base: SideData | None = None
+        self._weights = WeightPrints()
 
     def limits(self) -> Limits:
         """What may be held from now on."""
@@ -98,12 +99,11 @@ class GraphReader:
 
         def tensors() -> Iterator[tuple[str, Array]]:
             yield from fed.items()
-            yield from weight_arrays(side.model.file, structure(side))
             for made in segments:
                 yield from made.items()
 
-        graph = self.graph(side)
-        return collect(graph, tensors(), digest(graph))
+        graph, weights = self.graph(side), self._weights.of(side.model.file, structure(side))
+        return collect(graph, tensors(), digest(graph), weights)
 
 
 def _fed(side: ModelSide, feed: Feed) -> Feed:
