@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _PROTOBUF_LIMIT = (1 << 31) - 1
+_FEW = 1 << 14  # bytes that are sooner read than mapped
 
 
 class ModelFile:
@@ -145,11 +146,11 @@ class ModelFile:
         return {self._external_file(tensor)[0] for tensor in [*main, *others] if tensor.external is not None}
 
     def array(self, name: str) -> "NDArray[Any]":
-        """Return the values of one initializer, read-only; memory-mapped if the file stores them unchanged.
+        """Return the values of one initializer, read-only; memory-mapped if they are many and stored unchanged.
 
         BadFile if the model has no such initializer, or its values do not match its shape and type.
         """
-        from layerwise._tool.backends.model.weight_arrays import mapped_array, parsed_array
+        from layerwise._tool.backends.model.weight_arrays import mapped_array, parsed_array, raw_array
 
         tensor = self._tensors.get(name)
         if tensor is None:
@@ -157,6 +158,10 @@ class ModelFile:
         ref = self._ref(tensor)
         if ref.offset < 0:
             return parsed_array(self.path, name, pread_all(self._fd, tensor.start, tensor.end - tensor.start))
+        if ref.nbytes <= _FEW and ref.file == self.real_path and self._fd >= 0:
+            data = pread_all(self._fd, ref.offset, ref.nbytes)
+            if len(data) == ref.nbytes:
+                return raw_array(self.path, ref, data)
         return mapped_array(self.path, ref)
 
     def _ref(self, tensor: TensorRecord) -> WeightRef:
