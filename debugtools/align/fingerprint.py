@@ -154,16 +154,18 @@ def _products(sums: Array) -> Array:
 def _sums(values: Array) -> Array:
     """Rows of a block of elements, each with its sign, summed in classes."""
     rows, whole = -(-values.size // _BLOCK), values.size // _BLOCK
-    signs, even = _signs(rows), whole // _CLASSES * _CLASSES
+    signs, even = _signs(rows), whole // (2 * _CLASSES) * 2 * _CLASSES
     sums = np.zeros((min(rows, _CLASSES), _BLOCK), np.float32)
     for at in range(0, even, _CHUNK):
         end = min(at + _CHUNK, even)
         part = values[at * _BLOCK : end * _BLOCK].reshape(-1, _CLASSES, _BLOCK)
         sums += np.matmul(signs[at:end].reshape(-1, 1, _CLASSES).T, part.transpose(1, 0, 2))[:, 0]
-    sums[: whole - even] += signs[even:whole] * values[even * _BLOCK : whole * _BLOCK].reshape(-1, _BLOCK)
+    for at in range(even, whole, _CLASSES):
+        end = min(at + _CLASSES, whole)
+        sums[: end - at] += signs[at:end] * values[at * _BLOCK : end * _BLOCK].reshape(-1, _BLOCK)
     if whole < rows:
         rest = values[whole * _BLOCK :]
-        sums[whole - even, : rest.size] += signs[whole] * rest
+        sums[whole % _CLASSES, : rest.size] += signs[whole] * rest
     return sums
 
 
