@@ -20,7 +20,13 @@ from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.quantised import accused_rows, behind_their_causes, others, own_faults
-from layerwise._tool.debugtools.locate.rearranged import exchanged, rearranging
+from layerwise._tool.debugtools.locate.rearranged import (
+    before_casts,
+    crossed,
+    exchanged,
+    read_outside,
+    rearranging,
+)
 from layerwise._tool.debugtools.locate.rows import LocateResult, NodeRow, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, node_rows, suspect_row
 from layerwise._tool.surgery.cut.segments import GraphCut
@@ -146,18 +152,25 @@ class Findings:
 
     def _before(self, side: ModelSide, other: Side, region: Sequence[int], others: Sequence[int]) -> list[int]:
         """Nodes before an aligned region whose order nothing has told. others: the other side's region."""
-        cut = side.model.cut
-        reads = _read(region, cut)
-        instead = _read(others, other.model.cut) if isinstance(other, ModelSide) else []
-        instead = [side.own(other.common(name)) for name in instead]
+        cut, theirs = side.model.cut, other.model.cut if isinstance(other, ModelSide) else None
+
+        def here(name: str) -> str:
+            return side.own(other.common(name))
+
+        def there(name: str) -> str:
+            own = other.own(side.common(name))
+            return own if theirs is None else before_casts(theirs, own)
+
+        reads, instead, turned = read_outside(cut, region), list[str](), list[int]()
+        if theirs is not None:
+            made = (name for i in others for name in theirs.nodes[i].output)
+            instead = [here(name) for name in (*read_outside(theirs, others), *made)]
+            turned = crossed(cut, region, theirs, here)
         found = rearranging(
-            cut,
-            reads,
-            lambda name: other.own(side.common(name)),
-            lambda name: any(each.naming.hides(side.common(name)) for each in self._aligned),
+            cut, reads, there, lambda name: any(each.naming.hides(side.common(name)) for each in self._aligned)
         )
         apart = exchanged(cut, [name for name in reads if name not in instead], set(instead).difference(reads))
-        return [i for i in sorted({*found, *apart}) if i not in region]
+        return [i for i in sorted({*found, *apart, *turned}) if i not in region]
 
     @property
     def _aligned(self) -> list[Side]:
@@ -251,12 +264,6 @@ class Findings:
             agree = f"{self._tensors} tensors agree" if lacking else f"{self._tensors} tensors and all outputs agree"
             return "; ".join([f"no suspect: {agree}", *lacking])
         return f"no suspect: each of {self._tensors} tensors is right on the reference's inputs; their errors add up"
-
-
-def _read(region: Sequence[int], cut: GraphCut) -> list[str]:
-    """What the nodes of a region read from outside of it."""
-    made = {name for i in region for name in cut.nodes[i].output}
-    return [name for name in dict.fromkeys(name for i in region for name in cut.reads[i]) if name not in made]
 
 
 def _listed(nodes: list[int], cut: GraphCut) -> str:

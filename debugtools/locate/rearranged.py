@@ -19,6 +19,7 @@ _TORCH = frozenset(
     {"cat", "clone", "contiguous", "expand", "flatten", "permute", "reshape", "select", "slice", "split", "squeeze",
      "t", "transpose", "unbind", "unsqueeze", "view"}
 )  # fmt: skip
+_CASTS = frozenset({"Cast", "DequantizeLinear", "Identity", "QuantizeLinear"})
 _ALL_DATA = frozenset({"Concat", "aten.cat"})
 
 
@@ -60,6 +61,46 @@ def exchanged(cut: GraphCut, read: Iterable[str], instead: Iterable[str]) -> lis
     ends = {way[-1] for name in instead if (way := _way_back(cut, name))}
     ways = [way for name in read if (way := _way_back(cut, name)) and way[-1] in ends]
     return sorted({i for way in ways for i in way})
+
+
+def crossed(cut: GraphCut, region: Iterable[int], theirs: GraphCut, here: Callable[[str], str]) -> list[int]:
+    """Positions of the nodes that take a tensor apart in another order, where a region rearranges its parts as the
+    other side does, but another one each: parts have their counterparts by value, so that the region seems wrong.
+
+    here: the name in this graph of a tensor of the other one. With them come the nodes from there to the region.
+    """
+    found = set[int]()
+    for node in [cut.nodes[i] for i in region]:
+        way = _way_back(cut, node.output[0]) if len(node.output) == 1 else []
+        if not way:
+            continue
+        end = way[-1:]
+        mine = [
+            each for each in cut.nodes if each.op_type == node.op_type and _way_back(cut, each.output[0])[-1:] == end
+        ]
+        alike = [(each, here(each.input[0])) for each in theirs.nodes if each.op_type == node.op_type and each.input]
+        others = [(each, read) for each, read in alike if _way_back(cut, read)[-1:] == end]
+        if sorted(map(_does, mine)) == sorted(_does(each) for each, _ in others):
+            reads = {read for each, read in others if _does(each) == _does(node)}
+            found.update(way if node.input[0] not in reads else ())
+    return sorted(found)
+
+
+def read_outside(cut: GraphCut, region: Iterable[int]) -> list[str]:
+    """What the nodes of a region read from outside of it."""
+    made = {name for i in region for name in cut.nodes[i].output}
+    return [name for name in dict.fromkeys(name for i in region for name in cut.reads[i]) if name not in made]
+
+
+def before_casts(cut: GraphCut, name: str) -> str:
+    """What a tensor is made of, in the same order and shape: of another type, or quantised and taken back."""
+    while (i := cut.maker.get(name)) is not None and cut.nodes[i].op_type in _CASTS and cut.nodes[i].input:
+        name = cut.nodes[i].input[0]
+    return name
+
+
+def _does(node: onnx.NodeProto) -> list[bytes]:
+    return sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
 
 
 def _way_back(cut: GraphCut, name: str) -> list[int]:

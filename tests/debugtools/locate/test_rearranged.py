@@ -61,8 +61,12 @@ def model(body: str, tail: str) -> onnx.ModelProto:
 
 
 def located(folder: Path, body: str, other: str, tails: tuple[str, str] = ("", "2")) -> Located:
-    onnx.save(model(body, tails[0]), folder / "suspect.onnx")
-    onnx.save(model(other, tails[1]), folder / "other.onnx")
+    return between(folder, model(body, tails[0]), model(other, tails[1]))
+
+
+def between(folder: Path, suspect: onnx.ModelProto, reference: onnx.ModelProto) -> Located:
+    onnx.save(suspect, folder / "suspect.onnx")
+    onnx.save(reference, folder / "other.onnx")
     np.savez(folder / "in.npz", x=np.random.default_rng(4).standard_normal((1, 8, 8)).astype(np.float32))
     runners = [ORT, msgspec.structs.replace(ORT, model=str(folder / "other.onnx"))]
     compare = CompareSpec(
@@ -89,6 +93,66 @@ def test_what_rearranged_unseen_belongs_to_the_suspect(tmp_path: Path, form: str
     culprits = {"transpose": {"turn"}, "reshape": {"shape", "fold"}}[form]
     assert culprits <= {node["node"] for node in suspect["region"]}
     assert "a wrong order or shape of what it reads would show here first" in suspect["evidence"]
+
+
+def test_a_transposition_that_does_nothing_is_told_where_casts_stand_before_the_right_one(tmp_path: Path) -> None:
+    body, _, (right, wrong) = FORMS["transpose"]
+    other = """
+    c2 = Cast <to = 16> (k2)
+    t2 = Transpose <perm = [0, 2, 1]> (c2)
+    f2 = Cast <to = 1> (t2)
+    s2 = MatMul (q2, f2)
+    """
+    suspect = located(tmp_path, body.replace(right, wrong), other).suspects[0]
+    assert "turn" in {node["node"] for node in suspect["region"]}
+
+
+def heads(tail: str, fault: tuple[str, str] = ("", "")) -> onnx.ModelProto:
+    """The scores of an attention, masked. tail: of inner tensors' names. fault: a text, and another in its place."""
+    random = np.random.default_rng(5)
+    shape = np.array([1, 8, 2, 4], np.int64)
+    body = """
+    g (float[1, 8, 8] x) => (float[1, 2, 8, 4] y)
+    {
+        p = MatMul (x, wp)
+        [apart] a, b = Split <axis = 2, num_outputs = 2> (p)
+        [rows] q = Reshape (a, shape)
+        [turn] k = Reshape (b, shape)
+        [queries] u = Transpose <perm = [0, 2, 1, 3]> (q)
+        [keys] v = Transpose <perm = [0, 2, 3, 1]> (k)
+        s = MatMul (u, v)
+        low = Constant <value = float {-100.0}> ()
+        zero = Constant <value = float {0.0}> ()
+        c = Less (s, low_scores)
+        [mask] m = Where (c, low, zero)
+        d = Add (s, m)
+        o = Softmax (d)
+        y = MatMul (o, wo)
+    }
+    """
+    weights = {
+        "wp": random.standard_normal((8, 16)),
+        "wo": random.standard_normal((8, 4)),
+        "low_scores": np.float64(-1),
+    }
+    single = {name: np.asarray(each, np.float32) for name, each in weights.items()}
+    model = with_weights(from_text(body.replace(*fault), opset=18), shape=shape, **single)
+    names = {name: f"{name}{tail}" for node in model.graph.node for name in node.output if name != "y"}
+    for node in model.graph.node:
+        for part in (node.input, node.output):
+            part[:] = [names.get(name, name) for name in part]
+    return model
+
+
+EXCHANGED = {"apart": ("a, b = Split", "b, a = Split"), "mask": ("(c, low, zero)", "(c, zero, low)")}
+
+
+@pytest.mark.parametrize("node", EXCHANGED)
+@pytest.mark.parametrize("in_reference", [False, True])
+def test_what_is_exchanged_is_told_though_all_values_are_there(tmp_path: Path, node: str, in_reference: bool) -> None:
+    right, wrong = heads("2"), heads("", EXCHANGED[node])
+    found = between(tmp_path, *(right, wrong) if in_reference else (wrong, right)).suspects[0]
+    assert node in {each["node"] for each in found["reference" if in_reference else "region"]}
 
 
 def test_what_is_surely_in_order_does_not(tmp_path: Path) -> None:
