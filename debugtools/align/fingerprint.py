@@ -65,6 +65,14 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
         return bool(marks[0] == marks[-1])
 
 
+_VALUES = ("kind", "values", "order", "log_rms", "marks", "sketch", "hidden")
+
+
+def same_values(one: Fingerprint, other: Fingerprint) -> bool:
+    """Whether two tensors hold the same values in the same flat order, whatever their shapes and float types."""
+    return one.size == other.size and all(getattr(one, key) == getattr(other, key) for key in _VALUES)
+
+
 def fingerprint(array: Array) -> Fingerprint:
     """Return a tensor's fingerprint. Memory: two copies as float32, where that is to be sorted or is another type."""
     name = dtype_name(array)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
-from layerwise._tool.debugtools.align.fingerprint import Fingerprint
+from layerwise._tool.debugtools.align.fingerprint import Fingerprint, same_values
 from layerwise._tool.debugtools.align.graph import AlignNode, normalised
 from layerwise._tool.debugtools.align.operators import is_view, may_be_view, operator_class, plain, quantises
 from layerwise._tool.debugtools.align.side_data import SideData
@@ -110,8 +110,7 @@ class GroupGraph:
             return before is None or after is None or before.size == after.size
         if not may_be_view(node.op) or before is None or after is None:
             return False
-        exact = ("kind", "values", "order", "log_rms", "marks", "sketch", "hidden")
-        return before.size == after.size and all(getattr(before, key) == getattr(after, key) for key in exact)
+        return same_values(before, after)
 
     def _distinct(self, group: Group) -> list[Fingerprint]:
         """The fingerprints of a group, one for each flat order and kind."""

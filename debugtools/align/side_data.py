@@ -4,10 +4,12 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 import msgspec
+from msgspec import structs
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.align.fingerprint import Fingerprint, fingerprint
+from layerwise._tool.debugtools.align.fingerprint import Fingerprint, fingerprint, same_values
 from layerwise._tool.debugtools.align.graph import AlignGraph
+from layerwise._tool.debugtools.align.operators import is_view
 
 
 class SideData(msgspec.Struct, frozen=True):
@@ -32,3 +34,18 @@ def collect(
         if name not in prints:
             prints[name] = fingerprint(array)
     return SideData(graph, prints, digest)
+
+
+def with_local(data: SideData, local: Mapping[str, Fingerprint]) -> SideData:
+    """A side's data with other fingerprints of some tensors. A node that hands a tensor on as it is has its source's:
+    made of whatever is that one's counterpart by now, it would agree with that.
+    """
+    prints = {**data.prints, **local}
+    for node in data.graph.nodes:
+        if not is_view(node.op) or not node.inputs or node.outputs[0] not in local:
+            continue
+        one, other = (data.prints.get(name) for name in (node.inputs[0], node.outputs[0]))
+        if one is not None and other is not None and same_values(one, other):
+            source = prints[node.inputs[0]]
+            prints[node.outputs[0]] = structs.replace(source, dtype=other.dtype, shape=other.shape)
+    return structs.replace(data, prints=prints)

@@ -13,7 +13,7 @@ from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, U
 from layerwise._tool.debugtools.align.file import save_map
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.match import align
-from layerwise._tool.debugtools.align.side_data import SideData
+from layerwise._tool.debugtools.align.side_data import SideData, with_local
 from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, with_given
 from layerwise._tool.debugtools.compare.aligning.ends import with_outputs
 from layerwise._tool.debugtools.compare.aligning.files import FileAligner
@@ -140,7 +140,7 @@ class Aligner:
         for side in [side for side in others if side.index in self._seen]:
             before = self._pairs(side)
             given, (mine, theirs) = self._given[side.index], self._seen[side.index]
-            found = _aligned((replace(mine, prints={**mine.prints, **local}), theirs), given)
+            found = _aligned((with_local(mine, local), theirs), given)
             inputs = [name for name in base.model.cut.inputs if side.own(name) in side.model.cut.inputs]
             side.naming = Naming({name: side.own(name) for name in inputs})
             found = corrected(found, given, self._alone[side.index])

@@ -10,7 +10,7 @@ from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
 from layerwise._tool.debugtools.align.by_value import align_values, dump_graph
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
-from layerwise._tool.debugtools.align.side_data import SideData
+from layerwise._tool.debugtools.align.side_data import SideData, with_local
 from layerwise._tool.debugtools.compare.aligning.by_hand import corrected
 from layerwise._tool.debugtools.compare.aligning.given import given_for
 from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest
@@ -66,7 +66,7 @@ class FileAligner:
         """Align anew with what the model's nodes make of the file's own tensors: behind a fault these agree."""
         assert self._base is not None
         given, alone = self._given[side.index]
-        data = replace(self._base, prints={**self._base.prints, **local})
+        data = with_local(self._base, local)
         side.naming = Naming(side.asked)
         found = corrected(self._found(side, data, given), given, alone)
         return self._applied(base, side, feed, found)
