@@ -7,6 +7,7 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name
+from layerwise._tool.debugtools.compare.arithmetic.sentinels import HUGE, masking
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 
 _TRIES, _IDLE = 128, 32  # of roundings that may decide otherwise; of them without one that does
@@ -14,7 +15,8 @@ _APART = 4.0  # units of rounding
 
 
 def nudged(array: Array, seed: int = 0, times: float = 1.0) -> Array:
-    """Return a floating tensor with every element moved by about one rounding, up or down; any other as it is.
+    """Return a floating tensor with every element moved by about one rounding, up or down; any other as it is. So is
+    what stands for "nothing here" by its size: beside -3.4e38 what both sides have added to it is lost on both.
 
     times: by that many roundings. seed: other ones move other elements up; two inputs of one node that move alike would
     hide that it subtracts them.
@@ -26,26 +28,31 @@ def nudged(array: Array, seed: int = 0, times: float = 1.0) -> Array:
     signs = np.random.default_rng(seed).integers(0, 2, array.shape) * 2 - 1
     with np.errstate(all="ignore"):
         moved = (work * (1 + 2 * times * unit * signs).astype(work.dtype)).astype(array.dtype)
-    return np.where(np.isfinite(moved), moved, array)  # the largest value of a type stays one
+        stays = ~(np.isfinite(moved) & (np.abs(work) < HUGE))  # the largest value of a type stays one
+    return np.where(stays, array, moved)
 
 
 def scattered(array: Array, size: float, seed: int = 0) -> Array:
     """Return a floating tensor with an error of relative L2 length `size` spread evenly over all elements, as that of
     quantising it is, and each channel (axis 1 of images, else the last) off by a factor of that size, as what
-    quantising the weights that it is multiplied with does; any other as it is.
+    quantising the weights that it is multiplied with does; any other as it is. The length is that of what no mask
+    hides: beside -3.4e38 any other error would be none.
     """
     if not unit_roundoff([dtype_name(array)]) or not array.size:
         return array
     work = array.astype(np.float64)
-    finite = np.where(np.isfinite(work), work, 0.0)
-    step = size * math.sqrt(3 * float(np.square(finite).mean()))
+    small = np.abs(work) < HUGE
+    hidden = masking(np.where(small, work, 0.0))
+    seen = small if hidden is None else small & ~hidden
+    step = size * math.sqrt(3 * float(np.square(work[seen]).mean())) if seen.any() else 0.0
     random = np.random.default_rng(seed)
     moved = work + random.uniform(-step, step, array.shape)
     if array.ndim:
         axis = 1 if array.ndim == 4 else array.ndim - 1
-        moved += work * random.normal(0, size, [n if i == axis else 1 for i, n in enumerate(array.shape)])
+        factors = random.normal(0, size, [n if i == axis else 1 for i, n in enumerate(array.shape)])
+        moved += np.where(seen, work, 0.0) * factors
     with np.errstate(all="ignore"):
-        return np.where(np.isfinite(work), moved, work).astype(array.dtype)
+        return np.where(small, moved, work).astype(array.dtype)
 
 
 def decided(
