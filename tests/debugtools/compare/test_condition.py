@@ -234,3 +234,31 @@ def test_a_node_that_only_one_side_has_is_said_to_be_where_the_fault_is(tmp_path
     done = compared(built(tmp_path / "bad.onnx", nodes, weights, (8, 8), 1), good)
     assert (done.row("a")["finding"], done.row("y")["finding"]) == ("leap", "propagated")
     assert "#1 Mul planted: its inputs agree, so the fault is there" in done.result["conclusion"]
+
+
+def masked(path: Path, axis: int, shift: Array) -> str:
+    """The weights of an attention over 16 places, of which each sees those before it."""
+    mask = np.triu(np.full((16, 16), np.finfo(np.float32).min, np.float32), 1)
+    weights = {"W": np.ascontiguousarray(W[:, :16]), "c": shift, "mask": mask, "v": W[:16]}
+    nodes = [
+        NODE("MatMul", ["x", "W"], ["a"], "scores"), NODE("Add", ["a", "c"], ["b"], "shift"),
+        NODE("Add", ["b", "mask"], ["s"], "hide"), NODE("Softmax", ["s"], ["w"], "attend", axis=axis),
+        NODE("MatMul", ["w", "v"], ["z"], "end"),
+    ]  # fmt: skip
+    graph = helper.make_graph(
+        nodes, "masked", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 16, 64])],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return str(path)
+
+
+def test_what_a_mask_hides_excuses_nothing(tmp_path: Path) -> None:
+    """Over another axis rounding would decide the softmax of -3.4e38 and -3.4e38; but nothing makes these differ."""
+    shift = np.random.default_rng(1).standard_normal(16).astype(np.float32)
+    good = masked(tmp_path / "good.onnx", 2, shift)
+    moved = shift * np.float32(1.00001)
+    assert compared(masked(tmp_path / "moved.onnx", 2, moved), good).result["first_bad"]["node"] == "shift"
+    done = compared(masked(tmp_path / "wrong.onnx", 0, shift + np.float32(1e-7)), good)
+    assert done.result["first_bad"]["node"] == "attend", done.result["conclusion"]
