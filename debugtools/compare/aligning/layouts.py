@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
 
 _ALIKE, _UNLIKE = 0.005, 0.25  # estimates of a distance, held against 0.1 and 0.01
+_KEEPING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 Shape = tuple[int, ...]
 
 
@@ -101,8 +102,24 @@ def laid_out(
 
     Where values do not agree (behind a fault) the layout is the one that tensors of the same two shapes have. cut: the
     first side's graph. Tensors of one shape with their axes exchanged are a fault, unless what is made of them agrees,
-    or the pair came with that layout: then it is one more view of a tensor that has a counterpart as it is.
+    or the pair came with that layout: then it is one more view of a tensor that has a counterpart as it is. Of two
+    counterparts of one tensor, one a view of the other that keeps the order, both have its order or none.
     """
+    found = list(_laid_out(pairs, met, cut))
+    orders = {each.tensor: each for each in found if isinstance(each, AlignedPair)}
+    for node in cut.nodes:
+        views = [orders[name] for name in (*node.input[:1], *node.output[:1]) if name in orders]
+        if node.op_type in _KEEPING and len(views) == len({each.tensor for each in views}) == 2:
+            turned = [each for each in views if each.layout is not None and each.layout.permutation]
+            if len(turned) == 1 and views[0].other == views[1].other and turned[0].tensor in met:
+                mine, theirs = met[turned[0].tensor].shapes
+                orders[turned[0].tensor] = replace(turned[0], layout=None if mine == theirs else Layout(after=mine))
+    yield from (orders[each.tensor] if isinstance(each, AlignedPair) else each for each in found)
+
+
+def _laid_out(
+    pairs: Iterable[AlignedPair], met: Mapping[str, Met], cut: "GraphCut"
+) -> Iterator[AlignedPair | tuple[AlignedPair, str]]:
     usual = {found.shapes: found.layout for found in met.values() if found.layout is not None}
     readers: dict[str, list[int]] = {}
     for i, reads in enumerate(cut.reads):

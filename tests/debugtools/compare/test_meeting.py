@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from support.models import from_text, with_weights
 
-from layerwise._tool.debugtools.align.alignment import AlignedPair
+from layerwise._tool.debugtools.align.alignment import AlignedPair, Layout
 from layerwise._tool.debugtools.align.fingerprint import fingerprint
-from layerwise._tool.debugtools.compare.aligning.layouts import meet, met_by_prints
+from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out, meet, met_by_prints
 from layerwise._tool.debugtools.compare.memory import Limits
+from layerwise._tool.surgery.cut.segments import GraphCut
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((6, 7, 8)).astype(np.float32)
@@ -41,3 +43,18 @@ def test_prints_tell_the_same(name: str, tmp_path) -> None:
 def test_what_was_not_seen_is_not_looked_for() -> None:
     pair = AlignedPair("mine", "theirs", "likely", ("structure",))
     assert met_by_prints([pair], {}, {"theirs": fingerprint(X)}) == ({}, [])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_two_views_of_one_order_have_no_two_layouts(first: bool) -> None:
+    """A tensor and its reshaped form, both the counterpart of one; a fault may make either look transposed."""
+    text = "g (float[6, 56] x) => (float[6, 7, 8] z) { y = Identity (x) z = Reshape (y, shape) }"
+    cut = GraphCut(with_weights(from_text(text), shape=np.array([6, 7, 8])))
+    turned = Layout(before=(6, 8, 7), permutation=(0, 2, 1), after=(6, 56) if first else (6, 7, 8))
+    pairs = [AlignedPair(name, "theirs", "certain", ("value",)) for name in "yz"]
+    met = {"y": Met(((6, 56), (6, 8, 7))), "z": Met(((6, 7, 8), (6, 8, 7)))}
+    met["y" if first else "z"] = Met(met["y" if first else "z"].shapes, layout=turned)
+    other = "z" if first else "y"
+    met[other] = Met(met[other].shapes, layout=Layout(after=met[other].shapes[0]))
+    layouts = [each.layout for each in laid_out(pairs, met, cut) if isinstance(each, AlignedPair)]
+    assert layouts == [Layout(after=(6, 56)), Layout(after=(6, 7, 8))]
