@@ -21,11 +21,8 @@ from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.quantised import accused_rows, behind_their_causes, others, own_faults
 from layerwise._tool.debugtools.locate.rearranged import (
-    before_casts,
-    crossed,
-    exchanged,
-    read_outside,
-    rearranging,
+    View,
+    unseen,
 )
 from layerwise._tool.debugtools.locate.rows import LocateResult, NodeRow, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, node_rows, suspect_row
@@ -117,7 +114,9 @@ class Findings:
     def _row(self, suspect: Suspect, outputs: list[str]) -> SuspectRow:
         own, told, cut = self._suspect.own(suspect.tensor), self._differences, self._suspect.model.cut
         here, there = self._regions(suspect)
-        before = self._before(self._suspect, self._reference, here, there) if self._in_order(suspect) else []
+        before = (
+            self._before(self._suspect, self._reference, suspect.tensor, here, there) if self._in_order(suspect) else []
+        )
         like = self._noise_floor.told(suspect.place.op) if suspect.word == "kernel" else ""
         lines = [*([like] if like else []), *self._tf32(suspect), *self._layers(suspect)]
         lines += told.of(suspect.region, own) if told else []
@@ -142,7 +141,7 @@ class Findings:
         if not isinstance(theirs, ModelSide) or not self._aligned:
             return [], ""
         cut = theirs.model.cut
-        before = self._before(theirs, self._suspect, there, here) if self._in_order(suspect) else []
+        before = self._before(theirs, self._suspect, suspect.tensor, there, here) if self._in_order(suspect) else []
         return node_rows(cut, [*before, *there]), _listed(before, cut)
 
     def _regions(self, suspect: Suspect) -> tuple[Sequence[int], Sequence[int]]:
@@ -150,27 +149,23 @@ class Findings:
         told = self._differences
         return suspect.region, told.in_reference(suspect.region, self._suspect.own(suspect.tensor)) if told else ()
 
-    def _before(self, side: ModelSide, other: Side, region: Sequence[int], others: Sequence[int]) -> list[int]:
-        """Nodes before an aligned region whose order nothing has told. others: the other side's region."""
-        cut, theirs = side.model.cut, other.model.cut if isinstance(other, ModelSide) else None
+    def _before(
+        self, side: ModelSide, other: Side, tensor: str, region: Sequence[int], others: Sequence[int]
+    ) -> list[int]:
+        """Nodes before an aligned region, which makes a tensor (the comparison's name), whose order nothing has told.
 
-        def here(name: str) -> str:
-            return side.own(other.common(name))
-
-        def there(name: str) -> str:
-            own = other.own(side.common(name))
-            return own if theirs is None else before_casts(theirs, own)
-
-        reads, instead, turned = read_outside(cut, region), list[str](), list[int]()
-        if theirs is not None:
-            made = (name for i in others for name in theirs.nodes[i].output)
-            instead = [here(name) for name in (*read_outside(theirs, others), *made)]
-            turned = crossed(cut, region, theirs, here)
-        found = rearranging(
-            cut, reads, there, lambda name: any(each.naming.hides(side.common(name)) for each in self._aligned)
+        others: the other side's region.
+        """
+        names = [(each.naming, side.common) for each in self._aligned]
+        view = View(
+            side.model.cut,
+            other.model.cut if isinstance(other, ModelSide) else None,
+            here=lambda name: side.own(other.common(name)),
+            there=lambda name: other.own(side.common(name)),
+            hidden=lambda name: any(naming.hides(common(name)) for naming, common in names),
+            turned=lambda name: any(naming.turned(common(name)) for naming, common in names),
         )
-        apart = exchanged(cut, [name for name in reads if name not in instead], set(instead).difference(reads))
-        return [i for i in sorted({*found, *apart, *turned}) if i not in region]
+        return unseen(view, side.own(tensor), region, others)
 
     @property
     def _aligned(self) -> list[Side]:

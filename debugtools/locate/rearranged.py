@@ -4,13 +4,14 @@ A wrong transposition holds the same numbers, so it still is the counterpart of 
 what it reads. It shows at the first node that needs the order.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import onnx
 
 from layerwise._tool.surgery.cut.segments import GraphCut
 
-_MOST = 16  # nodes
+_MOST, _MOST_TURNED = 16, 256  # nodes, tensors
 _ORDER = frozenset(
     {"Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "SpaceToDepth", "Split",
      "Squeeze", "Tile", "Transpose", "Unsqueeze"}
@@ -23,14 +24,48 @@ _CASTS = frozenset({"Cast", "DequantizeLinear", "Identity", "QuantizeLinear"})
 _ALL_DATA = frozenset({"Concat", "aten.cat"})
 
 
-def rearranging(
-    cut: GraphCut, feeds: Iterable[str], other: Callable[[str], str], hidden: Callable[[str], bool]
-) -> list[int]:
+@dataclass(frozen=True)
+class View:
+    """A side's graph as it is held against the other one's (theirs; None if that side has none).
+
+    here: the name in this graph of a tensor of the other one; there: the other way. hidden: whether a tensor has no
+    counterpart, or one in another layout; turned: whether that has its axes in another order.
+    """
+
+    cut: GraphCut
+    theirs: GraphCut | None
+    here: Callable[[str], str]
+    there: Callable[[str], str]
+    hidden: Callable[[str], bool]
+    turned: Callable[[str], bool]
+
+
+def unseen(view: View, tensor: str, region: Sequence[int], others: Sequence[int]) -> list[int]:
+    """Positions of the nodes before a region whose order nothing has told. tensor: what the region makes.
+
+    others: the other side's region.
+    """
+    cut, theirs = view.cut, view.theirs
+    reads, instead, parts = read_outside(cut, region), list[str](), list[int]()
+    if theirs is not None:
+        made = (name for i in others for name in theirs.nodes[i].output)
+        instead = [view.here(name) for name in (*read_outside(theirs, others), *made)]
+        parts = crossed(view, region, theirs)
+    found = rearranging(view, reads)
+    apart = exchanged(cut, [name for name in reads if name not in instead], set(instead).difference(reads))
+    return [i for i in sorted({*found, *apart, *parts, *turning(view, tensor, region)}) if i not in region]
+
+
+def rearranging(view: View, feeds: Iterable[str]) -> list[int]:
     """Positions of the nodes that rearrange what a region reads (feeds) since it last was surely as in the reference.
 
-    other: the reference's name of a tensor; hidden: whether a tensor has no counterpart, or one in another layout. With
-    them come the nodes that compute the shapes and indices that they take.
+    With them come the nodes that compute the shapes and indices that they take.
     """
+    cut, theirs = view.cut, view.theirs
+
+    def other(name: str) -> str:
+        return before_casts(theirs, view.there(name)) if theirs is not None else view.there(name)
+
     found: dict[int, None] = {}
     data, numbers = list(feeds), list[str]()
     while data and len(found) < _MOST:
@@ -40,13 +75,13 @@ def rearranging(
             continue
         node = cut.nodes[i]
         count = len(node.input) if node.op_type in _ALL_DATA else 1
-        if hidden(name) or any(other(read) == other(name) for read in node.input[:count] if read):
+        if view.hidden(name) or any(other(read) == other(name) for read in node.input[:count] if read):
             found[i] = None
             data += node.input[:count]
             numbers += node.input[count:]
     while numbers and len(found) < _MOST:
         i = cut.maker.get(numbers.pop(0))
-        if i is not None and i not in found and hidden(cut.nodes[i].output[0]):
+        if i is not None and i not in found and view.hidden(cut.nodes[i].output[0]):
             found[i] = None
             numbers += cut.nodes[i].input
     return sorted(found)
@@ -63,13 +98,13 @@ def exchanged(cut: GraphCut, read: Iterable[str], instead: Iterable[str]) -> lis
     return sorted({i for way in ways for i in way})
 
 
-def crossed(cut: GraphCut, region: Iterable[int], theirs: GraphCut, here: Callable[[str], str]) -> list[int]:
+def crossed(view: View, region: Iterable[int], theirs: GraphCut) -> list[int]:
     """Positions of the nodes that take a tensor apart in another order, where a region rearranges its parts as the
     other side does, but another one each: parts have their counterparts by value, so that the region seems wrong.
 
-    here: the name in this graph of a tensor of the other one. With them come the nodes from there to the region.
+    With them come the nodes from there to the region.
     """
-    found = set[int]()
+    cut, found = view.cut, set[int]()
     for node in [cut.nodes[i] for i in region]:
         way = _way_back(cut, node.output[0]) if len(node.output) == 1 else []
         if not way:
@@ -78,11 +113,33 @@ def crossed(cut: GraphCut, region: Iterable[int], theirs: GraphCut, here: Callab
         mine = [
             each for each in cut.nodes if each.op_type == node.op_type and _way_back(cut, each.output[0])[-1:] == end
         ]
-        alike = [(each, here(each.input[0])) for each in theirs.nodes if each.op_type == node.op_type and each.input]
+        alike = [
+            (each, view.here(each.input[0])) for each in theirs.nodes if each.op_type == node.op_type and each.input
+        ]
         others = [(each, read) for each, read in alike if _way_back(cut, read)[-1:] == end]
         if sorted(map(_does, mine)) == sorted(_does(each) for each, _ in others):
             reads = {read for each, read in others if _does(each) == _does(node)}
             found.update(way if node.input[0] not in reads else ())
+    return sorted(found)
+
+
+def turning(view: View, tensor: str, region: Iterable[int]) -> list[int]:
+    """Positions of the nodes that exchange axes of what a region's tensor is made of, though the tensor itself has its
+    axes as on the other side: what lies between computes the same in either order, so that it shows here first.
+    """
+    cut, turned = view.cut, view.turned
+    if turned(tensor):
+        return []
+    waiting = [name for i in region for name in (*cut.reads[i], *cut.nodes[i].output) if turned(name)]
+    seen, found = set(waiting), set[int]()
+    while waiting and len(seen) < _MOST_TURNED:
+        name = waiting.pop()
+        i = cut.maker.get(name)
+        before = [read for read in cut.reads[i] if view.hidden(read)] if i is not None else []
+        if i is not None and not before and turned(name) and _rearranges(cut.nodes[i]):
+            found.add(i)
+        waiting += [read for read in before if read not in seen]
+        seen.update(before)
     return sorted(found)
 
 

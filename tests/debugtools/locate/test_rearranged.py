@@ -67,7 +67,8 @@ def located(folder: Path, body: str, other: str, tails: tuple[str, str] = ("", "
 def between(folder: Path, suspect: onnx.ModelProto, reference: onnx.ModelProto) -> Located:
     onnx.save(suspect, folder / "suspect.onnx")
     onnx.save(reference, folder / "other.onnx")
-    np.savez(folder / "in.npz", x=np.random.default_rng(4).standard_normal((1, 8, 8)).astype(np.float32))
+    shape = [dim.dim_value for dim in suspect.graph.input[0].type.tensor_type.shape.dim]
+    np.savez(folder / "in.npz", x=np.random.default_rng(4).standard_normal(shape).astype(np.float32))
     runners = [ORT, msgspec.structs.replace(ORT, model=str(folder / "other.onnx"))]
     compare = CompareSpec(
         model=str(folder / "suspect.onnx"), runners=runners, feeds=FeedSpec(files=[str(folder / "in.npz")])
@@ -137,6 +138,29 @@ def heads(tail: str, fault: tuple[str, str] = ("", "")) -> onnx.ModelProto:
     }
     single = {name: np.asarray(each, np.float32) for name, each in weights.items()}
     model = with_weights(from_text(body.replace(*fault), opset=18), shape=shape, **single)
+    return with_tail(model, tail)
+
+
+def residual(tail: str, fault: tuple[str, str] = ("", "")) -> onnx.ModelProto:
+    """What is computed of the channels of each place, added to them."""
+    random = np.random.default_rng(6)
+    body = """
+    g (float[1, 4, 6, 6] x) => (float[1, 4, 6, 6] y)
+    {
+        c = Conv (x, w)
+        [turn] t = Transpose <perm = [0, 2, 3, 1]> (c)
+        m = MatMul (t, v)
+        e = Tanh (m)
+        b = Transpose <perm = [0, 3, 1, 2]> (e)
+        y = Add (c, b)
+    }
+    """
+    weights = {"w": random.standard_normal((4, 4, 1, 1)), "v": random.standard_normal((4, 4))}
+    single = {name: value.astype(np.float32) for name, value in weights.items()}
+    return with_tail(with_weights(from_text(body.replace(*fault), opset=18), **single), tail)
+
+
+def with_tail(model: onnx.ModelProto, tail: str) -> onnx.ModelProto:
     names = {name: f"{name}{tail}" for node in model.graph.node for name in node.output if name != "y"}
     for node in model.graph.node:
         for part in (node.input, node.output):
@@ -144,13 +168,18 @@ def heads(tail: str, fault: tuple[str, str] = ("", "")) -> onnx.ModelProto:
     return model
 
 
-EXCHANGED = {"apart": ("a, b = Split", "b, a = Split"), "mask": ("(c, low, zero)", "(c, zero, low)")}
+EXCHANGED = {
+    "apart": (heads, ("a, b = Split", "b, a = Split")),
+    "mask": (heads, ("(c, low, zero)", "(c, zero, low)")),
+    "turn": (residual, ("[0, 2, 3, 1]", "[0, 3, 2, 1]")),
+}
 
 
 @pytest.mark.parametrize("node", EXCHANGED)
 @pytest.mark.parametrize("in_reference", [False, True])
 def test_what_is_exchanged_is_told_though_all_values_are_there(tmp_path: Path, node: str, in_reference: bool) -> None:
-    right, wrong = heads("2"), heads("", EXCHANGED[node])
+    make, fault = EXCHANGED[node]
+    right, wrong = make("2"), make("", fault)
     found = between(tmp_path, *(right, wrong) if in_reference else (wrong, right)).suspects[0]
     assert node in {each["node"] for each in found["reference" if in_reference else "region"]}
 
