@@ -1,5 +1,6 @@
 """What a run of a module leaves behind, and the mode that its parts are in."""
 
+from threading import RLock
 from types import TracebackType
 from typing import Any
 
@@ -8,6 +9,12 @@ from layerwise._tool.backends.torch.values import listed
 
 _SEED = 0
 _MODAL = ("Dropout", "BatchNorm", "InstanceNorm", "RReLU")
+
+
+ALONE = RLock()
+"""Held while a module is made, and while one runs: all modules of a process draw from one stream of random numbers, and
+two that are made at once, each from the same seed, would get other weights.
+"""
 
 
 class KeptState:
@@ -23,14 +30,22 @@ class KeptState:
     def __enter__(self) -> None:
         import torch
 
-        torch.manual_seed(_SEED)
-        for buffer in self._buffers:
-            buffer.begin()
+        ALONE.acquire()
+        try:
+            torch.manual_seed(_SEED)
+            for buffer in self._buffers:
+                buffer.begin()
+        except BaseException:
+            ALONE.release()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._changed |= dict.fromkeys(buffer.name for buffer in self._buffers if buffer.put_back())
+        try:
+            self._changed |= dict.fromkeys(buffer.name for buffer in self._buffers if buffer.put_back())
+        finally:
+            ALONE.release()
 
     def note(self) -> str:
         """A sentence on buffers that runs changed, "" if none did."""

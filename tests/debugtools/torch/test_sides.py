@@ -29,6 +29,8 @@ COMMANDS = re.findall(r"^    layerwise (run|debug locate) (.+)$", PAGE, re.MULTI
 OUTPUTS, FAILING, LAYERS, TWO = [words for name, words in COMMANDS if name == "run"]
 MODULE, TWO_MODULES = [words for name, words in COMMANDS if name == "debug locate"]
 MORE = """
+import contextlib
+import threading
 import torch
 from build import make
 
@@ -58,6 +60,16 @@ def branching(slope=0.1):
 
 def steeper():
     return branching(0.2)
+
+def deep():
+    torch.manual_seed(0)
+    first = torch.nn.Linear(16, 16)
+    with contextlib.suppress(threading.BrokenBarrierError):
+        vars(torch).setdefault("met", threading.Barrier(2)).wait(2)  # with another that is made at once
+    return torch.nn.Sequential(first, torch.nn.Linear(16, 16)), (torch.ones(2, 16),)
+
+def as_deep():
+    return deep()
 """
 
 
@@ -127,6 +139,16 @@ def test_two_modules_need_no_model() -> None:
     assert found.result["first_bad"]["tensor"] == "blocks.1.norm/layer_norm_1"
     (suspect,) = located(TWO_MODULES).suspects
     assert "attribute eps is 0.1, in the reference 1e-05" in suspect["evidence"]
+
+
+def test_modules_are_made_one_after_the_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They draw from one stream of random numbers."""
+    monkeypatch.syspath_prepend(str(folder))
+    module, inputs = runpy.run_path("more.py")["deep"]()
+    torch.onnx.export(module, inputs, "deep.onnx", input_names=["input"], dynamo=False)
+    del torch.met
+    done = compared("deep.onnx --onnxrt --torch more.py:deep --torch more.py:as_deep")
+    assert [row["passed"] for row in done.table()] == [True, True]
 
 
 def test_a_module_without_example_inputs_is_fed_as_the_model_is() -> None:
