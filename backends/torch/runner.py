@@ -18,7 +18,7 @@ from layerwise._tool.backends.torch.loaded import Loaded
 from layerwise._tool.backends.torch.options import TorchOptions, kind_of, torch_options
 from layerwise._tool.backends.torch.parts import open_part
 from layerwise._tool.backends.torch.source import load
-from layerwise._tool.backends.torch.state import ALONE, KeptState, training_note
+from layerwise._tool.backends.torch.state import MODULES_LOCK, KeptState, training_note
 from layerwise._tool.backends.torch.traced import Traced, trace
 from layerwise._tool.backends.torch.values import first_sentence, is_users, output_tensors
 from layerwise._tool.backends.torch_bridge import import_torch, to_array
@@ -176,5 +176,5 @@ def open_torch(spec: RunnerSpec, model: Loadable, *, name: str) -> RunnerBase:
     import_torch("a PyTorch module as a side")
     if model.data is not None:
         return open_part(spec, model, name)
-    with ALONE:
+    with MODULES_LOCK:
         return TorchRunner(spec, load(spec.model or ""), name)

@@ -11,7 +11,7 @@ _SEED = 0
 _MODAL = ("Dropout", "BatchNorm", "InstanceNorm", "RReLU")
 
 
-ALONE = RLock()
+MODULES_LOCK = RLock()
 """Held while a module is made, and while one runs: all modules of a process draw from one stream of random numbers, and
 two that are made at once, each from the same seed, would get other weights.
 """
@@ -30,13 +30,13 @@ class KeptState:
     def __enter__(self) -> None:
         import torch
 
-        ALONE.acquire()
+        MODULES_LOCK.acquire()
         try:
             torch.manual_seed(_SEED)
             for buffer in self._buffers:
                 buffer.begin()
         except BaseException:
-            ALONE.release()
+            MODULES_LOCK.release()
             raise
 
     def __exit__(
@@ -45,7 +45,7 @@ class KeptState:
         try:
             self._changed |= dict.fromkeys(buffer.name for buffer in self._buffers if buffer.put_back())
         finally:
-            ALONE.release()
+            MODULES_LOCK.release()
 
     def note(self) -> str:
         """A sentence on buffers that runs changed, "" if none did."""

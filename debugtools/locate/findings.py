@@ -20,10 +20,7 @@ from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.quantised import accused_rows, behind_their_causes, others, own_faults
-from layerwise._tool.debugtools.locate.rearranged import (
-    View,
-    unseen,
-)
+from layerwise._tool.debugtools.locate.rearranged import View, before_region
 from layerwise._tool.debugtools.locate.rows import LocateResult, NodeRow, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, node_rows, suspect_row
 from layerwise._tool.surgery.cut.segments import GraphCut
@@ -156,16 +153,16 @@ class Findings:
 
         others: the other side's region.
         """
-        names = [(each.naming, side.common) for each in self._aligned]
+        namings = [each.naming for each in self._aligned]
         view = View(
             side.model.cut,
             other.model.cut if isinstance(other, ModelSide) else None,
             here=lambda name: side.own(other.common(name)),
             there=lambda name: other.own(side.common(name)),
-            hidden=lambda name: any(naming.hides(common(name)) for naming, common in names),
-            turned=lambda name: any(naming.turned(common(name)) for naming, common in names),
+            hidden=lambda name: any(naming.hides(side.common(name)) for naming in namings),
+            turned=lambda name: any(naming.turned(side.common(name)) for naming in namings),
         )
-        return unseen(view, side.own(tensor), region, others)
+        return before_region(view, side.own(tensor), region, others)
 
     @property
     def _aligned(self) -> list[Side]:

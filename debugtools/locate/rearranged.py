@@ -40,7 +40,7 @@ class View:
     turned: Callable[[str], bool]
 
 
-def unseen(view: View, tensor: str, region: Sequence[int], others: Sequence[int]) -> list[int]:
+def before_region(view: View, tensor: str, region: Sequence[int], others: Sequence[int]) -> list[int]:
     """Positions of the nodes before a region whose order nothing has told. tensor: what the region makes.
 
     others: the other side's region.

@@ -18,6 +18,7 @@ from layerwise._tool.debugtools.compare.aligning.by_hand import corrected, with_
 from layerwise._tool.debugtools.compare.aligning.ends import with_outputs
 from layerwise._tool.debugtools.compare.aligning.files import FileAligner
 from layerwise._tool.debugtools.compare.aligning.given import given_for, with_equal_names
+from layerwise._tool.debugtools.compare.aligning.graph_reader import GraphReader
 from layerwise._tool.debugtools.compare.aligning.graphs import (
     digest,
     whole_numbers,
@@ -27,7 +28,6 @@ from layerwise._tool.debugtools.compare.aligning.lacking import what_names_do
 from layerwise._tool.debugtools.compare.aligning.layouts import Met, laid_out, meet, met_by_prints
 from layerwise._tool.debugtools.compare.aligning.rows import AlignmentRow
 from layerwise._tool.debugtools.compare.aligning.scopes import module_pairs
-from layerwise._tool.debugtools.compare.aligning.streamed import GraphReader
 from layerwise._tool.debugtools.compare.aligning.told import missing_texts, rows_of, summary
 from layerwise._tool.debugtools.compare.sides.naming import Naming
 from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide

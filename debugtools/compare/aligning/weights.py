@@ -1,17 +1,15 @@
 """Fingerprints of models' weights: of what several models hold bit for bit, one."""
 
-import numpy as np
-
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint, fingerprint
 from layerwise._tool.debugtools.align.onnx_graph import weight_arrays
+from layerwise._tool.debugtools.compare.observing.canary import same_bits
 from layerwise._tool.surgery.model.structure import Structure
 
 _LARGE = 1 << 16  # elements: of fewer a fingerprint is quickly made
 _SAMPLES = 64
-_PART = 1 << 20  # bytes that are compared at a time
 _Key = tuple[str, tuple[int, ...], bytes]
 
 
@@ -30,14 +28,8 @@ class WeightPrints:
             return fingerprint(array)
         key = dtype_name(array), array.shape, array.reshape(-1)[:: array.size // _SAMPLES].tobytes()
         file, there, known = self._seen.get(key, (None, "", None))
-        if file is not None and known is not None and _equal(array, file.array(there)):
+        if file is not None and known is not None and same_bits(array, file.array(there)):
             return known
         found = fingerprint(array)
         self._seen.setdefault(key, (model, name, found))
         return found
-
-
-def _equal(one: Array, other: Array) -> bool:
-    """Whether two arrays of one type and shape hold the same bits."""
-    mine, theirs = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (one, other))
-    return all(np.array_equal(mine[at : at + _PART], theirs[at : at + _PART]) for at in range(0, mine.size, _PART))

@@ -1,4 +1,4 @@
-"""Going through one side's graph, unfused, every tensor once."""
+"""Goes through sides' graphs, unfused, for their tensors and the fingerprints of these."""
 
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, nullcontext
