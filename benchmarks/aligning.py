@@ -4,9 +4,9 @@
 
 Four commands in turn, process start included: the plain comparison (outputs alone), every tensor with the pairs given
 (a saved map, whose layouts are found on the tensors of one run of both sides), with the pairs found, and, of models
-that keep their names, paired by these (nothing is run for it). Found less given, and less by names, are printed; the latter
-is what aligning costs in all. At most one plain comparison is what is asked. `budget` shows the peak of memory against
-`--memory-budget`.
+that keep their names, paired by these (nothing is run for it). Found less given, and found less by names, are printed;
+the latter is what aligning costs in all. At most one plain comparison is what is asked. `budget` shows the peak of
+memory against `--memory-budget`.
 """
 
 import argparse
