@@ -63,6 +63,10 @@ QUANTISED_AS_WRITTEN = "session.disable_quant_qdq"
 """onnxruntime's setting of a session with which QuantizeLinear and DequantizeLinear are run as they are written."""
 NO_SPINNING = ("session.intra_op.allow_spinning", "0")
 """The setting with which threads of a session do not spin while those of another compute."""
+NO_PACKING = ("session.disable_prepacking", "1")
+"""The setting with which a session does not copy weights into the order of its kernels: for one run that does not pay.
+Sums may be rounded in another order then.
+"""
 
 
 class RunnerSpec(Spec, frozen=True):

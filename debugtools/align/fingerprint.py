@@ -13,14 +13,24 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name, is_floating, is_integral
-from layerwise._tool.debugtools.align.summary import MANY, MOST_TIES, Summary, dot_rows, of_many, of_sorted
+from layerwise._tool.debugtools.align.summary import (
+    MANY,
+    MOST_TIES,
+    ROWS,
+    Summary,
+    dot_rows,
+    in_rows,
+    of_many,
+    of_sorted,
+    row_length,
+)
 
 Kind = Literal["float", "int", "bool", "other"]
 SKETCH = 32
 NO_SCALE = -100.0  # log RMS of a tensor of zeros
 _HUGE, _LEAST, _GAP = 1e30, 9e3, 256.0
 _ROUNDS, _BUCKETS, _BLOCK, _CLASSES = 8, 4, 2048, 16
-_CHUNK, _SOME = 64, 256  # rows, elements: BLAS starts threads for larger products, which cost more than they give here
+_SOME = 256  # elements: BLAS starts threads for larger products, which cost more than they give here
 
 
 class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -80,11 +90,20 @@ def fingerprint(array: Array) -> Fingerprint:
     if is_floating(name):
         return _of_floats(np.ascontiguousarray(array).reshape(-1), name, shape)
     if name == "bool" or is_integral(name):
-        flat = np.ascontiguousarray(array).reshape(-1).astype(np.int64)
+        flat = _narrow(np.ascontiguousarray(array).reshape(-1))
         kind: Kind = "bool" if name == "bool" else "int"
         return Fingerprint(kind, name, shape, values=_digest(np.sort(flat)), order=_digest(flat))
     text = repr(array.tolist()).encode("utf-8", "surrogatepass")
     return Fingerprint("other", name, shape, values=_digest(text), order=_digest(text))
+
+
+def _narrow(flat: Array) -> Array:
+    """Whole numbers in the narrowest signed type that holds them all."""
+    if flat.dtype.itemsize == 1:
+        flat = flat.astype(np.int16)
+    low, high = (int(flat.min()), int(flat.max())) if flat.size else (0, 0)
+    fits = (kind for kind in (np.int8, np.int16, np.int32) if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    return flat.astype(next(fits, np.int64))
 
 
 def _digest(data: Any) -> bytes:
@@ -97,10 +116,11 @@ def _packed(values: Array) -> bytes:
 
 def _of_floats(flat: Array, name: str, shape: tuple[int, ...]) -> Fingerprint:
     with np.errstate(all="ignore"):
-        values = flat.astype(np.float32, copy=False)
-        found = of_many(values, _LEAST) if values.size > MANY else None
-        visible = values.size
+        sums = _Sums(flat.size) if flat.size > MANY else None
+        found = of_many(flat, _LEAST, sums.add) if sums else None
+        values, visible = flat, flat.size
         if found is None:
+            values = flat.astype(np.float32, copy=False)
             ordered, bound = _visible(values)
             visible = ordered.size
             if not visible:
@@ -110,10 +130,11 @@ def _of_floats(flat: Array, name: str, shape: tuple[int, ...]) -> Fingerprint:
             found = of_many(ordered) if values.size > MANY else of_sorted(ordered)
             assert found is not None
             found = found._replace(places=None)  # these are places in order
+            sums = None
     hidden, marks = values.size - visible, _packed(found.marks)
     if not found.scale:
         return Fingerprint("float", name, shape, hidden, NO_SCALE, 0.0, marks, bytes(4 * SKETCH))
-    sketch, places = _sketch(values, found.scale), _places(values, found)
+    sketch, places = _sketch(values, sums, found.scale), _places(values, found)
     return Fingerprint("float", name, shape, hidden, math.log(found.scale), found.mean, marks, sketch, places)
 
 
@@ -133,9 +154,9 @@ def _visible(values: Array) -> tuple[Array, float]:
     return ordered[np.abs(ordered) < bound], bound
 
 
-def _sketch(values: Array, scale: float) -> bytes:
-    """Products with random signs, in four groups of elements for each of eight patterns of signs."""
-    found = _products_of_few(values) if values.size <= _BLOCK else _products(_sums(values))
+def _sketch(values: Array, sums: "_Sums | None", scale: float) -> bytes:
+    """Products with random signs, in four groups of elements for each of eight patterns of signs. sums: if known."""
+    found = _products_of_few(values) if values.size <= _BLOCK else _products((sums or _Sums.of(values)).found)
     return _packed(found / (scale * math.sqrt(values.size * _ROUNDS)))
 
 
@@ -152,29 +173,43 @@ def _products_of_few(values: Array) -> Array:
 
 
 def _products(sums: Array) -> Array:
-    """Of rows of a block of elements, summed in classes; a group is a quarter of a block."""
+    """Of rows, summed in classes; a group is a quarter of a row."""
     patterns, mixed = _patterns()
     folded = (mixed[:, : len(sums)] @ sums).reshape(SKETCH, -1)
-    found: Array = dot_rows(folded, patterns.reshape(SKETCH, -1))
+    found: Array = dot_rows(folded, patterns[:, : sums.shape[1]].reshape(SKETCH, -1))
     return found
 
 
-def _sums(values: Array) -> Array:
-    """Rows of a block of elements, each with its sign, summed in classes."""
-    rows, whole = -(-values.size // _BLOCK), values.size // _BLOCK
-    signs, even = _signs(rows), whole // (2 * _CLASSES) * 2 * _CLASSES
-    sums = np.zeros((min(rows, _CLASSES), _BLOCK), np.float32)
-    for at in range(0, even, _CHUNK):
-        end = min(at + _CHUNK, even)
-        part = values[at * _BLOCK : end * _BLOCK].reshape(-1, _CLASSES, _BLOCK)
-        sums += np.matmul(signs[at:end].reshape(-1, 1, _CLASSES).T, part.transpose(1, 0, 2))[:, 0]
-    for at in range(even, whole, _CLASSES):
-        end = min(at + _CLASSES, whole)
-        sums[: end - at] += signs[at:end] * values[at * _BLOCK : end * _BLOCK].reshape(-1, _BLOCK)
-    if whole < rows:
-        rest = values[whole * _BLOCK :]
-        sums[whole % _CLASSES, : rest.size] += signs[whole] * rest
-    return sums
+class _Sums:
+    """The rows of a tensor, each with its sign, summed in classes."""
+
+    def __init__(self, size: int) -> None:
+        row = row_length(size)
+        rows = -(-size // row)
+        self.found = np.zeros((min(rows, _CLASSES), -(-row // _BUCKETS) * _BUCKETS), np.float32)
+        self._signs, self._rows = _signs(rows), 0
+
+    @classmethod
+    def of(cls, values: Array) -> "_Sums":
+        """Of a whole tensor."""
+        sums = cls(values.size)
+        for rows in in_rows(values):
+            sums.add(rows)
+        return sums
+
+    def add(self, rows: Array) -> None:
+        """Add the next block of `in_rows`."""
+        count, length = rows.shape
+        signs = self._signs[self._rows : self._rows + count]
+        even = count // ROWS * ROWS
+        if even:
+            classes = rows[:even].reshape(-1, _CLASSES, length).transpose(1, 0, 2)
+            self.found[:, :length] += np.matmul(signs[:even].reshape(-1, 1, _CLASSES).T, classes)[:, 0]
+        for at in range(even, count, _CLASSES):
+            some = rows[at : at + _CLASSES]
+            first = (self._rows + at) % _CLASSES
+            self.found[first : first + len(some), :length] += signs[at : at + _CLASSES] * some
+        self._rows += count
 
 
 @lru_cache(maxsize=16)

@@ -203,16 +203,21 @@ class Matcher:
         """Propose the neighbours of a pair."""
         one, other = self.first.groups[a], self.second.groups[b]
         for mine, theirs in ((one.readers, other.readers), (one.inputs, other.inputs)):
-            free = [x for x in mine if x >= 0 and x not in self.forth]
-            there = [y for y in theirs if y >= 0 and y not in self.back]
+            free = [(i, x) for i, x in enumerate(mine) if x >= 0 and x not in self.forth]
+            there = [(j, y) for j, y in enumerate(theirs) if y >= 0 and y not in self.back]
             if len(free) * len(there) <= _PAIRS:
-                for x in free:
-                    for y in there:
-                        self._propose(x, y)
+                for i, x in free:
+                    for j, y in there:
+                        if i == j or len(mine) != len(theirs) or not self._unseen_weights(x, y):
+                            self._propose(x, y)
         for near in (one.inputs, one.readers):
             for x in near:
                 for y in list(self._of_first.get(x, ())) if x >= 0 and x not in self.forth else ():
                     self._propose(x, y)
+
+    def _unseen_weights(self, a: int, b: int) -> bool:
+        """Whether nothing but where they are read tells of two weights."""
+        return self._are_weights(a, b) and not (self.first.prints_of[a] or self.second.prints_of[b])
 
     def _look_ahead(self) -> None:
         """Propose pairs that lie some unpaired operations behind, or before, the same pair."""

@@ -1,7 +1,7 @@
 """The graph of an ONNX model as aligning sees it, and the values of its weights."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import onnx
 
@@ -26,9 +26,9 @@ def onnx_graph(structure: Structure) -> AlignGraph:
     return AlignGraph(nodes, tuple(structure.input_names), tuple(structure.output_names), weights)
 
 
-def weight_arrays(model: ModelFile, structure: Structure) -> Iterator[tuple[str, Array]]:
-    """Yield the model's weights, one at a time; what cannot be read is left out."""
-    for name in structure.initializers:
+def weight_arrays(model: ModelFile, names: Iterable[str]) -> Iterator[tuple[str, Array]]:
+    """Yield weights of a model, one at a time; what cannot be read is left out."""
+    for name in names:
         try:
             yield name, model.array(name)
         except LayerwiseError:

@@ -1,7 +1,7 @@
 """Figures of a tensor's values that their order does not change: sorted where they are few, in one pass where not."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -15,8 +15,9 @@ MOMENTS = 4
 LANDMARKS = 8  # the largest and the smallest elements whose places are kept
 MOST_TIES = 16
 _NOWHERE = np.empty(0, np.int64)
-_PART = 4096  # BLAS starts threads for longer products
-_ROWS = 32
+PART = 1 << 17  # elements: they and their squares stay in a core's cache
+ROWS = 32
+_LONGEST = 11  # bits of a row's length: BLAS starts threads for products longer than 13
 _PLAIN = (1e-4, 1e4)  # largest magnitudes of values whose fourth powers a float32 holds
 _ENDS = (np.minimum, np.maximum)
 dot_rows = getattr(np, "vecdot", partial(np.einsum, "ij,ij->i"))  # NumPy 1 has no vecdot
@@ -56,12 +57,13 @@ def of_sorted(ordered: Array) -> Summary:
     )
 
 
-def of_many(values: Array, bound: float = math.inf) -> Summary | None:
-    """Of values in any order, at least one; None if one is not finite or reaches `bound`. Its marks are MOMENTS."""
-    width = _width(values.size)
-    columns = values[: values.size // width * width].reshape(-1, width)
-    rest = values[columns.size :]
-    lows, highs = (np.concatenate([ends.reduce(columns), rest]) if len(columns) else rest for ends in _ENDS)
+def of_many(
+    values: Array, bound: float = math.inf, look: Callable[[Array], None] = lambda rows: None
+) -> Summary | None:
+    """Of floats of any type in any order, at least one; None if one is not finite or reaches `bound`. Its marks are
+    MOMENTS. look: is shown them as `in_rows` gives them, while a core's cache holds them.
+    """
+    (lows, highs), sums = _by_rows(in_rows(values), values.size, look)
     smallest, largest = float(lows.min()), float(highs.max())
     if not (-bound < smallest and largest < bound):
         return None
@@ -69,74 +71,104 @@ def of_many(values: Array, bound: float = math.inf) -> Summary | None:
     if not most:
         return Summary(0.0, 0.0, np.zeros(MOMENTS), -math.inf, math.inf)
     unit = 1.0 if _PLAIN[0] <= most <= _PLAIN[1] else most
-    mean, square, third, fourth = map(float, _powers(values if unit == 1.0 else values / np.float32(unit)))
+    if unit != 1.0:
+        _, sums = _by_rows((rows / np.float32(unit) for rows in in_rows(values)), values.size)
+    mean, square, third, fourth = (sums.sum(1, dtype=np.float64) / values.size).tolist()
     rms, root = math.sqrt(square), math.sqrt(math.sqrt(fourth))
     scale = rms * unit
     marks = np.array([smallest / scale, third / root**3, root / rms, largest / scale])
     if values.size < 4 * LANDMARKS:
         return Summary(scale, mean / rms, marks, -math.inf, math.inf)
-    (low, lowest), (high, highest) = _eighth(values, lows, smallest, 1), _eighth(values, highs, largest, -1)
+    low, lowest = _eighth(values, lows, smallest, 1)
+    high, highest = _eighth(values, highs, largest, -1)
     return Summary(scale, mean / rms, marks, low, high, (lowest, highest))
 
 
-def _powers(values: Array) -> Array:
-    """The means of the values and of their second, third and fourth powers."""
-    sums, start = np.empty((4, -(-values.size // _PART)), values.dtype), 0
-    for rows in _parts(values):
-        squares = np.square(rows)
-        factors = (rows, _ones(rows.shape[1])), (rows, rows), (squares, rows), (squares, squares)
-        for total, pair in zip(sums, factors, strict=True):
-            dot_rows(*pair, out=total[start : start + len(rows)])
-        start += len(rows)
-    found: Array = sums.sum(1, dtype=np.float64) / values.size
-    return found
+@lru_cache(maxsize=4096)
+def row_length(size: int) -> int:
+    """How many elements of a tensor are looked at as a row: about as many as there are rows, and at most 2048. Such
+    that no shorter row is left over, if that can be.
+    """
+    most = 1 << min((size.bit_length() + 3) // 2, _LONGEST)
+    return next((length for length in range(most, most // 2, -1) if size % length == 0), most)
 
 
-def _parts(values: Array) -> Iterator[Array]:
-    """Rows of a block, as many as a core's cache holds; the rest at last."""
-    whole = values.size // _PART * _PART
-    for at in range(0, whole, _ROWS * _PART):
-        yield values[at : min(at + _ROWS * _PART, whole)].reshape(-1, _PART)
-    if whole < values.size:
-        yield values[None, whole:]
+def in_rows(values: Array) -> Iterator[Array]:
+    """Floats of any type as float32 in rows, a multiple of ROWS at a time as long as there are so many; what is left
+    over of the last one comes alone. Each block is valid until the next one.
+    """
+    row = row_length(values.size)
+    count = values.size // row
+    whole, step = values[: count * row].reshape(-1, row), PART // row // ROWS * ROWS
+    ready = values.dtype == np.float32 and values.flags.aligned
+    held = None if ready else np.empty((min(step, max(count, 1)), row), np.float32)
+    for at in range(0, count, step):
+        yield _held(whole[at : at + step], held)
+    if count * row < values.size:
+        yield _held(values[None, count * row :], held)
 
 
-@lru_cache(maxsize=16)
+def _held(rows: Array, held: Array | None) -> Array:
+    if held is None:
+        return rows
+    part = held[: len(rows), : rows.shape[1]]
+    np.copyto(part, rows, casting="unsafe")
+    return part
+
+
+def _by_rows(
+    blocks: Iterable[Array], size: int, look: Callable[[Array], None] = lambda rows: None
+) -> tuple[tuple[Array, Array], Array]:
+    """The least and the largest value of each row, and the sums of their first four powers."""
+    count, at = -(-size // row_length(size)), 0
+    lows, highs, sums = np.empty(count, np.float32), np.empty(count, np.float32), np.empty((4, count), np.float32)
+    for rows in blocks:
+        here = slice(at, at + len(rows))
+        at = here.stop
+        look(rows)
+        np.minimum.reduce(rows, 1, out=lows[here])
+        np.maximum.reduce(rows, 1, out=highs[here])
+        squares, (first, second, third, fourth) = np.square(rows), sums[:, here]
+        dot_rows(rows, _ones(rows.shape[1]), out=first)
+        dot_rows(rows, rows, out=second)
+        dot_rows(squares, rows, out=third)
+        dot_rows(squares, squares, out=fourth)
+    return (lows, highs), sums
+
+
+@lru_cache(maxsize=4096)
 def _ones(count: int) -> Array:
     return np.ones((1, count), np.float32)
 
 
 def _eighth(values: Array, ends: Array, extreme: float, sign: int) -> tuple[float, Array]:
     """The eighth smallest value (sign 1) or the eighth largest (-1), and where such values are, if they are not too
-    many. ends: the smallest, or largest, of each column.
+    many. ends: the smallest, or largest, of each row; extreme: of all.
     """
-    columns = np.count_nonzero(ends == extreme)
-    if columns > MOST_TIES:
-        return extreme, _NOWHERE
-    place, bound = (LANDMARKS - 1, math.inf) if sign > 0 else (-LANDMARKS, -math.inf)
-    if columns >= LANDMARKS:
-        bound = extreme
-    elif ends.size >= LANDMARKS:
-        bound = np.partition(ends, place)[place]
-    hits = _elements(np.flatnonzero(ends <= bound if sign > 0 else ends >= bound), values.size)
-    beyond = values[hits]
-    eighth = np.partition(beyond, place)[place]
-    found = hits[beyond <= eighth if sign > 0 else beyond >= eighth]
-    return float(eighth), found if found.size <= MOST_TIES else _NOWHERE
+    reaches, place = (np.less_equal, LANDMARKS - 1) if sign > 0 else (np.greater_equal, -LANDMARKS)
+    bound = np.partition(ends, place)[place] if ends.size >= LANDMARKS else np.float32(sign * math.inf)
+    rows = reaches(ends, bound).nonzero()[0]
+    if rows.size > MOST_TIES:
+        if bound == extreme:
+            return extreme, _NOWHERE
+        beyond = ends[rows] != bound  # less than eight; of those that just reach it one more than MOST_TIES tells all
+        rows = np.sort(np.append(rows[beyond], rows[~beyond][: MOST_TIES + 1]))
+    found, row = _elements(values, rows), row_length(values.size)
+    hits = reaches(found, bound).nonzero()[0]
+    if hits.size > LANDMARKS:
+        beyond = found[hits]
+        bound = np.partition(beyond, place)[place]
+        hits = hits[reaches(beyond, bound)]
+    return float(bound), rows[hits // row] * row + hits % row if hits.size <= MOST_TIES else _NOWHERE
 
 
-def _elements(ends: Array, size: int) -> Array:
-    """Where the elements of some columns are, and of the rest behind them, each of which is a column of its own."""
-    width = _width(size)
-    rows = size // width
-    apart = np.searchsorted(ends, width if rows else 0)
-    inside: Array = (np.arange(rows)[:, None] * width + ends[:apart]).reshape(-1)
-    return np.append(inside, ends[apart:] + (rows - 1) * width if rows else ends)
-
-
-def _width(size: int) -> int:
-    """How many columns a tensor is looked at in: several times as many as rows."""
-    return 1 << (size.bit_length() // 2 + 2)
+def _elements(values: Array, rows: Array) -> Array:
+    """The elements of some rows, as float32."""
+    row = row_length(values.size)
+    whole = values[: values.size // row * row].reshape(-1, row)
+    if rows[-1] < len(whole):
+        return whole[rows].astype(np.float32, copy=False).reshape(-1)
+    return np.append(whole[rows[:-1]], values[whole.size :]).astype(np.float32, copy=False)
 
 
 @lru_cache(maxsize=64)

@@ -170,7 +170,7 @@ def side(model: onnx.ModelProto, x: Array, folder: Path) -> tuple[SideData, Valu
         structure = Structure.open(file)
         graph = onnx_graph(structure)
         values = observed(model, {graph.inputs[0]: x})
-        for name, weight in weight_arrays(file, structure):
+        for name, weight in weight_arrays(file, structure.initializers):
             values[name] = np.array(weight)
     return collect(graph, values.items(), file.path.name), values
 

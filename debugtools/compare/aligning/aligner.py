@@ -139,7 +139,8 @@ class Aligner:
         changed = False
         for side in [side for side in others if side.index in self._seen]:
             before = self._pairs(side)
-            given, (mine, theirs) = self._given[side.index], self._seen[side.index]
+            given = self._given[side.index]
+            mine, theirs = self._seen[side.index] = self._reader.with_weights(base, side, self._seen[side.index])
             found = _aligned((with_local(mine, local), theirs), given)
             inputs = [name for name in base.model.cut.inputs if side.own(name) in side.model.cut.inputs]
             side.naming = Naming({name: side.own(name) for name in inputs})

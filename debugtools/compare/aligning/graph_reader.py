@@ -9,10 +9,11 @@ import msgspec
 from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.limits.memory import resident
-from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.specs import NO_PACKING, RunnerSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.graph import AlignGraph
 from layerwise._tool.debugtools.align.side_data import SideData, collect
+from layerwise._tool.debugtools.align.told_by_values import told_by_values
 from layerwise._tool.debugtools.compare.aligning.graphs import align_graph, digest, structure
 from layerwise._tool.debugtools.compare.aligning.weights import WeightPrints
 from layerwise._tool.debugtools.compare.memory import Limits, limits
@@ -36,6 +37,8 @@ def streamed(side: ModelSide, feed: Feed, limit: int, names: Collection[str] | N
     spec = side.spec
     if spec.kind not in ("onnxrt", "reference", "pluginref", "torch"):
         spec = RunnerSpec(kind="onnxrt", model=spec.model)
+    if spec.kind == "onnxrt":
+        spec = spec.setting(*NO_PACKING)
     plan = cut.segments(wanted, limit, known)
     chosen = frozenset(wanted)
     with closing(SessionPool(keep=False)) as pool:
@@ -64,17 +67,34 @@ class GraphReader:
         return self._graphs[side.index]
 
     def data(self, base: ModelSide, side: ModelSide, feed: Feed) -> tuple[SideData, SideData]:
-        """The fingerprints of the comparison's side, made once for all, and of another one."""
+        """The fingerprints of the comparison's side, made once for all, and of another one; of large weights only where
+        other values do not tell.
+        """
         with self._open(side, feed) as (fed, segments):  # both are run at once
-            mine = self.base_data(base, feed)
-            return mine, self._collected(side, fed, segments)
+            found = self._made(base, feed), self._collected(side, fed, segments)
+        return found if told_by_values(*found) else self.with_weights(base, side, found)
+
+    def with_weights(
+        self, base: ModelSide, side: ModelSide, data: tuple[SideData, SideData]
+    ) -> tuple[SideData, SideData]:
+        """The same with the fingerprints of all weights."""
+        self._base = self._weighted(base, data[0])
+        return self._base, self._weighted(side, data[1])
 
     def base_data(self, base: ModelSide, feed: Feed) -> SideData:
-        """The fingerprints of the comparison's side."""
+        """The fingerprints of the comparison's side, all weights included."""
+        self._base = self._weighted(base, self._made(base, feed))
+        return self._base
+
+    def _made(self, base: ModelSide, feed: Feed) -> SideData:
         if self._base is None:
             with self._open(base, feed) as (fed, segments):
                 self._base = self._collected(base, fed, segments)
         return self._base
+
+    def _weighted(self, side: ModelSide, data: SideData) -> SideData:
+        weights = self._weights.of(side.model.file, structure(side), data.prints)
+        return msgspec.structs.replace(data, prints={**data.prints, **weights})
 
     def tensors(self, side: ModelSide, feed: Feed, names: Collection[str] | None = None) -> Iterator[Feed]:
         """A side's tensors `names` (None: all) as far as it comes: where it fails, names and structure have to do
@@ -95,14 +115,14 @@ class GraphReader:
             yield _fed(side, feed), made
 
     def _collected(self, side: ModelSide, fed: Feed, segments: Iterator[Feed]) -> SideData:
-        """The fingerprints of a side's inputs, weights and tensors."""
+        """The fingerprints of a side's inputs, small weights and tensors."""
 
         def tensors() -> Iterator[tuple[str, Array]]:
             yield from fed.items()
             for made in segments:
                 yield from made.items()
 
-        graph, weights = self.graph(side), self._weights.of(side.model.file, structure(side))
+        graph, weights = self.graph(side), self._weights.small(side.model.file, structure(side))
         return collect(graph, tensors(), digest(graph), weights)
 
 

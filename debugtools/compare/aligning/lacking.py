@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 _FEW = 2  # operators that somebody may have replaced
 _SHARE = 20
 _TAKING_NAMES = frozenset({"Cast", "DequantizeLinear"})  # of what a conversion computes in another type before them
+_FLOATING = frozenset(
+    {"Conv", "BatchNormalization", "LayerNormalization", "Softmax", "Sigmoid", "Tanh", "Erf", "Sqrt", "AveragePool"}
+)
+"""Operators of ONNX that make nothing but floating tensors: to infer types takes longer."""
 
 
 def what_names_do(mine: "GraphCut", side: ModelSide) -> str:
@@ -43,6 +47,8 @@ def _any_floating(cut: "GraphCut", names: list[str]) -> bool:
     computed = [name for name in names if cut.nodes[cut.maker[name]].op_type != "Constant"]
     if not computed:
         return False
+    if any(domain in ("", "ai.onnx") and op in _FLOATING for domain, op in (_operator(cut, name) for name in computed)):
+        return True
     try:
         types = tensor_types(cut.model)
     except LayerwiseError:

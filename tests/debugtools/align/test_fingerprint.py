@@ -129,3 +129,25 @@ def test_nor_does_the_layout_of_many_elements(order: list[int], seed: int, power
     if kind == "normal":
         largest = np.sort(x, axis=None)[-8:]
         assert set(x.reshape(-1)[np.frombuffer(one.places, "<i8")[:8]]) == set(largest)
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 300_000), st.sampled_from([np.float32, np.float16, ml_dtypes.bfloat16]))
+def test_where_a_tensor_lies_and_what_type_holds_it_do_not_matter(size: int, kind: type) -> None:
+    x = np.random.default_rng(size).standard_normal(size).astype(kind)
+    mapped = np.frombuffer(b"\0" + x.tobytes(), kind, offset=1)  # as a weight lies in a model's file
+    one, other = fingerprint(mapped), fingerprint(x.astype(np.float32))
+    assert (one.marks, one.sketch, one.places) == (other.marks, other.sketch, other.places)
+
+
+@settings(max_examples=40)
+@given(st.integers(4097, 200_000), st.integers(0, 1000), st.sampled_from(["normal", "relu", "few", "one row"]))
+def test_the_places_of_the_extremes_are_kept_if_they_are_few(size: int, seed: int, kind: str) -> None:
+    x = np.random.default_rng(seed).standard_normal(size).astype(np.float32)
+    if kind == "one row":
+        x[size // 2 : size // 2 + 40] *= 10
+    x = {"relu": np.maximum(x, 0), "few": np.round(x, 1)}.get(kind, x)
+    kept = np.frombuffer(fingerprint(x).places, "<i8").reshape(2, -1)
+    for found, values in zip(kept, (x, -x), strict=True):
+        places = np.flatnonzero(values >= np.sort(values)[-8])
+        assert sorted(found[found >= 0]) == (list(places) if places.size <= 16 else [])
