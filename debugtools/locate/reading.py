@@ -38,8 +38,8 @@ Judged = tuple[float | None, str]
 class Reader:
     """Reads the tensors of one iteration, as `walk` meets them.
 
-    plan: of the walk. cut: the suspect's model. mode: how the suspect is observed, as the layer table has it.
-    bodies: whether bodies of suspects are looked into. truths: where they are asked for.
+    compared: a tensor with its reference. plan: of the walk. cut: the suspect's model. mode: how the suspect is
+    observed, as the layer table has it. bodies: whether bodies of suspects are looked into. truths: where asked for.
     ledger: of a quantised suspect; formats: of a quantised reference. saturation: tells of a tensor, of its error and
     of what formats explain of it, whether kernels saturate there. `saturated`: what was found by that.
     """
@@ -48,6 +48,7 @@ class Reader:
         self,
         iteration: int,
         comparer: Comparer,
+        compared: Callable[[Met], Comparison],
         plan: LocatePlan,
         walk: Walk,
         cut: "GraphCut",
@@ -62,6 +63,7 @@ class Reader:
         self.saturated: Saturated | None = None
         self._truths, self._ledger, self._formats = truths, ledger, formats
         self._iteration, self._comparer, self._plan, self._walk = iteration, comparer, plan, walk
+        self._compared = compared
         self._mode, self._bodies = mode, bodies
         suspect = comparer.sides[0]
         assert isinstance(suspect, ModelSide)
@@ -165,7 +167,7 @@ class Reader:
     def _accumulated(self, met: Met, place: Place) -> tuple[Comparison, Error | None, Judged]:
         if met.accumulated is None:
             return self._not_reached(met), None, (None, "")
-        result = self._comparer.compare(met.name, met.accumulated, met.reference)
+        result = self._compared(met)
         judged = self._pair_errors.judge(met.name, result, self._mode, arrays=(met.accumulated, met.reference))
         error = error_from(result, met.accumulated, met.reference, (), place.depth)
         error = error.allowing((*self._asked, *place.types), place.depth)

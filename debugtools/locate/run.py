@@ -47,6 +47,7 @@ from layerwise._tool.debugtools.compare.sides.torch import (
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.truth.truths import Truths
+from layerwise._tool.debugtools.locate.comparing_ahead import ComparingAhead, idle_threads
 from layerwise._tool.debugtools.locate.dumped import read_dump
 from layerwise._tool.debugtools.locate.executed import can_tell, observe_executed, plain_runs_differ, wanted
 from layerwise._tool.debugtools.locate.findings import Findings
@@ -208,16 +209,22 @@ class LocateRun(ExitStack):
             walk = stack.enter_context(plan.walk(number, feeds, self._pools, self.context.artifacts / "waiting"))
             truths = self._truths(number, feeds, stack) if self.spec.compare.truth else None
             cut = self.suspect.model.cut
+            threads = idle_threads() if self.spec.compare.memory_budget is None else 0
+            ahead = stack.enter_context(ComparingAhead(self._comparer, threads))
             reader = Reader(
-                number, self._comparer, plan, walk, cut, mode, self.spec.bodies, truths, self.ledger,
+                number, self._comparer, ahead.compared, plan, walk, cut, mode, self.spec.bodies, truths, self.ledger,
                 formats_of(self._of_reference, plan.points.values()), self._saturation(plan, walk, feeds[1]),
             )  # fmt: skip
-            for done, met in enumerate(walk, 1):
-                row, suspect = reader.read(met)
-                if row.key not in self._done:
-                    self.context.row("layers", row)
-                self.findings.add(row, suspect)
-                self.context.progress(done, len(plan.points), "tensors", met.name)
+            done = 0
+            for mets in walk.segments():
+                ahead.look(mets)
+                for met in mets:
+                    row, suspect = reader.read(met)
+                    if row.key not in self._done:
+                        self.context.row("layers", row)
+                    self.findings.add(row, suspect)
+                    done += 1
+                    self.context.progress(done, len(plan.points), "tensors", met.name)
         self.findings.walked(walk.stopped, len(plan.points))
         self.findings.saturates(reader.saturated)
         for pool in self._pools:

@@ -132,12 +132,24 @@ class Walk:
         return over
 
     def __iter__(self) -> Iterator[Met]:
+        for mets in self.segments():
+            yield from mets
+
+    def segments(self) -> Iterator[list[Met]]:
+        """The tensors of each segment; where a side fails, those before it first."""
         for number, here in enumerate(self._here):
             made = dict(self._made())
             for tensor in here:
                 if tensor in made:
                     made[tensor] = self._noted(tensor, made[tensor])
-            yield from self._meet(here, made)
+            mets: list[Met] = []
+            try:
+                for met in self._meet(here, made):
+                    mets.append(met)
+            except LayerwiseError:
+                yield mets
+                raise
+            yield mets
             for tensor in self._over.pop(number, ()):
                 self.reference.drop(self._points[tensor].name)
 
