@@ -6,9 +6,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
-from layerwise._tool.debugtools.locate.walk import Met
+from layerwise._tool.debugtools.locate.walk import Seen
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -31,7 +32,7 @@ class ComparingAhead:
     def __init__(self, comparer: Comparer, threads: int) -> None:
         self._comparer = comparer
         self._pool = ThreadPoolExecutor(threads, "compare") if threads else None
-        self._coming: dict[str, tuple[Met, Future[Comparison]]] = {}
+        self._coming: dict[str, tuple[Seen, Future[Comparison]]] = {}
 
     def __enter__(self) -> "Self":
         return self
@@ -40,21 +41,18 @@ class ComparingAhead:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
-    def look(self, mets: Sequence[Met]) -> None:
+    def look(self, coming: Sequence[Seen]) -> None:
         """See the tensors that are read next, in their order."""
         self._coming.clear()
-        for met in mets if self._pool is not None else ():
-            if met.accumulated is not None and met.accumulated.size >= _LEAST:
-                self._comparer.places.place(met.name)  # it is found on this thread, and known then
+        for seen in coming if self._pool is not None else ():
+            if seen.accumulated.size >= _LEAST:
+                self._comparer.places.place(seen.name)  # it is found on this thread, and known then
                 assert self._pool is not None
-                self._coming[met.tensor] = met, self._pool.submit(self._compare, met)
+                self._coming[seen.name] = seen, self._pool.submit(self._comparer.compare, *seen)
 
-    def compared(self, met: Met) -> Comparison:
-        """The comparison of a tensor, which may have been written otherwise since."""
-        known, future = self._coming.pop(met.tensor, (None, None))
-        same = known is not None and known.accumulated is met.accumulated and known.reference is met.reference
-        return future.result() if future is not None and same else self._compare(met)
-
-    def _compare(self, met: Met) -> Comparison:
-        assert met.accumulated is not None
-        return self._comparer.compare(met.name, met.accumulated, met.reference)
+    def compared(self, name: str, accumulated: Array, reference: Array) -> Comparison:
+        """The comparison of a tensor, which may have been written otherwise since it was seen."""
+        seen, future = self._coming.pop(name, (None, None))
+        if future is not None and seen is not None and seen.accumulated is accumulated and seen.reference is reference:
+            return future.result()
+        return self._comparer.compare(name, accumulated, reference)

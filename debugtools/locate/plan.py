@@ -1,6 +1,6 @@
 """What is the same in all iterations: the tensors that both sides have, and how each side's graph is cut up."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from layerwise._tool.debugtools.compare.sides.stream import SessionPool, observi
 from layerwise._tool.debugtools.locate.inside import NodePair
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part
 from layerwise._tool.debugtools.locate.points import find_points
-from layerwise._tool.debugtools.locate.walk import Reference, Walk
+from layerwise._tool.debugtools.locate.walk import Reference, Seen, Walk
 from layerwise._tool.surgery.cut.explode import Exploder, Regions
 from layerwise._tool.surgery.cut.sizes import Estimate
 
@@ -73,9 +73,16 @@ class LocatePlan:
 
     @contextmanager
     def walk(
-        self, iteration: int, feeds: tuple[Feed, Feed], pools: tuple[SessionPool, SessionPool], spill: Path
+        self,
+        iteration: int,
+        feeds: tuple[Feed, Feed],
+        pools: tuple[SessionPool, SessionPool],
+        spill: Path,
+        look: Callable[[Sequence[Seen]], None] | None = None,
     ) -> Iterator[Walk]:
-        """Go through one iteration. pools: of the suspect's and the reference's sessions. spill: for what waits."""
+        """Go through one iteration. pools: of the suspect's and the reference's sessions. spill: for what waits. look:
+        as `Walk` takes it.
+        """
         with ExitStack() as stack:
             store = ArrayStore(self._limits.waiting, spill)
             stack.callback(store.close)
@@ -85,7 +92,7 @@ class LocatePlan:
             reference = Reference(theirs, streamed, self._fetcher(iteration), store)
             local = LocalRuns(self._part, self._exploder)
             regions = self._exploder.regions
-            yield Walk(self._part.cut, self._plan, mine, feeds[0], self.points, reference, local, regions)
+            yield Walk(self._part.cut, self._plan, mine, feeds[0], self.points, reference, local, regions, look)
 
     def _ahead(self, stream: Iterator[Feed], stack: ExitStack) -> Iterator[Feed]:
         """A stream that runs ahead in a thread of its own, where memory allows."""

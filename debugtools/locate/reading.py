@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name
 from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
 from layerwise._tool.debugtools.compare.result import Saturated
@@ -48,7 +49,7 @@ class Reader:
         self,
         iteration: int,
         comparer: Comparer,
-        compared: Callable[[Met], Comparison],
+        compared: Callable[[str, Array, Array], Comparison],
         plan: LocatePlan,
         walk: Walk,
         cut: "GraphCut",
@@ -167,7 +168,7 @@ class Reader:
     def _accumulated(self, met: Met, place: Place) -> tuple[Comparison, Error | None, Judged]:
         if met.accumulated is None:
             return self._not_reached(met), None, (None, "")
-        result = self._compared(met)
+        result = self._compared(met.name, met.accumulated, met.reference)
         judged = self._pair_errors.judge(met.name, result, self._mode, arrays=(met.accumulated, met.reference))
         error = error_from(result, met.accumulated, met.reference, (), place.depth)
         error = error.allowing((*self._asked, *place.types), place.depth)

@@ -206,25 +206,22 @@ class LocateRun(ExitStack):
             self._plan = LocatePlan(self.suspect, self.reference, feeds, self._limits())
         plan, mode = self._plan, self._mode()
         with ExitStack() as stack:
-            walk = stack.enter_context(plan.walk(number, feeds, self._pools, self.context.artifacts / "waiting"))
-            truths = self._truths(number, feeds, stack) if self.spec.compare.truth else None
-            cut = self.suspect.model.cut
             threads = idle_threads() if self.spec.compare.memory_budget is None else 0
             ahead = stack.enter_context(ComparingAhead(self._comparer, threads))
+            spill = self.context.artifacts / "waiting"
+            walk = stack.enter_context(plan.walk(number, feeds, self._pools, spill, ahead.look))
+            truths = self._truths(number, feeds, stack) if self.spec.compare.truth else None
+            cut = self.suspect.model.cut
             reader = Reader(
                 number, self._comparer, ahead.compared, plan, walk, cut, mode, self.spec.bodies, truths, self.ledger,
                 formats_of(self._of_reference, plan.points.values()), self._saturation(plan, walk, feeds[1]),
             )  # fmt: skip
-            done = 0
-            for mets in walk.segments():
-                ahead.look(mets)
-                for met in mets:
-                    row, suspect = reader.read(met)
-                    if row.key not in self._done:
-                        self.context.row("layers", row)
-                    self.findings.add(row, suspect)
-                    done += 1
-                    self.context.progress(done, len(plan.points), "tensors", met.name)
+            for done, met in enumerate(walk, 1):
+                row, suspect = reader.read(met)
+                if row.key not in self._done:
+                    self.context.row("layers", row)
+                self.findings.add(row, suspect)
+                self.context.progress(done, len(plan.points), "tensors", met.name)
         self.findings.walked(walk.stopped, len(plan.points))
         self.findings.saturates(reader.saturated)
         for pool in self._pools:

@@ -6,7 +6,7 @@ A region whose inputs are bit for bit the reference's needs no run of its own: w
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -91,11 +91,19 @@ class Met:
     failure: str = ""
 
 
+class Seen(NamedTuple):
+    """A tensor as the suspect made it, and as the reference did."""
+
+    name: str
+    accumulated: Array
+    reference: Array
+
+
 class Walk:
     """What two sides have in common, met in the suspect's order.
 
-    plan: the segments of the suspect's graph; stream: what it makes in each; feed: its inputs. Afterwards `stopped`
-    says where the suspect failed, if it did.
+    plan: the segments of the suspect's graph; stream: what it makes in each; feed: its inputs. look: sees the tensors
+    of a segment before their regions are run. Afterwards `stopped` says where the suspect failed, if it did.
     """
 
     def __init__(
@@ -108,7 +116,9 @@ class Walk:
         reference: Reference,
         local: LocalRuns,
         regions: Regions,
+        look: Callable[[Sequence[Seen]], None] | None = None,
     ) -> None:
+        self._look = look
         self._cut, self._stream, self.feed, self._points = cut, stream, feed, points
         self.reference, self._local, self.regions = reference, local, regions
         self._here = [[t for i in segment.nodes for t in cut.nodes[i].output if t in points] for segment in plan]
@@ -132,24 +142,14 @@ class Walk:
         return over
 
     def __iter__(self) -> Iterator[Met]:
-        for mets in self.segments():
-            yield from mets
-
-    def segments(self) -> Iterator[list[Met]]:
-        """The tensors of each segment; where a side fails, those before it first."""
         for number, here in enumerate(self._here):
             made = dict(self._made())
             for tensor in here:
                 if tensor in made:
                     made[tensor] = self._noted(tensor, made[tensor])
-            mets: list[Met] = []
-            try:
-                for met in self._meet(here, made):
-                    mets.append(met)
-            except LayerwiseError:
-                yield mets
-                raise
-            yield mets
+            if self._look is not None:
+                self._look([self._seen(tensor, made[tensor]) for tensor in here if tensor in made])
+            yield from self._meet(here, made)
             for tensor in self._over.pop(number, ()):
                 self.reference.drop(self._points[tensor].name)
 
@@ -273,6 +273,10 @@ class Walk:
         if name not in self.feed:
             raise LayerwiseError(f"the suspect fails: {MissingTensor(name)}")
         return self.feed[name]
+
+    def _seen(self, tensor: str, made: Array) -> Seen:
+        point = self._points[tensor]
+        return Seen(point.name, point.plain(made), self.reference.get(point.name))
 
     def _met(self, tensor: str, made: Array | None, local: Result) -> Met:
         point = self._points[tensor]

@@ -6,12 +6,13 @@ made of them. Only ratios matter to a search.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name, is_floating
+from layerwise._tool.debugtools.compare.memory import SEGMENT, usual_segment
 from layerwise._tool.debugtools.compare.sides.engine import asked_level, asked_types
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.compare.sides.stream import observing
@@ -60,7 +61,7 @@ def _shape(weights: Mapping[str, Any], tensors: Mapping[str, Array], name: str) 
 
 
 _AT_ONCE = 64  # tensors of one exploded graph
-_OF_AN_ENGINE = 512  # the same where each is built
+_DEAR = 512  # the same where it is dear to open: an engine is built, a session on a GPU has libraries to prepare
 _MOST = 100
 
 
@@ -83,9 +84,7 @@ def survey(subject: Subject) -> Survey:
     runs = LocalRuns(Part.model(subject.suspect), exploder)
     names = [name for i in subject.items for name in cut.nodes[i].output if name in subject.tensors]
     noise_floor, worst = NoiseFloor(), dict[int, Error]()
-    size = _OF_AN_ENGINE if subject.suspect.spec.kind == "trt" else _AT_ONCE
-    for at in range(0, len(names), size):
-        chunk = names[at : at + size]
+    for chunk in _chunks(subject, names):
         feed = {name: subject.tensors[name] for name in exploder.feeds(chunk, subject.constants)}
         for name, made in runs.run(chunk, feed, subject.constants):
             if made is None:
@@ -98,6 +97,23 @@ def survey(subject: Subject) -> Survey:
                 worst[i] = error
     level = max(noise_floor.level, asked_level(subject.suspect.spec))
     return Survey(_standing_out(subject, worst, noise_floor)[:_MOST], level)
+
+
+def _chunks(subject: Subject, names: Sequence[str]) -> Iterator[list[str]]:
+    """The tensors that are made at once: of a segment's size at most, where they come from a GPU."""
+    spec = subject.suspect.spec
+    limit, engine = usual_segment([spec]), spec.kind == "trt"
+    dear = engine or (limit > SEGMENT and subject.setup.spec.memory_budget is None)
+    chunk, nbytes = list[str](), 0
+    for name in names:
+        size = subject.tensors.raw(name).nbytes if dear and not engine else 0
+        if chunk and (len(chunk) == (_DEAR if dear else _AT_ONCE) or nbytes + size > limit):
+            yield chunk
+            chunk, nbytes = [], 0
+        chunk.append(name)
+        nbytes += size
+    if chunk:
+        yield chunk
 
 
 def _standing_out(subject: Subject, worst: dict[int, Error], noise_floor: NoiseFloor) -> list[int]:
