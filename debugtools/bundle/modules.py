@@ -7,18 +7,11 @@ from typing import TYPE_CHECKING
 import onnx
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.text import shown
-from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
-from layerwise._tool.debugtools.compare.sides.torch import (
-    TorchSide,
-    example_feeds,
-    feeding_side,
-    known_inputs,
-    renamed_feeds,
-)
+from layerwise._tool.debugtools.compare.sides.torch import TorchSide
+from layerwise._tool.debugtools.locate.feeding import feeds_of
 from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.search.judges.original import ends
 from layerwise._tool.debugtools.search.judges.protocol import Artifact
@@ -36,12 +29,7 @@ def module_feeds(context: "JobContext", setup: Setup) -> Iterator[tuple[int, Map
     for side in setup.sides:
         if isinstance(side, TorchSide):
             side.needs_operators()
-    own = feeding_side(suspect, reference)
-    made = example_feeds(setup.spec.feeds, setup.sides, own, not setup.spec.strict_names, context)
-    if made is None:
-        made = iter(make_feeds(setup.plan_feeds(context, own), known_inputs(own), context.warn))
-    feeds = same_feeds(context, setup.feeds, renamed_feeds(made, own, suspect))
-    for number, feed in enumerate(common_feeds(setup.sides, feeds, lambda _, text: context.warn(text))):
+    for number, feed in enumerate(feeds_of(context, setup, suspect, reference)):
         suspect.fit(feed, lambda text: None)
         yield number, feed
 

@@ -1,7 +1,7 @@
 """Locating from beginning to end: both sides walked through together, rows, suspects, the result."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.plan_text import explained
-from layerwise._tool.backends.feeds.sources import make_feeds
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
 from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.text import shown
@@ -32,24 +31,18 @@ from layerwise._tool.debugtools.compare.quantised.operators import holds_codes
 from layerwise._tool.debugtools.compare.result import Saturated
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.sides.engine import check_engine_side
-from layerwise._tool.debugtools.compare.sides.feeds import common_feeds, same_feeds
 from layerwise._tool.debugtools.compare.sides.saved_side import SavedSide
 from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SessionPool
-from layerwise._tool.debugtools.compare.sides.torch import (
-    TorchSide,
-    example_feeds,
-    feeding_side,
-    known_inputs,
-    renamed_feeds,
-)
+from layerwise._tool.debugtools.compare.sides.torch import TorchSide
 from layerwise._tool.debugtools.compare.table.pairs import Comparer
 from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.truth.truths import Truths
 from layerwise._tool.debugtools.locate.comparing_ahead import ComparingAhead, idle_threads
 from layerwise._tool.debugtools.locate.dumped import read_dump
 from layerwise._tool.debugtools.locate.executed import can_tell, observe_executed, plain_runs_differ, wanted
+from layerwise._tool.debugtools.locate.feeding import feeds_of
 from layerwise._tool.debugtools.locate.findings import Findings
 from layerwise._tool.debugtools.locate.formats import formats_of
 from layerwise._tool.debugtools.locate.plan import LocatePlan
@@ -99,7 +92,7 @@ class LocateRun(ExitStack):
 
     def run(self) -> LocateResult:
         """Run all iterations and return the job's result."""
-        for number, feed in enumerate(self._feeds()):
+        for number, feed in enumerate(feeds_of(self.context, self.setup, self.suspect, self.reference)):
             align_sides(self.context, self.setup, feed)
             feeds = self._fitted(feed)
             if number == 0 and isinstance(self.reference, SavedSide):
@@ -121,16 +114,6 @@ class LocateRun(ExitStack):
 
                 self.findings.saturates(plain_saturation(self.suspect, self.reference, feeds))
         return self._result()
-
-    def _feeds(self) -> Iterator[Feed]:
-        own = feeding_side(self.suspect, self.reference)
-        similar = not self.spec.compare.strict_names
-        made = example_feeds(self.spec.compare.feeds, self.setup.sides, own, similar, self.context)
-        if made is None:
-            spec = self.setup.plan_feeds(self.context, own)
-            made = iter(make_feeds(spec, known_inputs(own), self.context.warn))
-        feeds = same_feeds(self.context, self.setup.feeds, renamed_feeds(made, own, self.suspect))
-        return common_feeds(self.setup.sides, feeds, lambda _, text: self.context.warn(text))
 
     def _align_again(self, feed: Feed, feeds: tuple[Feed, Feed]) -> None:
         """Where tensors were paired though their values differ: hold what each is on the reference's tensors against
