@@ -22,7 +22,7 @@ from layerwise._tool.debugtools.align.pairing import Around, Pairing
 _LEAD = 0.5  # powers of ten by which values may be further apart than the nearest ones and still agree
 _ANY_ORDER, _SAME_SHAPE = 0.1, 0.02  # within which values agree in another order: sums of many terms are much alike
 _WITH_BIAS = 3  # inputs of a product
-_ALONE, _SAME = 3.5, 0.5  # value and operator of two that belong together if nothing else agrees with either
+_UNIQUE_VALUE, _SAME_OPERATOR = 3.5, 0.5  # of two that belong together if nothing else agrees with either
 _KIN = 0.5  # in-order distance below which two tensors have much in common
 
 
@@ -117,7 +117,7 @@ class PairScorer:
         if self.first.trivial[a] or self.second.trivial[b]:
             return False
         own = self._own_of(a, b)
-        return own.value >= _ALONE and own.agrees and own.in_order and own.operator >= _SAME
+        return own.value >= _UNIQUE_VALUE and own.agrees and own.in_order and own.operator >= _SAME_OPERATOR
 
     def same_operation(self, a: int, b: int) -> bool:
         """Whether two paired groups are made by one operator of inputs that are all paired with one another.

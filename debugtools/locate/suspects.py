@@ -27,7 +27,7 @@ _ONSETS: dict[str, Word] = {"overflow": "overflow", "nan": "nan"}
 STAND_OUT = 16.0
 _FEW = 4  # tensors of an operator that are too few to tell what is normal for it
 _ABOUT = 2.0
-_NOTHING = 1.0  # relative L2: the two have nothing in common
+_UNRELATED = 1.0  # relative L2: the two have nothing in common
 _BEHIND = 0.1  # of its error counts, where a suspect's inputs are as far off
 
 
@@ -89,7 +89,7 @@ class Suspect:
         if self.failure or self.word in _ONSETS.values():
             return 0, 0.0, size, i
         if local is not None and local.rel > 0:
-            behind = self.inputs >= min(local.rel / _ABOUT, _NOTHING)
+            behind = self.inputs >= min(local.rel / _ABOUT, _UNRELATED)
             return 1, -local.units * (_BEHIND if behind else 1.0), size, i
         return 2, -(self.amplification or math.inf), size, i
 
