@@ -7,10 +7,11 @@ factor of 16 for the length of the sums inside a step, its relative L2 error is 
 
     bound = 16 * u * sqrt(depth)
 
-and below the smallest numbers of the type by what is lost there. u is that of the coarsest type that the values were
-rounded to on the way: 2^-24 for float32, 2^-11 for float16, 2^-8 for bfloat16 and 8-bit integers, 2^-53 for float64. A
-single element may be off by 32 times the bound, of the tensor's scale or of its own. Integers that are not quantised
-values do not round: they must be equal.
+but never up to more than a quarter, or 8 u of a type of few bits: a bound beyond that would let every error pass. Below
+the smallest numbers of the type there is what is lost there. u is that of the coarsest type that values were rounded to
+on the way: 2^-24 for float32, 2^-11 for float16, 2^-8 for bfloat16 and 8-bit integers, 2^-53 for float64. A single
+element may be off by 32 times the bound, of the tensor's scale or of its own. Integers that are not quantised values do
+not round: they must be equal.
 """
 
 import math
@@ -27,6 +28,7 @@ from layerwise._tool.debugtools.compare.spec import FIELDS, Stat, ToleranceSpec
 
 DEFAULT_TOLERANCE = 1e-5
 SAFETY = 16.0
+_MOST, _FEW_BITS = 0.25, 8.0  # what rounding explains at most: relative L2, or so many roundings of a coarse type
 ALONE = 32.0
 """By how many bounds a single element may be off."""
 UNIT_ROUNDOFF = {
@@ -118,7 +120,8 @@ def _coarsest(dtypes: tuple[str, ...]) -> float:
 
 def rounding_bound(dtypes: Iterable[str], depth: int = 1) -> float:
     """Relative error that rounding alone explains after `depth` steps (see the module's text)."""
-    return SAFETY * unit_roundoff(dtypes) * math.sqrt(max(1, depth))
+    unit = unit_roundoff(dtypes)
+    return min(SAFETY * unit * math.sqrt(max(1, depth)), max(_MOST, _FEW_BITS * unit))
 
 
 class Tolerances:

@@ -14,7 +14,7 @@ from support.sample_models import mlp
 from layerwise._tool.backends.feeds.writer import save_feeds
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
-from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
+from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec, ToleranceSpec
 from layerwise._tool.debugtools.compare.table.step import Scale, explained_error
 
@@ -259,3 +259,14 @@ def test_blocks_of_unknown_size_are_not_compared(tmp_path: Path, monkeypatch: py
     done = run_compare(equal_channels(tmp_path))
     assert failed(done) == []
     assert "y" in {row["tensor"] for row in done.table()}
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("depth", [1, 400])
+def test_rounding_never_explains_a_third_of_a_tensor_however_deep_it_lies(kind: str, depth: int) -> None:
+    right = np.random.default_rng(depth).standard_normal(4000).astype(np.float32)
+    noise = np.random.default_rng(depth + 1).standard_normal(4000).astype(np.float32)
+    for error, passes in ((0.3, False), (rounding_bound([kind], depth) / 2, True)):
+        result = compare_arrays(right + np.float32(error) * noise, right, Rule(auto=True), depth=depth, types=[kind])
+        assert result.rule.bound is not None
+        assert ((result.rel_l2 or 0.0) <= result.rule.bound) is passes
