@@ -61,12 +61,21 @@ class ObservedRows:
             return False
         feeds = {side.index: side.fit(feed, shared.context.warn) for side in shared.model_sides}
         self.plan = self._make_plan(feed, feeds)
-        shapes = {name: array.shape for name, array in feed.items()}
-        cuts = {id(side.model.cut): side.model.cut for side in shared.model_sides}
-        if all(cut.none_above(SEGMENT, cut.estimates(shapes)) for cut in cuts.values()):
+        if self._has_room({name: array.shape for name, array in feed.items()}):
             self._begun = self._ahead(0, feeds, lambda *_: None)
             self._begun.start()
         return self._begun is not None
+
+    def _has_room(self, shapes: Mapping[str, Sequence[int]]) -> bool:
+        """Whether sessions that observe may open while those of the plain runs do: on the host those of small segments,
+        on a GPU of whole models, where all weights take half of what is free.
+        """
+        device, sides = self._comparer.device, self._shared.model_sides
+        if device is None:
+            cuts = {id(side.model.cut): side.model.cut for side in sides}
+            return all(cut.none_above(SEGMENT, cut.estimates(shapes)) for cut in cuts.values())
+        weights = [ref.nbytes for side in sides for ref in side.model.file.weights().values()]
+        return 4 * sum(weights) <= device.free()  # of two sessions a side
 
     def meanwhile(self, opening: "Future[Runner]") -> None:
         """Compare what is there already until a session is open; the rows come before those of the plain runs."""
@@ -89,9 +98,9 @@ class ObservedRows:
         held = spec.truth or spec.save_heatmaps or spec.save_error_plots or shared.keeps
         if spec.memory_budget is not None or spec.sequential or spec.compare_script or held:
             return False
-        on_cpu = all(side.backend == ("onnxrt", "cpu") and side.model is shared.model for side in shared.sides
-                     if isinstance(side, ModelSide))  # fmt: skip
-        return on_cpu and len(shared.model_sides) == len(shared.sides) and shared.observe == "every"
+        on_cpu = all(side.backend == ("onnxrt", "cpu") and side.model is shared.model for side in shared.model_sides)
+        on_gpu = self._comparer.device is not None and {s.backend for s in shared.model_sides} == {("onnxrt", "cuda")}
+        return (on_cpu or on_gpu) and len(shared.model_sides) == len(shared.sides) and shared.observe == "every"
 
     def close(self) -> None:
         """End what was begun and is not wanted any more."""
