@@ -212,10 +212,15 @@ class _Sums:
         self._rows += count
 
 
-@lru_cache(maxsize=16)
 def _signs(rows: int) -> Array:
-    """A sign for each row of a block of elements, as a column."""
-    drawn = np.random.Generator(np.random.PCG64(20259)).integers(0, 2, (rows, 1), dtype=np.int8)
+    """A sign for each row, as a column."""
+    return _drawn(rows.bit_length())[:rows]
+
+
+@lru_cache(maxsize=32)
+def _drawn(bits: int) -> Array:
+    """Signs for less rows than 1 << bits."""
+    drawn = np.random.Generator(np.random.PCG64(20259)).integers(0, 2, (1 << bits, 1), dtype=np.int8)
     return drawn.astype(np.float32) * 2 - 1
 
 

@@ -15,11 +15,10 @@ MOMENTS = 4
 LANDMARKS = 8  # the largest and the smallest elements whose places are kept
 MOST_TIES = 16
 _NOWHERE = np.empty(0, np.int64)
-PART = 1 << 17  # elements: they and their squares stay in a core's cache
-ROWS = 32
+_PART = 1 << 17  # elements: they and their squares stay in a core's cache
+ROWS = 32  # a block of so many, or a multiple, is summed in one product
 _LONGEST = 11  # bits of a row's length: BLAS starts threads for products longer than 13
 _PLAIN = (1e-4, 1e4)  # largest magnitudes of values whose fourth powers a float32 holds
-_ENDS = (np.minimum, np.maximum)
 dot_rows = getattr(np, "vecdot", partial(np.einsum, "ij,ij->i"))  # NumPy 1 has no vecdot
 """Inner products of the rows of two arrays."""
 
@@ -99,7 +98,7 @@ def in_rows(values: Array) -> Iterator[Array]:
     """
     row = row_length(values.size)
     count = values.size // row
-    whole, step = values[: count * row].reshape(-1, row), PART // row // ROWS * ROWS
+    whole, step = values[: count * row].reshape(-1, row), _PART // row // ROWS * ROWS
     ready = values.dtype == np.float32 and values.flags.aligned
     held = None if ready else np.empty((min(step, max(count, 1)), row), np.float32)
     for at in range(0, count, step):

@@ -5,12 +5,10 @@ from collections import defaultdict
 import numpy as np
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.align.distance import FINE, distance, distances
+from layerwise._tool.debugtools.align.distance import FINE, distance, distances, tolerance
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 from layerwise._tool.debugtools.align.operators import quantises
 from layerwise._tool.debugtools.align.side_data import SideData
-
-_FULL = ("float32", "float64")
 
 
 def told_by_values(first: SideData, second: SideData) -> bool:
@@ -21,7 +19,8 @@ def told_by_values(first: SideData, second: SideData) -> bool:
     if any(quantises(node.op) for side in sides for node in side.graph.nodes) or not _agree(first, second):
         return False
     made = [_floats(side) for side in sides]
-    if any(known.dtype not in _FULL for rows in made for each in rows.values() for known in each):
+    known = (each for rows in made for prints in rows.values() for each in prints)
+    if any(tolerance(each, each, quantised=False) > FINE for each in known):
         return False
     alone = [sum(len(rows) for size, rows in made[i].items() if size not in made[1 - i]) for i in (0, 1)]
     for size in made[0].keys() & made[1].keys():
