@@ -19,6 +19,7 @@ from layerwise._tool.debugtools.compare.sides.stream import observing
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor
 from layerwise._tool.debugtools.locate.tensor_error import Error, error_of
+from layerwise._tool.debugtools.search.at_once import at_once
 from layerwise._tool.debugtools.search.judges.subject import Subject
 from layerwise._tool.surgery.cut.explode import Exploder
 
@@ -61,7 +62,7 @@ def _shape(weights: Mapping[str, Any], tensors: Mapping[str, Array], name: str) 
 
 
 _AT_ONCE = 64  # tensors of one exploded graph
-_DEAR = 512  # the same where it is dear to open: an engine is built, a session on a GPU has libraries to prepare
+_WHERE_DEAR = 512  # the same where opening it is dear: an engine is built, a session on a GPU prepares libraries
 _MOST = 100
 
 
@@ -102,18 +103,12 @@ def survey(subject: Subject) -> Survey:
 def _chunks(subject: Subject, names: Sequence[str]) -> Iterator[list[str]]:
     """The tensors that are made at once: of a segment's size at most, where they come from a GPU."""
     spec = subject.suspect.spec
-    limit, engine = usual_segment([spec]), spec.kind == "trt"
-    dear = engine or (limit > SEGMENT and subject.setup.spec.memory_budget is None)
-    chunk, nbytes = list[str](), 0
-    for name in names:
-        size = subject.tensors.raw(name).nbytes if dear and not engine else 0
-        if chunk and (len(chunk) == (_DEAR if dear else _AT_ONCE) or nbytes + size > limit):
-            yield chunk
-            chunk, nbytes = [], 0
-        chunk.append(name)
-        nbytes += size
-    if chunk:
-        yield chunk
+    if spec.kind == "trt":
+        return at_once(names, lambda _: 0, _WHERE_DEAR, math.inf)
+    limit = usual_segment([spec])
+    if limit <= SEGMENT or subject.setup.spec.memory_budget is not None:
+        return at_once(names, lambda _: 0, _AT_ONCE, math.inf)
+    return at_once(names, lambda name: subject.tensors.raw(name).nbytes, _WHERE_DEAR, limit)
 
 
 def _standing_out(subject: Subject, worst: dict[int, Error], noise_floor: NoiseFloor) -> list[int]:

@@ -17,6 +17,7 @@ from layerwise._tool.backends.arrays import Array
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import unit_roundoff
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part, Result, fit
 from layerwise._tool.debugtools.locate.tensor_error import error_of
+from layerwise._tool.debugtools.search.at_once import at_once
 from layerwise._tool.debugtools.search.precision.ways import LowGraph
 from layerwise._tool.debugtools.search.spec import LowType, rounds_like
 from layerwise._tool.surgery.cut.explode import Exploder
@@ -67,18 +68,12 @@ class Measurer:
         return found
 
     def _pieces(self) -> Iterator[list[int]]:
-        piece: list[int] = []
-        held = 0
-        for i, node in enumerate(self._cut.nodes):
-            names = [*self._cut.reads[i], *node.output]
-            nbytes = sum(self._tensors[name].nbytes for name in names if name in self._tensors)
-            if piece and (held + nbytes > _BYTES_AT_ONCE or len(piece) == _AT_ONCE):
-                yield piece
-                piece, held = [], 0
-            piece.append(i)
-            held += nbytes
-        if piece:
-            yield piece
+        return at_once(range(len(self._cut.nodes)), self._size, _AT_ONCE, _BYTES_AT_ONCE)
+
+    def _size(self, i: int) -> int:
+        """Bytes of what a node reads and makes."""
+        names = [*self._cut.reads[i], *self._cut.nodes[i].output]
+        return sum(self._tensors[name].nbytes for name in names if name in self._tensors)
 
     def _errors(self, nodes: Sequence[int], found: Measured) -> None:
         runs = self._low_runs
