@@ -42,12 +42,12 @@ class ComparingAhead:
             self._pool.shutdown(cancel_futures=True)
 
     def look(self, coming: Sequence[Seen]) -> None:
-        """See the tensors that are read next, in their order."""
+        """See the tensors that are read next, in their order, where there are threads."""
+        assert self._pool is not None
         self._coming.clear()
-        for seen in coming if self._pool is not None else ():
+        for seen in coming:
             if seen.accumulated.size >= _LEAST:
                 self._comparer.places.place(seen.name)  # it is found on this thread, and known then
-                assert self._pool is not None
                 self._coming[seen.name] = seen, self._pool.submit(self._comparer.compare, *seen)
 
     def compared(self, name: str, accumulated: Array, reference: Array) -> Comparison:

@@ -192,7 +192,7 @@ class LocateRun(ExitStack):
             threads = idle_threads() if self.spec.compare.memory_budget is None else 0
             ahead = stack.enter_context(ComparingAhead(self._comparer, threads))
             spill = self.context.artifacts / "waiting"
-            walk = stack.enter_context(plan.walk(number, feeds, self._pools, spill, ahead.look))
+            walk = stack.enter_context(plan.walk(number, feeds, self._pools, spill, ahead.look if threads else None))
             truths = self._truths(number, feeds, stack) if self.spec.compare.truth else None
             cut = self.suspect.model.cut
             reader = Reader(

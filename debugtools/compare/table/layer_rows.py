@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.runner import Runner
 
 
+_SESSIONS = 2  # of a side: the plain run's and what observes
+
+
 class ObservedRows:
     """Observes iterations. The plan is made with the first one's shapes and serves all."""
 
@@ -74,8 +77,8 @@ class ObservedRows:
         if device is None:
             cuts = {id(side.model.cut): side.model.cut for side in sides}
             return all(cut.none_above(SEGMENT, cut.estimates(shapes)) for cut in cuts.values())
-        weights = [ref.nbytes for side in sides for ref in side.model.file.weights().values()]
-        return 4 * sum(weights) <= device.free()  # of two sessions a side
+        weights = sum(ref.nbytes for side in sides for ref in side.model.file.weights().values())
+        return _SESSIONS * weights <= device.free() // 2
 
     def meanwhile(self, opening: "Future[Runner]") -> None:
         """Compare what is there already until a session is open; the rows come before those of the plain runs."""
