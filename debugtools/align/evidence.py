@@ -33,6 +33,7 @@ class Evidence(NamedTuple):
     the share of what the two are computed from, and sinks: of what is computed from them, that is paired with one
     another; None where nothing is paired. weights: for paired weights among the sources. open: one of them is computed
     from more that is not paired. named: 1 the same name, 2 the same metadata, 3 both.
+    score: all of it; above 2 it is rather sure, below 1 a guess.
     """
 
     value: float
@@ -44,14 +45,7 @@ class Evidence(NamedTuple):
     weights: float
     open: bool
     named: int
-    name_score: float
-
-    @property
-    def score(self) -> float:
-        """All of it; above 2 it is rather sure, below 1 a guess."""
-        before = 0.0 if self.sources is None else 2 * self.sources if self.sources else -1.0
-        behind = 0.0 if self.sinks is None else 1.5 * self.sinks if self.sinks else -0.5
-        return self.value + self.operator + before + behind + self.weights + self.name_score - 0.25 * self.open
+    score: float
 
     @property
     def bound(self) -> float:
@@ -60,7 +54,9 @@ class Evidence(NamedTuple):
 
 
 class _Own(NamedTuple):
-    """What two groups have in common by themselves, whatever is paired; as in Evidence."""
+    """What two groups have in common by themselves, whatever is paired; as in Evidence. name_score: what their names
+    add to the score.
+    """
 
     value: float
     agrees: bool
@@ -93,10 +89,13 @@ class PairScorer:
         if known is None or not around.same(known[0]):
             own = self._own_of(a, b)
             sources, weights, is_open = self._sources(a, b, around)
+            sinks = _sinks(around)
+            before = 0.0 if sources is None else 2 * sources if sources else -1.0
+            behind = 0.0 if sinks is None else 1.5 * sinks if sinks else -0.5
+            score = own.value + own.operator + before + behind + weights + own.name_score - 0.25 * is_open
             found = Evidence(
-                own.value, own.agrees, own.in_order, own.operator,
-                sources, _sinks(around), weights, is_open, own.named, own.name_score,
-            )  # fmt: skip
+                own.value, own.agrees, own.in_order, own.operator, sources, sinks, weights, is_open, own.named, score
+            )
             known = self._weighed[a, b] = around, found
         return known[1]
 
@@ -142,17 +141,20 @@ class PairScorer:
         if not self.first.prints_of[a] or not self.second.prints_of[b]:
             return 0.0, False, False
         apart, within = self.values.apart(a, b)
-        little = all(p.constant for p in self.first.prints_of[a])
         floor = 0.02 * within
         lead = math.log10(max(apart.nearest, floor, 1e-9) / max(self.values.best(a, b), floor, 1e-9))
         if apart.in_order <= within:
-            return (1.0 if little else 4.0) - min(lead, 2.0), lead <= _LEAD, True
+            return (1.0 if self._little(a) else 4.0) - min(lead, 2.0), lead <= _LEAD, True
         if apart.any_order <= min(within, _SAME_SHAPE if self._same_shape(a, b) else _ANY_ORDER):
             weight = self.first.groups[a].weight and self.second.groups[b].weight
-            return (0.5 if little else 3.5 if weight else 2.5) - min(lead, 2.0), lead <= _LEAD, False
+            return (0.5 if self._little(a) else 3.5 if weight else 2.5) - min(lead, 2.0), lead <= _LEAD, False
         if apart.in_order < _KIN:
             return 2.5 * (1 - apart.in_order / _KIN) ** 2 - min(lead, 2.0), False, True
         return (0.0 if apart.any_order < 0.1 else -1.0), False, False
+
+    def _little(self, a: int) -> bool:
+        """Whether the values of a group tell little."""
+        return all(known.constant for known in self.first.prints_of[a])
 
     def _same_shape(self, a: int, b: int) -> bool:
         """Whether two groups have members of one shape, whose elements would be in one order if these were equal."""
@@ -258,6 +260,8 @@ def _normalised(side: GroupGraph, group: Group) -> bool:
 
 def _share(mapped: Mapping[int, int], theirs: Mapping[int, int]) -> float:
     """The share that two sets of groups have in common; less where one is further away than the other."""
+    if mapped == theirs:
+        return 1.0
     both = mapped.keys() & theirs.keys()
     further = sum(min(abs(mapped[j] - theirs[j]), 4) for j in both)
-    return (len(both) - 0.06 * further) / len(mapped.keys() | theirs.keys())
+    return (len(both) - 0.06 * further) / (len(mapped) + len(theirs) - len(both))

@@ -14,9 +14,9 @@ import numpy as np
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name, is_floating, is_integral
 from layerwise._tool.debugtools.align.summary import (
+    CLASSES,
     MANY,
     MOST_TIES,
-    ROWS,
     Summary,
     dot_rows,
     in_rows,
@@ -29,11 +29,11 @@ Kind = Literal["float", "int", "bool", "other"]
 SKETCH = 32
 NO_SCALE = -100.0  # log RMS of a tensor of zeros
 _HUGE, _LEAST, _GAP = 1e30, 9e3, 256.0
-_ROUNDS, _BUCKETS, _BLOCK, _CLASSES = 8, 4, 2048, 16
+_ROUNDS, _BUCKETS, _BLOCK = 8, 4, 2048
 _SOME = 256  # elements: BLAS starts threads for larger products, which cost more than they give here
 
 
-class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True):
+class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True, cache_hash=True):
     """Of one tensor; about 1 KB.
 
     kind: what may be compared; dtype, shape: as found. hidden: elements that are not finite or stand for "nothing
@@ -174,9 +174,8 @@ def _products_of_few(values: Array) -> Array:
 
 def _products(sums: Array) -> Array:
     """Of rows, summed in classes; a group is a quarter of a row."""
-    patterns, mixed = _patterns()
-    folded = (mixed[:, : len(sums)] @ sums).reshape(SKETCH, -1)
-    found: Array = dot_rows(folded, patterns[:, : sums.shape[1]].reshape(SKETCH, -1))
+    patterns, mixed = _patterns_of(*sums.shape)
+    found: Array = dot_rows((mixed @ sums).reshape(SKETCH, -1), patterns)
     return found
 
 
@@ -186,7 +185,7 @@ class _Sums:
     def __init__(self, size: int) -> None:
         row = row_length(size)
         rows = -(-size // row)
-        self.found = np.zeros((min(rows, _CLASSES), -(-row // _BUCKETS) * _BUCKETS), np.float32)
+        self.found = np.zeros((min(rows, CLASSES), -(-row // _BUCKETS) * _BUCKETS), np.float32)
         self._signs, self._rows = _signs(rows), 0
 
     @classmethod
@@ -201,14 +200,13 @@ class _Sums:
         """Add the next block of `in_rows`."""
         count, length = rows.shape
         signs = self._signs[self._rows : self._rows + count]
-        even = count // ROWS * ROWS
+        even = count // CLASSES * CLASSES
         if even:
-            classes = rows[:even].reshape(-1, _CLASSES, length).transpose(1, 0, 2)
-            self.found[:, :length] += np.matmul(signs[:even].reshape(-1, 1, _CLASSES).T, classes)[:, 0]
-        for at in range(even, count, _CLASSES):
-            some = rows[at : at + _CLASSES]
-            first = (self._rows + at) % _CLASSES
-            self.found[first : first + len(some), :length] += signs[at : at + _CLASSES] * some
+            classes = rows[:even].reshape(-1, CLASSES, length).transpose(1, 0, 2)
+            self.found[:, :length] += np.matmul(signs[:even].reshape(-1, 1, CLASSES).T, classes)[:, 0]
+        if even < count:
+            first = (self._rows + even) % CLASSES
+            self.found[first : first + count - even, :length] += signs[even:] * rows[even:]
         self._rows += count
 
 
@@ -228,8 +226,15 @@ def _drawn(bits: int) -> Array:
 def _patterns() -> tuple[Array, Array]:
     """Signs of the elements of a block, and of the classes of rows, in each of eight patterns."""
     draw = np.random.Generator(np.random.PCG64(7))
-    signs = [draw.integers(0, 2, (_ROUNDS, count), dtype=np.int8) for count in (_BLOCK, _CLASSES)]
+    signs = [draw.integers(0, 2, (_ROUNDS, count), dtype=np.int8) for count in (_BLOCK, CLASSES)]
     return signs[0] * np.float32(2) - 1, signs[1] * np.float32(2) - 1
+
+
+@lru_cache(maxsize=64)
+def _patterns_of(classes: int, length: int) -> tuple[Array, Array]:
+    """The same for rows of a length in some classes; those of elements as one row for each product."""
+    patterns, mixed = _patterns()
+    return patterns[:, :length].reshape(SKETCH, -1), np.ascontiguousarray(mixed[:, :classes])
 
 
 @lru_cache(maxsize=1)

@@ -114,6 +114,9 @@ class GroupGraph:
 
     def _distinct(self, group: Group) -> list[Fingerprint]:
         """The fingerprints of a group, one for each flat order and kind."""
+        if len(group.members) == 1:
+            known = self.prints.get(group.root)
+            return [] if known is None else [known]
         found: dict[tuple[object, ...], Fingerprint] = {}
         for _, known in self.seen(group):
             rough = tuple(round(float(v), 2) for v in memoryview(known.sketch).cast("f")[:4]) if known.sketch else ()

@@ -39,6 +39,11 @@ def pair_members(
     names: whether the same name means the same tensor. shared: the second group is the counterpart of several: which of
     them its root stands for, values tell.
     """
+    weights = one.weight and other.weight
+    if len(one.members) == len(other.members) == 1:
+        mine, theirs = first.prints.get(one.root), second.prints.get(other.root)
+        fits = mine is None or theirs is None or comparable(mine, theirs)
+        return [_member(first, second, one.root, other.root, weights)] if fits else []
     passed = detours(first, one), detours(second, other)
     costs = sorted(
         (cost - 0.3 * (shared and (i == 0) != (j == 0)), i, j)
@@ -50,7 +55,6 @@ def pair_members(
     )
     found: dict[int, Member] = {}
     taken: set[int] = set()
-    weights = one.weight and other.weight
     for again in (False, True):
         for _, i, j in costs:
             if i not in found and (again or j not in taken):

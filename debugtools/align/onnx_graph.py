@@ -21,9 +21,15 @@ def onnx_graph(structure: Structure) -> AlignGraph:
     """Return the main graph; what bodies of If, Loop and Scan capture counts as inputs of their nodes."""
     node_reads = [reads(node) for node in structure.nodes]
     order = topological(structure.nodes, node_reads)
-    nodes = tuple(_node(structure.nodes[place], node_reads[place]) for place in order)
+    nodes, read = [structure.nodes[place] for place in order], [node_reads[place] for place in order]
+    return sorted_graph(structure, nodes, read)
+
+
+def sorted_graph(structure: Structure, nodes: Iterable[onnx.NodeProto], node_reads: Iterable[list[str]]) -> AlignGraph:
+    """The same, its nodes and what each reads in topological order."""
+    found = tuple(_node(node, names) for node, names in zip(nodes, node_reads, strict=True))
     weights = frozenset(structure.initializers) | structure.sparse_names()
-    return AlignGraph(nodes, tuple(structure.input_names), tuple(structure.output_names), weights)
+    return AlignGraph(found, tuple(structure.input_names), tuple(structure.output_names), weights)
 
 
 def weight_arrays(model: ModelFile, names: Iterable[str]) -> Iterator[tuple[str, Array]]:
@@ -42,7 +48,8 @@ def scope_of(node: onnx.NodeProto) -> tuple[str, ...]:
 
 def _node(node: onnx.NodeProto, names: list[str]) -> AlignNode:
     metadata = {entry.key: entry.value for entry in getattr(node, "metadata_props", ())}
-    inputs = (*node.input, *(name for name in names if name not in node.input))
+    own = tuple(node.input)
+    inputs = (*own, *(name for name in names if name not in own))
     source = metadata.get(f"{_METADATA}fx_node", "")
     return AlignNode(node.op_type, inputs, tuple(node.output), node.name, _scope(node.name, metadata), _fx_name(source))
 

@@ -1,7 +1,6 @@
 """The groups that are paired so far, and the paired ones next to any group."""
 
 from collections.abc import Mapping
-from operator import is_
 from typing import NamedTuple
 
 from layerwise._tool.debugtools.align.groups import GroupGraph
@@ -18,31 +17,30 @@ class Pairing:
         self.forth: dict[int, int] = {}
         self.back: dict[int, int] = {}
         self._trivial, self._parameters = first.trivial, 0
-        self._near = {
-            (place, ahead): _Near(side, paired, ahead, {} if place else self.forth)
-            for place, (side, paired) in enumerate(((first, self.forth), (second, self.back)))
-            for ahead in (False, True)
-        }
+        self._near = (
+            _Near(first, self.forth, False, self.forth),
+            _Near(first, self.forth, True, self.forth),
+            _Near(second, self.back, False, {}),
+            _Near(second, self.back, True, {}),
+        )
 
     def add(self, a: int, b: int) -> None:
         """Pair two groups."""
         self.forth[a], self.back[b] = b, a
         self._parameters += self._trivial[a]
-        for (place, _), near in self._near.items():
-            near.forget((a, b)[place])
+        for near, number in zip(self._near, (a, a, b, b), strict=True):
+            near.forget(number)
 
     def remove(self, a: int) -> None:
         """Take a pair back."""
         del self.back[self.forth.pop(a)]
-        for near in self._near.values():
+        for near in self._near:
             near.forget_all()
 
     def around(self, a: int, b: int) -> "Around":
         """What is paired around a group of each side."""
-        near = self._near
-        return Around(
-            near[0, False].of(a), near[1, False].of(b), near[0, True].of(a), near[1, True].of(b), self._parameters
-        )
+        mine_before, mine_behind, theirs_before, theirs_behind = self._near
+        return Around(mine_before[a], theirs_before[b], mine_behind[a], theirs_behind[b], self._parameters)
 
 
 Reached = tuple[dict[int, int], bool]
@@ -60,33 +58,40 @@ class Around(NamedTuple):
 
     def same(self, other: "Around") -> bool:
         """Whether nothing has changed since."""
-        return self.parameters == other.parameters and all(map(is_, self[:4], other[:4]))
+        return (
+            self.parameters == other.parameters
+            and self.mine_before is other.mine_before
+            and self.theirs_before is other.theirs_before
+            and self.mine_behind is other.mine_behind
+            and self.theirs_behind is other.theirs_behind
+        )
 
 
-class _Near:
-    """What `reached` finds on one side in one direction. told: how a group that is found is called."""
+class _Near(dict[int, Reached]):
+    """What `reached` finds from each group, on one side in one direction, searched when it is asked for.
+
+    told: how a group that is found is called.
+    """
 
     def __init__(self, side: GroupGraph, paired: Mapping[int, int], ahead: bool, told: Mapping[int, int]) -> None:
+        super().__init__()
         self._side, self._paired, self._ahead, self._told = side, paired, ahead, told
-        self._found: dict[int, Reached] = {}
         self._through: dict[int, list[int]] = {}
 
-    def of(self, start: int) -> Reached:
-        known = self._found.get(start)
-        if known is None:
-            found, unknown, passed = _search(self._side, start, self._paired, self._ahead)
-            known = self._found[start] = {self._told.get(i, i): hops for i, hops in found.items()}, unknown
-            for number in passed:
-                self._through.setdefault(number, []).append(start)
+    def __missing__(self, start: int) -> Reached:
+        found, unknown, passed = _search(self._side, start, self._paired, self._ahead)
+        known = self[start] = {self._told.get(i, i): hops for i, hops in found.items()}, unknown
+        for number in passed:
+            self._through.setdefault(number, []).append(start)
         return known
 
     def forget(self, number: int) -> None:
         """What was found by looking through a group."""
         for start in self._through.pop(number, ()):
-            self._found.pop(start, None)
+            self.pop(start, None)
 
     def forget_all(self) -> None:
-        self._found.clear()
+        self.clear()
         self._through.clear()
 
 

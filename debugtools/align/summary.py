@@ -16,8 +16,11 @@ LANDMARKS = 8  # the largest and the smallest elements whose places are kept
 MOST_TIES = 16
 _NOWHERE = np.empty(0, np.int64)
 _PART = 1 << 17  # elements: they and their squares stay in a core's cache
-ROWS = 32  # a block of so many, or a multiple, is summed in one product
+CLASSES = 16  # rows are summed in so many classes: every sixteenth row is in one
+_ROWS = 32  # a block is of so many or a multiple; a multiple of CLASSES
 _LONGEST = 11  # bits of a row's length: BLAS starts threads for products longer than 13
+_PIECE = 1 << 11  # elements: of shorter pieces finding the extremes takes longer than reading them
+_PIECES = 16
 _PLAIN = (1e-4, 1e4)  # largest magnitudes of values whose fourth powers a float32 holds
 dot_rows = getattr(np, "vecdot", partial(np.einsum, "ij,ij->i"))  # NumPy 1 has no vecdot
 """Inner products of the rows of two arrays."""
@@ -62,7 +65,7 @@ def of_many(
     """Of floats of any type in any order, at least one; None if one is not finite or reaches `bound`. Its marks are
     MOMENTS. look: is shown them as `in_rows` gives them, while a core's cache holds them.
     """
-    (lows, highs), sums = _by_rows(in_rows(values), values.size, look)
+    (lows, highs), sums = _figures(in_rows(values), values.size, look)
     smallest, largest = float(lows.min()), float(highs.max())
     if not (-bound < smallest and largest < bound):
         return None
@@ -71,7 +74,7 @@ def of_many(
         return Summary(0.0, 0.0, np.zeros(MOMENTS), -math.inf, math.inf)
     unit = 1.0 if _PLAIN[0] <= most <= _PLAIN[1] else most
     if unit != 1.0:
-        _, sums = _by_rows((rows / np.float32(unit) for rows in in_rows(values)), values.size)
+        _, sums = _figures((rows / np.float32(unit) for rows in in_rows(values)), values.size)
     mean, square, third, fourth = (sums.sum(1, dtype=np.float64) / values.size).tolist()
     rms, root = math.sqrt(square), math.sqrt(math.sqrt(fourth))
     scale = rms * unit
@@ -86,19 +89,27 @@ def of_many(
 @lru_cache(maxsize=4096)
 def row_length(size: int) -> int:
     """How many elements of a tensor are looked at as a row: about as many as there are rows, and at most 2048. Such
-    that no shorter row is left over, if that can be.
+    that all classes have equally many rows, or that no shorter row is left over, if that can be.
     """
     most = 1 << min((size.bit_length() + 3) // 2, _LONGEST)
-    return next((length for length in range(most, most // 2, -1) if size % length == 0), most)
+    lengths = range(most, most // 2, -1)
+    return next((length for each in (CLASSES, 1) for length in lengths if size % (each * length) == 0), most)
+
+
+@lru_cache(maxsize=4096)
+def _piece_length(size: int) -> int:
+    """How many elements of a tensor are looked through as one piece for the extremes: some rows of a block."""
+    row, most = row_length(size), min(_PIECE, size // _PIECES)
+    return row * min(1 << max((most // row).bit_length() - 1, 0), _ROWS)
 
 
 def in_rows(values: Array) -> Iterator[Array]:
-    """Floats of any type as float32 in rows, a multiple of ROWS at a time as long as there are so many; what is left
+    """Floats of any type as float32 in rows, a multiple of CLASSES at a time as long as there are so many; what is left
     over of the last one comes alone. Each block is valid until the next one.
     """
     row = row_length(values.size)
     count = values.size // row
-    whole, step = values[: count * row].reshape(-1, row), _PART // row // ROWS * ROWS
+    whole, step = values[: count * row].reshape(-1, row), _PART // row // _ROWS * _ROWS
     ready = values.dtype == np.float32 and values.flags.aligned
     held = None if ready else np.empty((min(step, max(count, 1)), row), np.float32)
     for at in range(0, count, step):
@@ -115,18 +126,21 @@ def _held(rows: Array, held: Array | None) -> Array:
     return part
 
 
-def _by_rows(
+def _figures(
     blocks: Iterable[Array], size: int, look: Callable[[Array], None] = lambda rows: None
 ) -> tuple[tuple[Array, Array], Array]:
-    """The least and the largest value of each row, and the sums of their first four powers."""
-    count, at = -(-size // row_length(size)), 0
-    lows, highs, sums = np.empty(count, np.float32), np.empty(count, np.float32), np.empty((4, count), np.float32)
+    """The least and the largest value of each piece, and the sums of the first four powers of each row."""
+    piece, at, seen = _piece_length(size), 0, 0
+    lows, highs = np.full(-(-size // piece), np.inf, np.float32), np.full(-(-size // piece), -np.inf, np.float32)
+    sums = np.empty((4, -(-size // row_length(size))), np.float32)
     for rows in blocks:
         here = slice(at, at + len(rows))
-        at = here.stop
         look(rows)
-        np.minimum.reduce(rows, 1, out=lows[here])
-        np.maximum.reduce(rows, 1, out=highs[here])
+        flat, starts, first = rows.reshape(-1), np.arange(0, rows.size, piece), seen // piece
+        for ends, extreme in ((lows, np.minimum), (highs, np.maximum)):
+            some = ends[first : first + len(starts)]  # of which the last block may end one that has begun
+            extreme(some, extreme.reduceat(flat, starts), out=some)
+        at, seen = here.stop, seen + rows.size
         squares, (first, second, third, fourth) = np.square(rows), sums[:, here]
         dot_rows(rows, _ones(rows.shape[1]), out=first)
         dot_rows(rows, rows, out=second)
@@ -142,32 +156,35 @@ def _ones(count: int) -> Array:
 
 def _eighth(values: Array, ends: Array, extreme: float, sign: int) -> tuple[float, Array]:
     """The eighth smallest value (sign 1) or the eighth largest (-1), and where such values are, if they are not too
-    many. ends: the smallest, or largest, of each row; extreme: of all.
+    many. ends: the smallest, or largest, of each piece; extreme: of all.
     """
     reaches, place = (np.less_equal, LANDMARKS - 1) if sign > 0 else (np.greater_equal, -LANDMARKS)
     bound = np.partition(ends, place)[place] if ends.size >= LANDMARKS else np.float32(sign * math.inf)
-    rows = reaches(ends, bound).nonzero()[0]
-    if rows.size > MOST_TIES:
+    pieces = reaches(ends, bound).nonzero()[0]
+    if pieces.size > MOST_TIES:
         if bound == extreme:
             return extreme, _NOWHERE
-        beyond = ends[rows] != bound  # less than eight; of those that just reach it one more than MOST_TIES tells all
-        rows = np.sort(np.append(rows[beyond], rows[~beyond][: MOST_TIES + 1]))
-    found, row = _elements(values, rows), row_length(values.size)
-    hits = reaches(found, bound).nonzero()[0]
+        beyond = ends[pieces] != bound  # less than eight; of those that just reach it one more than MOST_TIES tells all
+        pieces = np.sort(np.append(pieces[beyond], pieces[~beyond][: MOST_TIES + 1]))
+    found, length = _elements(values, pieces), _piece_length(values.size)
+    reached = reaches(found, bound)
+    if bound == extreme and np.count_nonzero(reached) > MOST_TIES:
+        return extreme, _NOWHERE
+    hits = reached.nonzero()[0]
     if hits.size > LANDMARKS:
         beyond = found[hits]
         bound = np.partition(beyond, place)[place]
         hits = hits[reaches(beyond, bound)]
-    return float(bound), rows[hits // row] * row + hits % row if hits.size <= MOST_TIES else _NOWHERE
+    return float(bound), pieces[hits // length] * length + hits % length if hits.size <= MOST_TIES else _NOWHERE
 
 
-def _elements(values: Array, rows: Array) -> Array:
-    """The elements of some rows, as float32."""
-    row = row_length(values.size)
-    whole = values[: values.size // row * row].reshape(-1, row)
-    if rows[-1] < len(whole):
-        return whole[rows].astype(np.float32, copy=False).reshape(-1)
-    return np.append(whole[rows[:-1]], values[whole.size :]).astype(np.float32, copy=False)
+def _elements(values: Array, pieces: Array) -> Array:
+    """The elements of some pieces, as float32."""
+    length = _piece_length(values.size)
+    whole = values[: values.size // length * length].reshape(-1, length)
+    if pieces[-1] < len(whole):
+        return whole[pieces].astype(np.float32, copy=False).reshape(-1)
+    return np.append(whole[pieces[:-1]], values[whole.size :]).astype(np.float32, copy=False)
 
 
 @lru_cache(maxsize=64)
