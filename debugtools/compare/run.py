@@ -128,7 +128,11 @@ class ComparisonRun:
             feeds = same_feeds(self.context, self.spec.feeds, made)
         for feed in common_feeds(self.sides, feeds, self._uneven):
             if self.setup.observing or strange_files(self.setup):
+                for side in self.model_sides:
+                    side.check_opened()
                 align_sides(self.context, self.setup, feed)
+                if self.setup.observing:
+                    self.setup.open_next()
             self._begin_quantised(feed)
             yield feed
 
@@ -138,7 +142,7 @@ class ComparisonRun:
         """
         if not tells_inputs(own):
             return None
-        if self._may_begin and self.observed.before_plain:
+        if self.setup.observing and own.spec.kind == "onnxrt":  # what goes before the plain runs need not wait for them
             declared = own.model.inputs
             if all(info.shape and all(isinstance(dim, int) and dim > 0 for dim in info.shape) for info in declared):
                 return declared

@@ -116,6 +116,7 @@ class Aligner:
         self._whole[side.index] = whole_numbers(data[0]), whole_numbers(data[1])
         self._seen[side.index] = data
         self._printed = {name: array.shape for name, array in feed.items()}
+        self._setup.open_next()  # what follows takes one processor
         return _aligned(data, given)
 
     def unsure(self) -> bool:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from layerwise._tool.debugtools.align.alignment import Alignment, Unpaired
 from layerwise._tool.debugtools.align.graph import AlignGraph
-from layerwise._tool.debugtools.align.onnx_graph import onnx_graph
+from layerwise._tool.debugtools.align.onnx_graph import sorted_graph
 from layerwise._tool.debugtools.align.side_data import SideData
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.surgery.model.structure import Structure
@@ -22,7 +22,8 @@ def structure(side: ModelSide) -> Structure:
 
 def align_graph(side: ModelSide) -> AlignGraph:
     """The main graph of a side's model."""
-    return onnx_graph(structure(side))
+    cut = side.model.cut
+    return sorted_graph(structure(side), cut.nodes, cut.reads)
 
 
 def digest(graph: AlignGraph) -> str:

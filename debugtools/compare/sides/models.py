@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.runner import Loadable
 from layerwise._tool.backends.specs import ENGINE_SUFFIXES, ModelOptions
@@ -99,6 +99,13 @@ class Model:
         assert self._cut is not None
         return self._cut.result()
 
+    def weight_bytes(self) -> int:
+        """Bytes of all weights; 0 if the file cannot be read, which is said where it is run."""
+        try:
+            return sum(weight.nbytes for weight in self.file.weights().values())
+        except LayerwiseError:
+            return 0
+
     def whole(self) -> Loadable:
         """The whole model for a runner, its weights left in the file."""
         return Loadable(data=self.file.structure_bytes(), folder=self.file.folder)
@@ -127,6 +134,9 @@ class UnreadModel(Model):
 
     def tensors(self) -> Set[str]:
         return frozenset()
+
+    def weight_bytes(self) -> int:
+        return 0
 
     def whole(self) -> Loadable:
         return Loadable(path=Path(self.path))

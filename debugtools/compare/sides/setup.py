@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
     from layerwise._tool.debugtools.align.fingerprint import Fingerprint
 
+_LITTLE = 1 << 30  # bytes of weights
+
 
 class Feeding(Protocol):
     """What every feed is shown to before anything is run on it."""
@@ -101,17 +103,39 @@ class Setup:
         Engines are imported before: a thread that needs the interpreter waits for all others that do.
         """
         (keep_for_reuse if self.spec.memory_budget is None else keep_nothing_back)()
-        turns = self.one_at_a_time or self.spec.sequential
-        first = [side for side in self.model_sides if side.session_owner is None][: 1 if turns else None]
+        first = self._owners()[: 1 if self._take_turns() else None]
         for side in first:
             load_backend(side.spec.kind)
         for side in first:
             side.open_soon()
 
+    def _owners(self) -> list[ModelSide]:
+        return [side for side in self.model_sides if side.session_owner is None]
+
+    def _take_turns(self) -> bool:
+        return self.one_at_a_time or self.spec.sequential
+
     def read(self) -> None:
-        """Begin to read the model in a thread."""
+        """Begin to read the models in threads."""
         if self.model and self.pairs:
             self.model.prepare(whole_graph=self.whole_graph, sized=self.observing)
+        if self.observing:
+            for side in self.model_sides:
+                side.model.prepare(whole_graph=True, sized=True)
+
+    def open_next(self) -> None:
+        """Begin to open, in threads, the sessions whose turn comes later, where that takes little memory. What goes
+        wrong with one that has been begun is raised.
+        """
+        for side in self.model_sides:
+            side.check_opened()
+        sides, bounded = self._owners(), self.spec.memory_budget is not None or self.spec.sequential
+        if bounded or any(side.backend != ("onnxrt", "cpu") for side in sides):
+            return
+        models = {id(side.model): side.model for side in sides}
+        if sum(model.weight_bytes() for model in models.values()) <= _LITTLE:
+            for side in sides:
+                side.opening()
 
     def plan_feeds(self, context: "JobContext", own: ModelSide) -> FeedSpec:
         """The feeds, planned by the graph of a side where that is asked for; what is chosen is said once."""

@@ -136,6 +136,11 @@ class ModelSide(Side):
         assert self._opening is not None
         return self._opening
 
+    def check_opened(self) -> None:
+        """Raise what went wrong, if it has by now."""
+        if self._opening is not None and self._opening.done():
+            self._opening.result()
+
     def _open(self) -> Runner:
         return open_runner(self.spec, self.model.whole(), name=self.name)
 
