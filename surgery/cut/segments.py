@@ -8,6 +8,7 @@ unsegmented run. Weights stay external data in the model's own file.
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from threading import Lock
 
 import onnx
 from msgspec import Struct
@@ -52,6 +53,7 @@ class GraphCut:
         self.inputs = [value.name for value in graph.input if value.name not in weights]
         self.outputs = list(dict.fromkeys(value.name for value in graph.output))
         self._estimated: tuple[object, dict[str, Estimate]] = (None, {})
+        self._estimating = Lock()
 
     @cached_property
     def origins(self) -> ProtoOrigins:
@@ -61,9 +63,10 @@ class GraphCut:
     def estimates(self, shapes: Mapping[str, Sequence[int]]) -> Mapping[str, Estimate]:
         """Return what inference finds about its tensors when the inputs have `shapes`; the last answer is kept."""
         asked = {name: tuple(shape) for name, shape in shapes.items()}
-        if self._estimated[0] != asked:
-            self._estimated = (asked, estimates(self.model, asked))
-        return self._estimated[1]
+        with self._estimating:
+            if self._estimated[0] != asked:
+                self._estimated = (asked, estimates(self.model, asked))
+            return self._estimated[1]
 
     def estimates_for(self, feed: Mapping[str, Array]) -> Mapping[str, Estimate]:
         """Return what inference finds about its tensors when these arrays are its inputs."""

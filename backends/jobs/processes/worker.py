@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 def work(actions: str, folder: Path, attempt: int, kept: list[int]) -> NoReturn:
     """Do the attempt and end this process. `actions` offers its action; kept: descriptors of lock and leases."""
-    collect_seldom()
+    collect_seldom(job=True)
     _keep_to_myself(kept)
     try:
         _prepare()

@@ -1,6 +1,7 @@
 """Finds out, with the first inputs, which tensors of two models belong together, and has the sides know it."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -92,13 +93,21 @@ class Aligner:
         return base, [side for side in sides if side.model is not model]
 
     def _align(self, base: ModelSide, side: ModelSide, feed: Feed) -> None:
+        wrong = what_names_do(base.model.cut, side)
+        soon = bool(wrong) and self._spec.align == "auto"
+        with self._reader.running(base, side, feed) if soon else nullcontext():
+            found = self._found_for(base, side, feed, wrong)
+        if found is not None:
+            self._apply(base, side, feed, with_outputs(found, base, side, self._seen.get(side.index)))
+
+    def _found_for(self, base: ModelSide, side: ModelSide, feed: Feed, wrong: str) -> Alignment | None:
+        """The alignment of two sides, None where equal names do. wrong: what is wrong with these."""
         renamed = {name: own for name, own in side.naming.rename.items() if name in base.model.cut.maker}
         graphs = self._reader.graph(base), self._reader.graph(side)
         paths, models = (str(base.model.path), str(side.model.path)), (digest(graphs[0]), digest(graphs[1]))
         given = given_for(self._context, self._spec.align, renamed, models, paths, graphs)
-        wrong = what_names_do(base.model.cut, side)
         if given.map is None and not wrong and not (given.alone or len(given.pairs) > len(renamed)):
-            return
+            return None
         if given.map is not None or not wrong:
             found = with_equal_names(given.map or Alignment([]), base.model.cut.maker, side.model.cut.maker)
         else:
@@ -108,11 +117,11 @@ class Aligner:
             )
             found = self._measured(base, side, feed, given.pairs)
         self._given[side.index], self._alone[side.index] = given.pairs, given.alone
-        found = corrected(found, given.pairs, given.alone)
-        self._apply(base, side, feed, with_outputs(found, base, side, self._seen.get(side.index)))
+        return corrected(found, given.pairs, given.alone)
 
     def _measured(self, base: ModelSide, side: ModelSide, feed: Feed, given: list[AlignedPair]) -> Alignment:
-        data = self._reader.data(base, side, feed)
+        with self._reader.running(base, side, feed):
+            data = self._reader.data(base, side)
         self._whole[side.index] = whole_numbers(data[0]), whole_numbers(data[1])
         self._seen[side.index] = data
         self._printed = {name: array.shape for name, array in feed.items()}

@@ -1,7 +1,7 @@
 """Goes through sides' graphs, unfused, for their tensors and the fingerprints of these."""
 
 from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -54,6 +54,7 @@ class GraphReader:
         self._context, self._budget = context, budget
         self._graphs: dict[int, AlignGraph] = {}
         self._base: SideData | None = None
+        self._begun: dict[int, tuple[Feed, Iterator[Feed]]] = {}
         self._weights = WeightPrints()
 
     def limits(self) -> Limits:
@@ -66,12 +67,23 @@ class GraphReader:
             self._graphs[side.index] = align_graph(side)
         return self._graphs[side.index]
 
-    def data(self, base: ModelSide, side: ModelSide, feed: Feed) -> tuple[SideData, SideData]:
-        """The fingerprints of the comparison's side, made once for all, and of another one; of large weights only where
-        other values do not tell.
+    @contextmanager
+    def running(self, base: ModelSide, side: ModelSide, feed: Feed) -> Iterator[None]:
+        """Both sides run, in threads if memory is not bounded, for `data`; those that have not begun yet begin."""
+        sides = [side] if self._base is not None else [base, side]
+        with ExitStack() as stack:
+            for each in [each for each in sides if each.index not in self._begun]:
+                self._begun[each.index] = stack.enter_context(self._open(each, feed))
+                stack.callback(self._begun.pop, each.index)
+            yield
+
+    def data(self, base: ModelSide, side: ModelSide) -> tuple[SideData, SideData]:
+        """The fingerprints of the comparison's side, made once for all, and of another one, both `running`; of large
+        weights only where other values do not tell.
         """
-        with self._open(side, feed) as (fed, segments):  # both are run at once
-            found = self._made(base, feed), self._collected(side, fed, segments)
+        if self._base is None:
+            self._base = self._collected(base, *self._begun[base.index])
+        found = self._base, self._collected(side, *self._begun[side.index])
         return found if told_by_values(*found) else self.with_weights(base, side, found)
 
     def with_weights(
@@ -83,13 +95,10 @@ class GraphReader:
 
     def base_data(self, base: ModelSide, feed: Feed) -> SideData:
         """The fingerprints of the comparison's side, all weights included."""
-        self._base = self._weighted(base, self._made(base, feed))
-        return self._base
-
-    def _made(self, base: ModelSide, feed: Feed) -> SideData:
         if self._base is None:
             with self._open(base, feed) as (fed, segments):
                 self._base = self._collected(base, fed, segments)
+        self._base = self._weighted(base, self._base)
         return self._base
 
     def _weighted(self, side: ModelSide, data: SideData) -> SideData:

@@ -29,17 +29,21 @@ class Model:
 
     has_graph = True
 
-    def prepare(self, *, whole_graph: bool, sized: bool = False) -> None:
-        """Start reading, in a thread: the whole graph (importing onnx takes longer than a session), or its nodes.
-
-        sized: what its tensors take will be asked for too.
+    def prepare(self, *, whole_graph: bool, pool: ThreadPoolExecutor | None = None) -> None:
+        """Start reading, in a thread (of `pool`, if it is given): the whole graph (importing onnx takes longer than a
+        session), or its nodes.
         """
-        pool = ThreadPoolExecutor(1, "parse")
+        own = pool or ThreadPoolExecutor(1, "parse")
         if whole_graph and self._cut is None:
-            self._cut = pool.submit(self._parse, sized)
+            self._cut = own.submit(self._parse)
         elif not whole_graph and self._makers is None:
-            self._makers = pool.submit(self._read_makers)
-        pool.shutdown(wait=False)
+            self._makers = own.submit(self._read_makers)
+        if pool is None:
+            own.shutdown(wait=False)
+
+    def prepare_sizes(self, pool: ThreadPoolExecutor) -> None:
+        """Start finding out what the tensors of the graph take, where its inputs have fixed shapes."""
+        pool.submit(self._infer_sizes)
 
     def _read_makers(self) -> "dict[str, Maker] | None":
         from layerwise._tool.surgery.wire.makers import makers
@@ -81,16 +85,16 @@ class Model:
         found = self._makers.result()
         return self.cut.maker.keys() if found is None else found.keys()
 
-    def _parse(self, sized: bool) -> "GraphCut":
+    def _parse(self) -> "GraphCut":
         from layerwise._tool.surgery.cut.segments import GraphCut
 
-        cut = GraphCut(self.file.structure())
-        if sized:
-            infos = _inputs(cut)
-            fixed = {each.name: [dim for dim in each.shape or () if isinstance(dim, int)] for each in infos}
-            if all(each.shape is not None and len(fixed[each.name]) == len(each.shape) for each in infos):
-                cut.estimates(fixed)  # feeds have these shapes
-        return cut
+        return GraphCut(self.file.structure())
+
+    def _infer_sizes(self) -> None:
+        infos = _inputs(self.cut)
+        fixed = {each.name: [dim for dim in each.shape or () if isinstance(dim, int)] for each in infos}
+        if all(each.shape is not None and len(fixed[each.name]) == len(each.shape) for each in infos):
+            self.cut.estimates(fixed)  # feeds have these shapes
 
     @property
     def cut(self) -> "GraphCut":
@@ -122,8 +126,11 @@ class UnreadModel(Model):
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def prepare(self, *, whole_graph: bool, sized: bool = False) -> None:
+    def prepare(self, *, whole_graph: bool, pool: ThreadPoolExecutor | None = None) -> None:
         """There is nothing to read."""
+
+    def prepare_sizes(self, pool: ThreadPoolExecutor) -> None:
+        """Nothing of it is inferred."""
 
     def maker(self, name: str) -> "Maker | None":
         return None

@@ -1,6 +1,7 @@
 """What a comparison needs first: models and sides. Their sessions begin to open before the rest is even imported."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -116,12 +117,18 @@ class Setup:
         return self.one_at_a_time or self.spec.sequential
 
     def read(self) -> None:
-        """Begin to read the models in threads."""
-        if self.model and self.pairs:
-            self.model.prepare(whole_graph=self.whole_graph, sized=self.observing)
+        """Begin to read the models, in a thread."""
+        if not (self.model and self.pairs):
+            return
+        pool = ThreadPoolExecutor(1, "parse")
+        self.model.prepare(whole_graph=self.whole_graph, pool=pool)
         if self.observing:
-            for side in self.model_sides:
-                side.model.prepare(whole_graph=True, sized=True)
+            models = {id(model): model for model in (self.model, *(side.model for side in self.model_sides))}
+            for model in models.values():
+                model.prepare(whole_graph=True, pool=pool)
+            for model in models.values():
+                model.prepare_sizes(pool)
+        pool.shutdown(wait=False)
 
     def open_next(self) -> None:
         """Begin to open, in threads, the sessions whose turn comes later, where that takes little memory. What goes
