@@ -1,6 +1,7 @@
 """Computes the sums of many pairs of tensors on the device in a few launches, with one result record per pair."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,6 +19,7 @@ TILE = 8 * 8 * THREADS  # elements that a block processes between two checks of 
 MOST_BLOCKS = 528  # per pair; four for each multiprocessor of an H200, which runs two at a time
 BOUNDS = 8  # as in elements.cu
 NEVER = 2**64 - 1
+_USUAL = "float32_float32"
 
 PAIR = np.dtype(
     [("a", "u8"), ("b", "u8"), ("count", "u8"), ("first_block", "u4"), ("blocks", "u4"), ("atol", "f4"), ("rtol", "f4")]
@@ -60,10 +62,21 @@ class Program:
 
 
 @cache
+def compiling(target: str, types: str) -> Future[bytes]:
+    """Return the machine code for a pair of types (`float32_float16`) and an architecture, made in a thread: where that
+    was never done it takes a second.
+    """
+    pool = ThreadPoolExecutor(1, "compile")
+    code = pool.submit(machine_code, target, types)
+    pool.shutdown(wait=False)
+    return code
+
+
+@cache
 def program(device: int, types: str) -> Program:
-    """Return the kernels for a pair of types (`float32_float16`) on a device, loaded once per process."""
+    """Return the kernels for a pair of types on a device, loaded once per process."""
     use_device(device)
-    return Program(machine_code(architecture(device), types))
+    return Program(compiling(architecture(device), types).result())
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +108,20 @@ def table(pairs: Sequence[DevicePair]) -> tuple[Array, Array]:
 
 
 class DeviceMetrics:
-    """Measures pairs on one stream; its buffers only grow.
+    """Measures pairs on one stream; its buffers only grow. The most usual kernels begin to be compiled at once.
 
-    LayerwiseError (MissingDependency if a package is missing) if kernels cannot be compiled for the device.
+    LayerwiseError (MissingDependency if a package is missing) if the device does not tell what it is.
     """
 
     def __init__(self, stream: Stream, device: int = 0) -> None:
         self._device, self.stream = device, stream
-        program(device, "float32_float32")  # fail early if something is missing
+        driver()
+        compiling(architecture(device), _USUAL)
         self._rows, self._owners, self._parts, self._records = Buffer(), Buffer(), Buffer(), Buffer()
+
+    def ready(self) -> None:
+        """Wait until kernels are compiled. LayerwiseError (MissingDependency if a package is missing) if they cannot be."""
+        program(self._device, _USUAL)
 
     def measure(self, pairs: Sequence[DevicePair]) -> Array:
         """Return one RECORD per pair, after waiting for them.

@@ -42,6 +42,8 @@ class MetricsOnCpu:
         self._library = library
         self.stream = HostStream()
 
+    def ready(self) -> None: ...
+
     def measure(self, pairs: Sequence[DevicePair]) -> Array:
         order = sorted(range(len(pairs)), key=lambda i: pairs[i].dtypes)
         ordered = [pairs[i] for i in order]

@@ -1,6 +1,7 @@
 """Comparing on the GPU what was made there: which sides of a comparison can, and how."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,16 +29,33 @@ from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
 from layerwise._tool.debugtools.compare.sides.stream import SegmentSession, on_host
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MetricName
 
+_STAY, _COPIED = (
+    "layers stay on the GPU and are compared there",
+    "layers are copied from the GPU and compared on the host",
+)
+
 
 class OnDevice:
-    """Opens sessions whose tensors stay on the GPU, for `sides`, and measures pairs of them there.
+    """Opens sessions whose tensors stay on the GPU, for `sides`, and measures pairs of them there; on the host, if its
+    kernels cannot be compiled. tell: is told which of the two, once that is known.
 
     LayerwiseError (MissingDependency where something is not installed) if the GPU cannot be used.
     """
 
-    def __init__(self, sides: frozenset[int], metrics: DeviceMetrics) -> None:
-        self.sides, self._metrics = sides, metrics
+    def __init__(self, sides: frozenset[int], metrics: DeviceMetrics, tell: Callable[[str], None]) -> None:
+        self.sides, self._metrics, self._tell = sides, metrics, tell
         self._known: list[tuple[Any, Any, Totals]] = []
+
+    @cached_property
+    def _measures(self) -> bool:
+        """Whether the device can measure; waits for the compiler."""
+        try:
+            self._metrics.ready()
+        except LayerwiseError as error:
+            self._tell(f"{_COPIED}: {error}")
+            return False
+        self._tell(_STAY)
+        return True
 
     def session(self, spec: RunnerSpec, model: Loadable, name: str) -> SegmentSession:
         """Open a session whose outputs stay; one whose outputs come to the host where they cannot."""
@@ -60,7 +78,7 @@ class OnDevice:
         return not all(isinstance(tensor, np.ndarray) for tensor in tensors)
 
     def _there(self, *tensors: object) -> bool:
-        return not any(isinstance(tensor, np.ndarray) for tensor in tensors)
+        return not any(isinstance(tensor, np.ndarray) for tensor in tensors) and self._measures
 
     def array(self, tensor: Any) -> Array:
         """What `session` gave, on the host."""
@@ -95,16 +113,11 @@ def on_device(
     if not why:
         try:
             use_device(number)
-            made = OnDevice(
-                frozenset(i for pair in together for i in pair if gpus[i] == number),
-                DeviceMetrics(Stream(), number),
-            )
+            there = frozenset(i for pair in together for i in pair if gpus[i] == number)
+            return OnDevice(there, DeviceMetrics(Stream(), number), tell)
         except LayerwiseError as error:
             why = str(error)
-        else:
-            tell("layers stay on the GPU and are compared there")
-            return made
-    tell(f"layers are copied from the GPU and compared on the host: {why}")
+    tell(f"{_COPIED}: {why}")
     return None
 
 

@@ -14,7 +14,7 @@ from support.comparing import ORT, Compared, run_compare
 from support.cuda_emulator import MetricsOnCpu, build
 from support.models import conv_net
 
-from layerwise._tool.backends.errors import MissingDependency
+from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
 from layerwise._tool.backends.runner import Loadable, open_runner
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.observing.on_device import OnDevice, on_device
@@ -102,7 +102,7 @@ def test_the_rows_are_those_of_the_host(
     plain = msgspec.structs.replace(ORT, graph_optimization_level="extended")  # no CPU's layouts, as on a GPU
     spec = compared(models, plain, observe=observe, tolerance=tolerance, metrics=metrics, figures=figures)
     wanted = run_compare(spec)
-    device, there = OnDevice(frozenset((0, 1)), on_cpu), list[int]()  # type: ignore[arg-type]
+    device, there = OnDevice(frozenset((0, 1)), on_cpu, lambda text: None), list[int]()  # type: ignore[arg-type]
     monkeypatch.setattr(ComparisonRun, "_device", lambda run: device)
     monkeypatch.setattr(OnDevice, "free", lambda device: 1 << 30)
     measure = on_cpu.measure
@@ -123,10 +123,25 @@ def test_why_tensors_do_not_stay_is_said(models: tuple[str, str]) -> None:
     assert ask(compared(models, CUDA, validate=True)) is None
     assert told.pop() == "layers are copied from the GPU and compared on the host: values are validated"
     assert ask(compared(models, CUDA, metrics=["indices"])) is None and "indices needs the values" in told.pop()
-    found = ask(compared(models, CUDA))
-    assert ("stay on the GPU" in told[0]) == (found is not None)
-    if found is None:  # no GPU here, or no cuda-python
+    if ask(compared(models, CUDA)) is None:  # no GPU here, or no cuda-python
         assert told[0].startswith("layers are copied from the GPU and compared on the host: ")
+
+
+def test_without_kernels_tensors_are_compared_on_the_host(
+    models: tuple[str, str], on_cpu: MetricsOnCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = compared(models, ORT, tolerance=AUTO)
+    wanted, told = run_compare(spec), list[str]()
+    device = OnDevice(frozenset((0, 1)), on_cpu, told.append)  # type: ignore[arg-type]
+
+    def refuse() -> None:
+        raise LayerwiseError("NVRTC cannot compile the metrics kernel")
+
+    monkeypatch.setattr(on_cpu, "ready", refuse)
+    monkeypatch.setattr(ComparisonRun, "_device", lambda run: device)
+    monkeypatch.setattr(OnDevice, "free", lambda device: 1 << 30)
+    assert_same(run_compare(spec), wanted)
+    assert told == ["layers are copied from the GPU and compared on the host: NVRTC cannot compile the metrics kernel"]
 
 
 @pytest.mark.parametrize("observe", ["every", "executed", "marked"])
