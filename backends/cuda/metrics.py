@@ -120,7 +120,7 @@ class DeviceMetrics:
         self._rows, self._owners, self._parts, self._records = Buffer(), Buffer(), Buffer(), Buffer()
 
     def ready(self) -> None:
-        """Wait until kernels are compiled. LayerwiseError (MissingDependency if a package is missing) if they cannot be."""
+        """Wait for the compiler. LayerwiseError (MissingDependency if a package is missing) if there are no kernels."""
         program(self._device, _USUAL)
 
     def measure(self, pairs: Sequence[DevicePair]) -> Array:
