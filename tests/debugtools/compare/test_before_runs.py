@@ -1,9 +1,11 @@
 """Layers that are observed and compared before the plain runs are done: the same rows, in the same places."""
 
 import threading
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support.comparing import Compared, run_compare
 from support.models import conv_net, save
@@ -12,6 +14,7 @@ from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.debugtools.compare.observing.run_ahead import Ahead, Turns
 from layerwise._tool.debugtools.compare.sides import side
+from layerwise._tool.debugtools.compare.sides.setup import Setup
 from layerwise._tool.debugtools.compare.sides.stream import GraphStream
 from layerwise._tool.debugtools.compare.spec import CompareSpec, MarkSpec
 
@@ -50,6 +53,20 @@ def test_the_rows_are_those_of_a_comparison_that_waits(model: str, iterations: i
 def test_the_plain_runs_are_told_first(model: str) -> None:
     found = tables(compared(model))
     assert found.index("layers") > max(place for place, table in enumerate(found) if table in ("inputs", "runs"))
+
+
+def test_a_session_that_cannot_be_opened_ends_the_comparison_before_layers_are_looked_at(tmp_path: Path) -> None:
+    good, bad = conv_net(), conv_net()
+    bad.graph.node[0].op_type = "NoSuchOperator"
+    for models in ((bad, good), (good, bad)):
+        paths = [str(save(model, tmp_path / f"{place}.onnx")) for place, model in enumerate(models)]
+        runners = [ORT, msgspec.structs.replace(ORT, model=paths[1])]
+        setup = Setup(CompareSpec(model=paths[0], runners=runners, marks=MarkSpec(everything=True)))
+        opening = [one.opening() for one in setup.model_sides]
+        wait(opening)
+        with pytest.raises(LayerwiseError, match="NoSuchOperator"):
+            setup.open_next()
+        setup.end()
 
 
 def test_what_fails_before_the_plain_runs_is_made_again(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
