@@ -24,7 +24,7 @@ from layerwise._tool.debugtools.compare.arithmetic.totals import Number, Totals
 GAP = 256.0
 HUGE = 1e30
 _LEAST = 9e3
-_FEWEST = 2  # elements of a value that is not huge
+_FEWEST = 2  # elements of a value that is huge on neither side
 _MASKS = (3e4, 5e4, 65504.0, *(10.0**k for k in range(4, 30)))
 _NEAR = 1 / 16
 _ULPS = 8.0  # units roundoff by which two sentinels may differ
@@ -81,16 +81,18 @@ def find_sentinels(a: Array, b: Array, totals: Totals, unit: float, types: Seque
     values = [value for value in _extremes(b, totals) if _may_be(value)]
     if not values:
         return None
-    members, least, rest = 0, math.inf, 0.0
-    for chunk in _doubles(b):
+    members, huge, least, rest = 0, 0, math.inf, 0.0
+    for other, chunk in zip(_doubles(a), _doubles(b), strict=True):
         mask = _among(chunk, values)
         members += int(np.count_nonzero(mask))
+        huge += int(np.count_nonzero(mask & (np.abs(other) >= HUGE) & (np.sign(other) == np.sign(chunk))))
         size = np.abs(chunk)
         least = min(least, float(size.min(where=mask, initial=math.inf)))
         rest = max(rest, float(size.max(where=~mask & (size == size), initial=0.0)))
     narrower = any(unit_roundoff((kind,)) > unit for kind in types)
     mixed = a.dtype != b.dtype or len(set(types)) > 1 or narrower
-    if rest * GAP > least or (least < HUGE and (members < _FEWEST or not (rest or mixed))):
+    few = members < _FEWEST and huge < members
+    if rest * GAP > least or (least < HUGE and (few or not (rest or mixed))):
         return None
     furthest = max(values, key=abs)
     found = Sentinels(0, furthest, tuple(values), rest, mixed)

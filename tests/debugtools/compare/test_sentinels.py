@@ -69,6 +69,16 @@ def test_a_mask_of_its_own_in_the_narrower_type_agrees_with_the_wider_one() -> N
     assert compare_arrays((wide * 1e-34).astype(np.float32), narrow, ROUNDING).passed is False
 
 
+@pytest.mark.parametrize("narrow", [-65504.0, -1e4])
+def test_the_constant_that_a_mask_is_made_of_may_be_narrower_on_either_side(narrow: float) -> None:
+    wide, other = np.float32(np.finfo(np.float32).min), np.float16(narrow)
+    for a, b in ((wide, other), (other, wide)):
+        result = compare_arrays(np.array(a), np.array(b), ROUNDING)
+        assert result.passed is not False and result.totals is not None and result.totals.sentinels == 1
+    for a, b in ((wide, np.float16(-60.0)), (np.float32(-12.0), other), (-wide, other)):
+        assert compare_arrays(np.array(a), np.array(b), ROUNDING).passed is False
+
+
 def test_one_masked_row_that_is_not_masked_on_the_other_side_fails() -> None:
     reference = masked(SCORES, np.float32, -math.inf)
     suspect = reference.copy()
