@@ -1,8 +1,10 @@
 """Looking at the graph that the suspect really runs: whether that is asked for, whether it may tell more."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from layerwise._tool.backends.arrays import Feed
+from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.options import loads_engine
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
@@ -12,6 +14,7 @@ from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.debugtools.locate.tensor_error import error_from
 
 _RULE = Rule(auto=True, infinities_equal=True)
+_MORE, _LITTLE = 2.0, 1e-3
 
 
 def wanted(spec: CompareSpec, suspect: ModelSide, reference: Side) -> bool:
@@ -54,3 +57,23 @@ def plain_runs_differ(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Fe
             if not found.passed or error_from(found, mine[name], theirs[name], (), depth).beyond:
                 return True
     return False
+
+
+def lost_by_fusing(
+    suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed], unfused: Mapping[str, float], iteration: int
+) -> str:
+    """What to say of an output of the suspect's plain run that is off by more than twice what it is off by when nothing
+    is fused; "" if none is. unfused: the outputs' errors then (relative L2).
+    """
+    mine, theirs = (side.plain(iteration, feed).outputs for side, feed in zip((suspect, reference), feeds, strict=True))
+    lost = []
+    for name, before in unfused.items():
+        if name in mine and name in theirs:
+            now = compare_arrays(mine[name], theirs[name], _RULE).rel_l2
+            if now is not None and now > _MORE * max(before, _LITTLE):
+                lost.append((now, before, name))
+    if not lost:
+        return ""
+    now, before, name = max(lost)
+    told = f"output {shown(name, 80)} of the plain run is off by {now:.2g} (relative L2), unfused by {before:.2g}"
+    return f"{told}: what is fused loses it, and `debug locate --observe executed` looks there"

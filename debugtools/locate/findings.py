@@ -47,6 +47,8 @@ class Findings:
         self._truth = TruthOutcome()
         self.engine: list[Mapped] = []
         self.ledger: Ledger | None = None
+        self.output_errors: dict[str, float] = {}
+        self.lost_by_fusing = ""
         self.quantised_reference = False
 
     def add(self, row: LayerRow, suspect: Suspect | None) -> None:
@@ -60,6 +62,8 @@ class Findings:
             self._suspects.add(suspect)
             if suspect.failure:
                 self._failures.append(suspect.failure)
+        if name in self._graph_outputs and row.rel_l2 is not None:
+            self.output_errors[name] = row.rel_l2
         if name in self._graph_outputs and (row.size or row.passed is not True):
             self._outputs[name] = self._outputs.get(name, True) and row.passed is True
 
@@ -207,7 +211,7 @@ class Findings:
         tensor in few bits is what its format makes of its original, and nothing else stands out.
         """
         alike = all(self._outputs.values()) or (self.ledger is not None and self.ledger.explains)
-        alike = alike and self._saturated is None
+        alike = alike and self._saturated is None and not self.lost_by_fusing
         return bool(self._outputs) and alike and not self._stopped
 
     def _outputs_left(self) -> list[str]:
@@ -250,7 +254,8 @@ class Findings:
         if self._saturated is not None:
             return f"no suspect among {counted(self._tensors, 'tensor')}, but kernels saturate on this CPU"
         if self.ledger is not None:
-            return f"no suspect among {self._tensors} tensors: {self.ledger.result().text}"
+            fused = f"; {self.lost_by_fusing}" if self.lost_by_fusing else ""
+            return f"no suspect among {self._tensors} tensors: {self.ledger.result().text}{fused}"
         if all(self._outputs.values()):
             lacking = self._outputs_left()
             agree = f"{self._tensors} tensors agree" if lacking else f"{self._tensors} tensors and all outputs agree"

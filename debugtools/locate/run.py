@@ -41,7 +41,13 @@ from layerwise._tool.debugtools.compare.table.places import Places
 from layerwise._tool.debugtools.compare.truth.truths import Truths
 from layerwise._tool.debugtools.locate.comparing_ahead import ComparingAhead, idle_threads
 from layerwise._tool.debugtools.locate.dumped import read_dump
-from layerwise._tool.debugtools.locate.executed import can_tell, observe_executed, plain_runs_differ, wanted
+from layerwise._tool.debugtools.locate.executed import (
+    can_tell,
+    lost_by_fusing,
+    observe_executed,
+    plain_runs_differ,
+    wanted,
+)
 from layerwise._tool.debugtools.locate.feeding import feeds_of
 from layerwise._tool.debugtools.locate.findings import Findings
 from layerwise._tool.debugtools.locate.formats import formats_of
@@ -109,6 +115,8 @@ class LocateRun(ExitStack):
             if number == 0 and self._fused_only(feeds):
                 self._look_at_executed(feeds[0], "no node is at fault by itself, yet the outputs differ: ")
                 self._iteration(number, feeds)
+            if number == 0 and self.ledger is not None and not self.findings.any():
+                self._look_at_plain_runs(feeds)
             if number == 0 and self._holds_codes and not self.findings.any():
                 from layerwise._tool.debugtools.locate.saturation import plain_saturation
 
@@ -153,6 +161,12 @@ class LocateRun(ExitStack):
             return False
         return plain_runs_differ(self.suspect, self.reference, feeds, 0)
 
+    def _look_at_plain_runs(self, feeds: tuple[Feed, Feed]) -> None:
+        """Where all that few bits lose is explained: whether the plain run loses more than the graph unfused."""
+        if can_tell(self.spec.compare, self.suspect):
+            errors = self.findings.output_errors
+            self.findings.lost_by_fusing = lost_by_fusing(self.suspect, self.reference, feeds, errors, 0)
+
     def _look_at_executed(self, feed: Feed, why: str) -> None:
         folder, what = self.context.artifacts / "executed", "optimised graph"
         if self.suspect.spec.kind == "trt":
@@ -160,6 +174,8 @@ class LocateRun(ExitStack):
             self._look_into_engine(feed, folder)
         else:
             observe_executed(self.suspect, feed, folder)
+            if self.ledger is not None:
+                self.ledger.executed()
         counts = f"{len(self.suspect.made)} of {len(self.suspect.model.cut.maker)} tensors"
         name = shown(self.suspect.name, 80)
         self.context.log(f"{why}looking at the {what} of {name}, which makes {counts}")

@@ -24,7 +24,7 @@ from layerwise._tool.debugtools.compare.quantised.rectifiers import (
 )
 from layerwise._tool.debugtools.compare.quantised.region_formats import RegionFormats
 from layerwise._tool.debugtools.compare.quantised.sites import BROKEN, Site, Sites
-from layerwise._tool.debugtools.compare.quantised.stages import pair_stages, see_values
+from layerwise._tool.debugtools.compare.quantised.stages import pair_stages, see_executed_values, see_values
 from layerwise._tool.debugtools.compare.quantised.standing_out import standing_out
 from layerwise._tool.debugtools.compare.quantised.told import told
 from layerwise._tool.debugtools.compare.quantised.weights import Weights
@@ -77,6 +77,7 @@ class Ledger:
             originals = self.originals = Originals(other.model.cut, weights_of(other), self._read_there)
         self._reader = SiteReader(self._cut, originals)
         self._seen: dict[str, Rectified] = {}
+        self._seen_here: dict[str, Rectified] = {}
         self._rows: dict[int, QuantisedRow] = {}
         self._noise: dict[int, float] = {}
         self.regions = RegionFormats(self._cut, sites, self._lost)
@@ -114,14 +115,18 @@ class Ledger:
 
     def pair(self) -> None:
         """Have both sides know the stages of quantised tensors. To be called when the sides are aligned."""
-        other, here = self.other, dict[str, Rectified]()
+        other = self.other
         if isinstance(other, ModelSide) and self.originals is not None:
             pair_stages(self.side, other, self.sites, self.originals, base=self._base)
             if self._theirs is None:
-                here, self._seen = read_rectified(self.side, other, self.sites, base=self._base)
-        see_values(self.side, self.sites, here)
+                self._seen_here, self._seen = read_rectified(self.side, other, self.sites, base=self._base)
+        see_values(self.side, self.sites, self._seen_here)
         if isinstance(other, ModelSide):
             see_values(other, self._theirs, self._seen)
+
+    def executed(self) -> None:
+        """Have codes of the graph that the quantised side really runs seen as the values that they stand for."""
+        see_executed_values(self.side, self.sites, self._seen_here)
 
     def fed(self, feed: Mapping[str, Array]) -> None:
         """Take in the inputs, by the quantised side's names."""

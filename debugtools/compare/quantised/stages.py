@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.tensors import dtype_row
+from layerwise._tool.backends.errors import LayerwiseError
+from layerwise._tool.backends.tensors import dtype_name, dtype_row
 from layerwise._tool.debugtools.compare.quantised.grid import Grid
 from layerwise._tool.debugtools.compare.quantised.operators import DYNAMIC
 from layerwise._tool.debugtools.compare.quantised.originals import Originals, shorter_names
@@ -25,6 +27,7 @@ from layerwise._tool.debugtools.compare.quantised.rectifiers import (
 from layerwise._tool.debugtools.compare.quantised.sites import Sites
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, ObservedGraph
 from layerwise._tool.debugtools.compare.sides.stream import Held
+from layerwise._tool.surgery.types.node_types import tensor_types
 
 if TYPE_CHECKING:
     from layerwise._tool.surgery.cut.segments import GraphCut
@@ -60,6 +63,26 @@ def see_values(side: ModelSide, sites: Sites | None, seen: Mapping[str, Rectifie
         return
     held: dict[str, Held] = {**seen, **{name: Dequantised(grid, seen.get(name)) for name, grid in grids.items()}}
     side.observe(ObservedGraph(cut, side.model.file.folder, names={n: (n, held.get(n)) for n in cut.maker}))
+
+
+def see_executed_values(side: ModelSide, sites: Sites, seen: Mapping[str, Rectified]) -> None:
+    """The same of the graph that a session really runs. Codes that it holds in another type than the model, or in one
+    that is not known, stand for nothing and are not observed.
+    """
+    graph = side.observed
+    assert graph.names is not None
+    try:
+        types = tensor_types(graph.cut.model)
+    except LayerwiseError:
+        types = {}
+    names: dict[str, tuple[str, Held | None]] = {}
+    for name, (own, held) in graph.names.items():
+        grid = sites.grids.get(own)
+        if grid is None or own in side.model.cut.outputs:
+            names[name] = own, held or seen.get(own)
+        elif held is None and name in types and dtype_name(types[name]) == grid.kind:
+            names[name] = own, Dequantised(grid, seen.get(own))
+    side.observe(replace(graph, names=names))
 
 
 def pair_stages(quantised: ModelSide, other: ModelSide, sites: Sites, originals: Originals, *, base: bool) -> None:

@@ -16,6 +16,8 @@ from support.products import FEED, three_products
 from support.quantised import FORMS, dynamic
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.results.inference import IterationResult
+from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.locate.quantised import behind_their_causes
 from layerwise._tool.debugtools.locate.rows import SuspectRow
 
@@ -294,3 +296,32 @@ def test_what_is_taken_back_has_the_counterpart_of_what_was_quantised(tmp_path: 
     feed = {"x": np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32)}
     found = between(reordered(steps=True, mixed=False), reordered(steps=False, mixed=True), tmp_path, feed)
     assert found.suspects[0]["tensor"] == "qs", found.nodes
+
+
+@pytest.mark.parametrize("form", ["qdq", "qdq_s8s8", "qdq_u8u8"])
+def test_codes_of_the_executed_graph_are_seen_as_the_values_that_they_stand_for(
+    form: str, quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, tmp_path: Path
+) -> None:
+    found = between(quantised(form), model, tmp_path, FEED, observe="executed")
+    assert found.nodes == [], found.suspects[0]["evidence"]
+    looked_at = [row for row in found.table() if row["op"] == "QuantizeLinear"]
+    assert all(row["dtype"] == ["float32", "float32"] for row in looked_at)
+    assert form == "qdq_s8s8" or looked_at  # onnxruntime has no kernel for two int8, and makes them uint8 on some CPUs
+
+
+def test_what_fusing_loses_is_said(
+    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suspect = quantised("qdq")
+    clean = between(suspect, model, tmp_path, FEED)
+    assert clean.result["passed"] and "fused" not in clean.result["conclusion"]
+    plain = ModelSide.plain
+
+    def fused_wrongly(side: ModelSide, iteration: int, feed: dict[str, Array]) -> IterationResult:
+        result = plain(side, iteration, feed)
+        return result if side.index else IterationResult({"y": result.outputs["y"] * np.float32(1.5)}, 0.0, side.name)
+
+    monkeypatch.setattr(ModelSide, "plain", fused_wrongly)
+    found = between(suspect, model, tmp_path, FEED)
+    assert found.nodes == [] and not found.result["passed"]
+    assert "`debug locate --observe executed` looks there" in found.result["conclusion"]
