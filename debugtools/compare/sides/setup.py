@@ -48,6 +48,7 @@ class Setup:
             raise UsageError("there is nothing to run: name at least one runner, such as --onnxrt")
         self.spec = spec
         self.aligner: Feeding | None = None
+        self._started = False
         path = spec.model or next(
             (runner.model for runner in spec.runners if runner.model and runner.kind != "torch"), None
         )
@@ -104,6 +105,7 @@ class Setup:
         Engines are imported before: a thread that needs the interpreter waits for all others that do.
         """
         (keep_for_reuse if self.spec.memory_budget is None else keep_nothing_back)()
+        self._started = True
         first = self._owners()[: 1 if self._take_turns() else None]
         for side in first:
             load_backend(side.spec.kind)
@@ -131,13 +133,13 @@ class Setup:
         pool.shutdown(wait=False)
 
     def open_next(self) -> None:
-        """Begin to open, in threads, the sessions whose turn comes later, where that takes little memory. What goes
-        wrong with one that has been begun is raised.
+        """Begin to open, in threads, the sessions whose turn comes after those that `start` has begun to open, where
+        that takes little memory. What goes wrong with one that has been begun is raised.
         """
         for side in self.model_sides:
             side.check_opened()
         sides, bounded = self._owners(), self.spec.memory_budget is not None or self.spec.sequential
-        if bounded or any(side.backend != ("onnxrt", "cpu") for side in sides):
+        if not self._started or bounded or any(side.backend != ("onnxrt", "cpu") for side in sides):
             return
         models = {id(side.model): side.model for side in sides}
         if sum(model.weight_bytes() for model in models.values()) <= _LITTLE:
