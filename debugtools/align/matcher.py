@@ -16,7 +16,7 @@ _MARGIN = 0.2
 _TELLING = 2.0  # a value that may yet outweigh what is known around another pair
 _PAIRS = 4096  # neighbours of one pair that are looked at
 _AHEAD = 24
-_NONE = -99.0  # the score of what was not proposed
+_UNPROPOSED = -99.0  # the score of what was not proposed
 _STALE = 2.5  # by how much a score may have grown unnoticed
 
 
@@ -107,8 +107,8 @@ class Matcher:
     def _propose(self, a: int, b: int) -> None:
         if a in self.forth or b in self.back or self.first.trivial[a] or self.second.trivial[b]:
             return
-        known = self._of_first.get(a, {}).get(b, _NONE)
-        if known == _NONE and not self.judge.possible(a, b):
+        known = self._of_first.get(a, {}).get(b, _UNPROPOSED)
+        if known == _UNPROPOSED and not self.judge.possible(a, b):
             return
         score = self.judge.weigh(a, b).score
         if score > known + 1e-9:

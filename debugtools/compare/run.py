@@ -128,8 +128,7 @@ class ComparisonRun:
             feeds = same_feeds(self.context, self.spec.feeds, made)
         for feed in common_feeds(self.sides, feeds, self._uneven):
             if self.setup.observing or strange_files(self.setup):
-                for side in self.model_sides:
-                    side.check_opened()
+                self.setup.check_opened()
                 align_sides(self.context, self.setup, feed)
                 if self.setup.observing:
                     self.setup.open_next()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from layerwise._tool.backends.arrays import Feed
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.text import shown
 from layerwise._tool.backends.trt.options import loads_engine
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
@@ -43,11 +44,16 @@ def observe_executed(suspect: ModelSide, feed: Feed, folder: Path) -> None:
     suspect.observe(executed_graph(suspect, folder, original_prints(suspect, feed), feed))
 
 
+def plain_outputs(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed], iteration: int) -> tuple[Feed, Feed]:
+    """The outputs of both sides, run as configured. feeds: as each side takes them. LayerwiseError if one cannot be."""
+    return suspect.plain(iteration, feeds[0]).outputs, reference.plain(iteration, feeds[1]).outputs
+
+
 def plain_runs_differ(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed], iteration: int) -> bool:
     """Whether the outputs of both sides, run as configured, differ by more than rounding explains: as a whole, or in
     single elements, as in the layer table.
     """
-    mine, theirs = (side.plain(iteration, feed).outputs for side, feed in zip((suspect, reference), feeds, strict=True))
+    mine, theirs = plain_outputs(suspect, reference, feeds, iteration)
     cut = suspect.model.cut
     for name in mine:
         if name in theirs and not same_bits(mine[name], theirs[name]):
@@ -59,13 +65,14 @@ def plain_runs_differ(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Fe
     return False
 
 
-def lost_by_fusing(
-    suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed], unfused: Mapping[str, float], iteration: int
-) -> str:
+def lost_by_fusing(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed], unfused: Mapping[str, float]) -> str:
     """What to say of an output of the suspect's plain run that is off by more than twice what it is off by when nothing
-    is fused; "" if none is. unfused: the outputs' errors then (relative L2).
+    is fused; "" if none is, or if a side has no plain run. unfused: the outputs' errors then (relative L2).
     """
-    mine, theirs = (side.plain(iteration, feed).outputs for side, feed in zip((suspect, reference), feeds, strict=True))
+    try:
+        mine, theirs = plain_outputs(suspect, reference, feeds, 0)
+    except LayerwiseError:
+        return ""
     lost = []
     for name, before in unfused.items():
         if name in mine and name in theirs:

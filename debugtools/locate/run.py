@@ -165,7 +165,7 @@ class LocateRun(ExitStack):
         """Where all that few bits lose is explained: whether the plain run loses more than the graph unfused."""
         if can_tell(self.spec.compare, self.suspect):
             errors = self.findings.output_errors
-            self.findings.lost_by_fusing = lost_by_fusing(self.suspect, self.reference, feeds, errors, 0)
+            self.findings.lost_by_fusing = lost_by_fusing(self.suspect, self.reference, feeds, errors)
 
     def _look_at_executed(self, feed: Feed, why: str) -> None:
         folder, what = self.context.artifacts / "executed", "optimised graph"
@@ -175,7 +175,7 @@ class LocateRun(ExitStack):
         else:
             observe_executed(self.suspect, feed, folder)
             if self.ledger is not None:
-                self.ledger.executed()
+                self.ledger.see_executed()
         counts = f"{len(self.suspect.made)} of {len(self.suspect.model.cut.maker)} tensors"
         name = shown(self.suspect.name, 80)
         self.context.log(f"{why}looking at the {what} of {name}, which makes {counts}")

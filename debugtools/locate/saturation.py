@@ -16,6 +16,7 @@ from layerwise._tool.debugtools.compare.quantised.saturating import (
 )
 from layerwise._tool.debugtools.compare.result import FAR, Saturated
 from layerwise._tool.debugtools.compare.sides.side import ModelSide, Side
+from layerwise._tool.debugtools.locate.executed import plain_outputs
 from layerwise._tool.debugtools.locate.part import LocalRuns, Part
 from layerwise._tool.debugtools.locate.tensor_error import relative_l2
 from layerwise._tool.debugtools.locate.walk import Met, Walk
@@ -92,7 +93,7 @@ def plain_saturation(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Fee
         return None
     asked = Saturating([suspect, reference])
     try:
-        mine, theirs = (side.plain(0, feed).outputs for side, feed in zip((suspect, reference), feeds, strict=True))
+        mine, theirs = plain_outputs(suspect, reference, feeds, 0)
     except LayerwiseError:
         return None
     given = {suspect.common(name): array for name, array in feeds[0].items()}

@@ -124,7 +124,7 @@ class Ledger:
         if isinstance(other, ModelSide):
             see_values(other, self._theirs, self._seen)
 
-    def executed(self) -> None:
+    def see_executed(self) -> None:
         """Have codes of the graph that the quantised side really runs seen as the values that they stand for."""
         see_executed_values(self.side, self.sites, self._seen_here)
 

@@ -132,12 +132,16 @@ class Setup:
                 model.prepare_sizes(pool)
         pool.shutdown(wait=False)
 
-    def open_next(self) -> None:
-        """Begin to open, in threads, the sessions whose turn comes after those that `start` has begun to open, where
-        that takes little memory. What goes wrong with one that has been begun is raised.
-        """
+    def check_opened(self) -> None:
+        """Raise what has gone wrong by now with sessions that have been begun."""
         for side in self.model_sides:
             side.check_opened()
+
+    def open_next(self) -> None:
+        """Begin to open, in threads, the sessions whose turn comes after those that `start` has begun to open, where
+        that takes little memory. What has gone wrong with one that has been begun is raised.
+        """
+        self.check_opened()
         sides, bounded = self._owners(), self.spec.memory_budget is not None or self.spec.sequential
         if not self._started or bounded or any(side.backend != ("onnxrt", "cpu") for side in sides):
             return

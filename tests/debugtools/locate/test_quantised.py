@@ -16,6 +16,7 @@ from support.products import FEED, three_products
 from support.quantised import FORMS, dynamic
 
 from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.debugtools.locate.quantised import behind_their_causes
@@ -325,3 +326,14 @@ def test_what_fusing_loses_is_said(
     found = between(suspect, model, tmp_path, FEED)
     assert found.nodes == [] and not found.result["passed"]
     assert "`debug locate --observe executed` looks there" in found.result["conclusion"]
+
+
+def test_a_plain_run_that_fails_leaves_what_was_found(
+    quantised: Callable[[str], onnx.ModelProto], model: onnx.ModelProto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(side: ModelSide, iteration: int, feed: dict[str, Array]) -> IterationResult:
+        raise LayerwiseError("no such kernel")
+
+    monkeypatch.setattr(ModelSide, "plain", refuse)
+    found = between(quantised("qdq"), model, tmp_path, FEED)
+    assert found.nodes == [] and found.result["passed"] and found.result["quantised"]["wrong"] == 0
