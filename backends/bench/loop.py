@@ -3,12 +3,12 @@
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 from layerwise._tool.backends.bench.timed import Timed, Timing
+from layerwise._tool.backends.garbage import not_collecting
 
 MOST_RUNS = 1_000_000
 _TICK = 0.25
@@ -64,7 +64,8 @@ def measure(streams: Sequence[Timed], plan: BenchPlan, tick: Tick = lambda fract
     tick: called occasionally between two runs of the first stream, with the fraction done (0 to 1) and its run count.
     """
     loop = _Loop(plan, len(streams), tick)
-    with _no_collection():
+    gc.collect()
+    with not_collecting():  # like `timeit`: a collection would distort some runs
         if len(streams) == 1:
             loop.work(0, streams[0])
         else:
@@ -132,16 +133,3 @@ class _Loop:
         first, last = min(t[0][0] for t in filled), max(t[-1][1] for t in filled)
         cut = any(len(timings) >= self._most for timings in filled)
         return Measured(self._timings, last - first, sum(self._warm_ups), cut)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Like `timeit`: a collection would distort some runs."""
-    was_on = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -1,6 +1,5 @@
 """Two ONNX models: what was added, removed, changed and renamed, in their structure and in their weights."""
 
-import gc
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.files import user_path
+from layerwise._tool.backends.garbage import not_collecting
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.record_values import Value
 from layerwise._tool.backends.model.records import ModelRecord, read_function
@@ -54,18 +54,13 @@ def diff_models(spec: DiffSpec) -> DiffOutcome:
 
     BadFile if one cannot be read as a model, or a map as such; UsageError if that is of other models.
     """
-    was_enabled = gc.isenabled()
-    gc.disable()  # a million small objects that live to the end: collecting costs as much as comparing
-    try:
-        with ModelFile(spec.a) as first, ModelFile(spec.b) as second:
+    try:  # a million small objects that live to the end: collecting costs as much as comparing
+        with not_collecting(), ModelFile(spec.a) as first, ModelFile(spec.b) as second:
             given = [] if spec.align in ("auto", "names") else _map_pairs(user_path(spec.align), (first, second))
             changes = NodeChanges(None if spec.align == "names" else align_rest, given)
             return _Models(_opened(first), _opened(second), spec.tolerance, changes).outcome()
     except WireError as error:  # within an attribute, which is read when it is compared
         raise BadFile(f"{spec.a} or {spec.b}", f"damaged ONNX model: {error}") from error
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _map_pairs(path: Path, models: tuple[ModelFile, ModelFile]) -> list[AlignedPair]:

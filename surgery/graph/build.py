@@ -1,6 +1,5 @@
 """Builds the index of a model: reads the structure, infers shapes, writes columns. Runs in a job, never in the app."""
 
-import gc
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from layerwise._tool.backends.errors import BadFile
 from layerwise._tool.backends.filesystem.permissions import make_folder
 from layerwise._tool.backends.filesystem.states import FileState, settled_state
+from layerwise._tool.backends.garbage import not_collecting
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.wire import WireError
 from layerwise._tool.backends.tensors import Dim
@@ -48,17 +48,13 @@ def build_index(
     if shape_inference:
         structure, warnings = inferred_structure(structure)
     report(1, _STEPS)
-    was_enabled = gc.isenabled()
-    gc.disable()  # a million small objects that live to the end: collecting costs as much as building
     try:
-        collector = Collector(structure)
-        report(2, _STEPS)
-        columns, meta = _Writer(collector, model).columns()
+        with not_collecting():  # a million small objects that live to the end: collecting costs as much as building
+            collector = Collector(structure)
+            report(2, _STEPS)
+            columns, meta = _Writer(collector, model).columns()
     except WireError as error:
         raise BadFile(model.path, f"damaged ONNX model: {error}") from error
-    finally:
-        if was_enabled:
-            gc.enable()
     meta["warnings"] = warnings
     report(4, _STEPS)
     make_folder(folder)

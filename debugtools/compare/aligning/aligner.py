@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.filesystem.files import user_path
+from layerwise._tool.backends.garbage import not_collecting
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment, Unpaired
@@ -262,9 +263,10 @@ class Aligner:
 
 def _aligned(data: tuple[SideData, SideData], given: list[AlignedPair]) -> Alignment:
     """The alignment; where values do not tell, what modules of one path return belongs together, and more follows."""
-    found = align(*data, given)
-    more = list(module_pairs(found, *data))
-    return without_codes(align(*data, [*given, *more]) if more else found, *data)
+    with not_collecting():  # what it makes lives as long as it does
+        found = align(*data, given)
+        more = list(module_pairs(found, *data))
+        return without_codes(align(*data, [*given, *more]) if more else found, *data)
 
 
 def _as_they_are(found: Alignment) -> Alignment:

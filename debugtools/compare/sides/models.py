@@ -96,7 +96,7 @@ class Model:
         if all(each.shape is not None and len(fixed[each.name]) == len(each.shape) for each in infos):
             self.cut.estimates(fixed)  # feeds have these shapes
 
-    @property
+    @cached_property
     def cut(self) -> "GraphCut":
         """The graph in topological order. BadFile if the model cannot be parsed."""
         self.prepare(whole_graph=True)
