@@ -1,8 +1,9 @@
 """The Textual app: bars around one page at a time, looks, leaving in good order."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.worker import Worker
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.client import JobClient
@@ -156,7 +158,7 @@ class Workbench(Customised, scope="global"):
         if self._before is not None:
             self.state.say(f":back opens {shown(self._before.name, 60)} again")
         self._tell_settings()
-        self.settling.wait_for(self.run_worker(self._open(), group="open"), Waits.OPENING, OPEN_WAIT)
+        self.settling.wait_for(self._soon(self._open), Waits.OPENING, OPEN_WAIT)
         self.state.client.keep_warm(WARM_AFTER)
         name = self.state.session.screen
         await self.show_page(name if name in self.page_names() else "graph")
@@ -177,9 +179,12 @@ class Workbench(Customised, scope="global"):
 
     async def _open(self) -> None:
         await open_model(self.state)
-        self.run_worker(read_modules(self.state, self._controllers.warm), group="open")
+        self._soon(partial(read_modules, self.state, self._controllers.warm))
         if KeptEdits.of(self.state.session).edits:
-            self.run_worker(self._controllers.surgery.open(), group="open")
+            self._soon(self._controllers.surgery.open)
+
+    def _soon(self, work: Callable[[], Coroutine[None, None, object]]) -> Worker[object]:
+        return self.run_worker(work, group="open")  # which calls it when it starts: the app may end before
 
     def on_unmount(self) -> None:
         self.take_no_more_keys()

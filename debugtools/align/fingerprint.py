@@ -63,6 +63,14 @@ class Fingerprint(msgspec.Struct, frozen=True, omit_defaults=True, cache_hash=Tr
         return math.prod(self.shape)
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest visible value; 0 where none is known."""
+        if not self.marks:
+            return 0.0, 0.0
+        marks, scale = np.frombuffer(self.marks, "<f4"), math.exp(self.log_rms)
+        return float(marks[0]) * scale, float(marks[-1]) * scale
+
+    @property
     def constant(self) -> bool:
         """Whether it tells little: at most 4 elements, all of one value, or none that is to be seen."""
         if self.size <= 4:

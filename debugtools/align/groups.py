@@ -6,9 +6,19 @@ from msgspec import Struct, field
 
 from layerwise._tool.debugtools.align.fingerprint import Fingerprint, same_values
 from layerwise._tool.debugtools.align.graph import AlignNode, normalised
-from layerwise._tool.debugtools.align.operators import is_view, may_be_view, operator_class, plain, quantises
+from layerwise._tool.debugtools.align.operators import (
+    is_view,
+    may_be_view,
+    operator_class,
+    plain,
+    quantises,
+    restores,
+    rounds,
+)
 from layerwise._tool.debugtools.align.side_data import SideData
 
+_CUTTING_OFF = "relu"  # the class of the operator
+_STEPS = 2 / 255  # more than rounding to 8 bits takes from a tensor, as a part of its largest value
 _SHAPE_SIZE = 8  # integers of at most so many elements are taken for shapes and indices
 
 
@@ -90,7 +100,8 @@ class GroupGraph:
             if not name or name in self.of:
                 continue
             self.makers[name] = node
-            if slot == 0 and self._views(node):
+            cuts_off = slot == 0 and self._cuts_off(node)
+            if slot == 0 and not cuts_off and self._views(node):
                 group = self.groups[self.of[_viewed(node)]]
                 group.members.append(name)
                 self.of[name] = group.number
@@ -98,7 +109,8 @@ class GroupGraph:
             if plain(node.op) == "constant":
                 self._new(name, weight=True)
                 continue
-            fields = {"node": node, "slot": slot, "operator": operator_class(node.op), "inputs": inputs}
+            operator = _CUTTING_OFF if cuts_off else operator_class(node.op)
+            fields = {"node": node, "slot": slot, "operator": operator, "inputs": inputs}
             self._new(name, **fields)
 
     def _views(self, node: AlignNode) -> bool:
@@ -111,6 +123,19 @@ class GroupGraph:
         if not may_be_view(node.op) or before is None or after is None:
             return False
         return same_values(before, after)
+
+    def _cuts_off(self, node: AlignNode) -> bool:
+        """Whether a tensor that is dequantised has lost its negative values to codes that begin at zero: onnxruntime's
+        quantisation removes an activation that they make up for.
+        """
+        maker = self.makers.get(_viewed(node))
+        if maker is None or not restores(node.op) or not rounds(maker.op):
+            return False
+        before, after = self.prints.get(_viewed(maker)), self.prints.get(node.outputs[0])
+        if before is None or after is None:
+            return False
+        (low, _), (least, most) = before.ends, after.ends
+        return least >= 0 and -low > _STEPS * most
 
     def _distinct(self, group: Group) -> list[Fingerprint]:
         """The fingerprints of a group, one for each flat order and kind."""

@@ -8,7 +8,7 @@ from layerwise._tool.debugtools.align.alignment import Layout
 from layerwise._tool.debugtools.align.distance import FAR, Apart, comparable, distance
 from layerwise._tool.debugtools.align.groups import Group, GroupGraph
 from layerwise._tool.debugtools.align.layouts import layout_of_prints
-from layerwise._tool.debugtools.align.operators import plain
+from layerwise._tool.debugtools.align.operators import plain, restores, rounds
 
 _NEAR = 0.5
 _ROUNDING = {"float16": 1e-3, "bfloat16": 8e-3}
@@ -45,12 +45,14 @@ def pair_members(
         fits = mine is None or theirs is None or comparable(mine, theirs)
         return [_member(first, second, one.root, other.root, weights)] if fits else []
     passed = detours(first, one), detours(second, other)
+    sources, restored = _taken_back(first, one), _taken_back(second, other)
     costs = sorted(
         (cost - 0.3 * (shared and (i == 0) != (j == 0)), i, j)
         for i in range(len(one.members))
         for j in range(len(other.members))
         if one.members[i] not in passed[0]
         and other.members[j] not in passed[1]
+        and (i not in sources or j in restored)
         and (cost := _cost(first, second, (one, i), (other, j), names)) is not None
     )
     found: dict[int, Member] = {}
@@ -62,8 +64,8 @@ def pair_members(
                 if not again or _holds(member):
                     found[i] = member
                     taken.add(j)
-    for i, source in _taken_back(first, one).items():
-        if source in found and i in found and _reordered(found[i]):
+    for i, source in sources.items():
+        if source in found and (i not in found or _reordered(found[i])):
             found[i] = _as_its_source(first, second, one.members[i], found[source])
     return [found[i] for i in sorted(found)]
 
@@ -73,9 +75,9 @@ def _taken_back(side: GroupGraph, group: Group) -> dict[int, int]:
     places, found = {name: i for i, name in enumerate(group.members)}, {}
     for i, name in enumerate(group.members):
         maker = side.makers.get(name)
-        if maker is not None and plain(maker.op) == "dequantizelinear":
+        if maker is not None and restores(maker.op):
             before = side.makers.get(next(iter(maker.inputs), ""))
-            if before is not None and plain(before.op) == "quantizelinear" and before.inputs[0] in places:
+            if before is not None and rounds(before.op) and before.inputs[0] in places:
                 found[i] = places[before.inputs[0]]
     return found
 

@@ -141,3 +141,13 @@ def may_be_view(op: str) -> bool:
 def quantises(op: str) -> bool:
     """Whether it makes or reads quantised values."""
     return plain(op).startswith(_QUANTISED)
+
+
+def rounds(op: str) -> bool:
+    """Whether its output is codes of its first input's values."""
+    return plain(op).startswith("quantize")
+
+
+def restores(op: str) -> bool:
+    """Whether its output is the values that its first input's codes stand for."""
+    return plain(op).startswith("dequantize")

@@ -82,5 +82,4 @@ def lost_by_fusing(suspect: ModelSide, reference: Side, feeds: tuple[Feed, Feed]
     if not lost:
         return ""
     now, before, name = max(lost)
-    told = f"output {shown(name, 80)} of the plain run is off by {now:.2g} (relative L2), unfused by {before:.2g}"
-    return f"{told}: what is fused loses it, and `debug locate --observe executed` looks there"
+    return f"output {shown(name, 80)} of the plain run is off by {now:.2g} (relative L2), unfused by {before:.2g}"

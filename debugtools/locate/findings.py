@@ -49,7 +49,7 @@ class Findings:
         self.ledger: Ledger | None = None
         self.output_errors: dict[str, float] = {}
         self.lost_by_fusing = ""
-        self.quantised_reference = False
+        self.ledger_of_reference: Ledger | None = None
 
     def add(self, row: LayerRow, suspect: Suspect | None) -> None:
         """Take in one tensor."""
@@ -227,7 +227,7 @@ class Findings:
 
     def _chosen(self) -> list[tuple[Suspect, list[str]]]:
         found = self._noise_floor.standing_out(self._worth_telling())
-        if self.quantised_reference:
+        if self.ledger_of_reference is not None:
             return own_faults(found)
         return found if self.ledger is None else others(found, self.ledger)
 
@@ -236,6 +236,13 @@ class Findings:
         ranked = self._suspects.ranked()
         told = [found for found in ranked if found[0].word != "clean"]
         return ranked if told or self._stopped or not all(self._outputs.values()) else []
+
+    def _of_reference(self) -> Iterator[str]:
+        """What to say of a reference that is quantised where nobody is suspected."""
+        if self.ledger_of_reference is not None:
+            yield f"in the reference {self.ledger_of_reference.result().text}"
+        if self.lost_by_fusing:
+            yield self.lost_by_fusing
 
     def _summary(self, rows: list[SuspectRow]) -> str:
         level = self._noise_floor.level
@@ -259,7 +266,7 @@ class Findings:
         if all(self._outputs.values()):
             lacking = self._outputs_left()
             agree = f"{self._tensors} tensors agree" if lacking else f"{self._tensors} tensors and all outputs agree"
-            return "; ".join([f"no suspect: {agree}", *lacking])
+            return "; ".join([f"no suspect: {agree}", *lacking, *self._of_reference()])
         return f"no suspect: each of {self._tensors} tensors is right on the reference's inputs; their errors add up"
 
 

@@ -4,10 +4,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.quantised.ledger import Ledger
 from layerwise._tool.debugtools.compare.sides.side import ModelSide
 from layerwise._tool.surgery.cut.explode import Regions
@@ -51,9 +48,4 @@ class ReferenceFormats:
         ends."""
         theirs = self._side.own(name)
         known = theirs in self._side.model.cut.maker
-        ends = self._ledger.regions.ends(self._regions.of(theirs).nodes) if known else None
-        if ends is None or not is_floating(dtype_name(values)):
-            return 0.0
-        wide = values.astype(np.float64)
-        size = float(np.linalg.norm(wide))
-        return float(np.linalg.norm(wide - np.clip(wide, *ends))) / size if size else 0.0
+        return self._ledger.regions.beyond(self._regions.of(theirs).nodes, values) if known else 0.0

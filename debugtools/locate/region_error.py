@@ -157,11 +157,14 @@ class RegionErrors:
         return bool((off <= _ONE_STEP * float(grid.scale.max())).all())
 
     def _left_out(self, met: Met, region: Sequence[int]) -> float:
-        """What the codes of a quantised reference do not reach, as far as its inputs have moved beyond what these were
-        made for."""
-        if self._formats is None or met.local is None:
+        """What the codes of the quantised side do not reach of what the other makes, as far as its inputs have moved
+        beyond what these were made for."""
+        if met.local is None:
             return 0.0
-        beyond = self._formats.beyond(met.name, met.local)
+        if self._formats is not None:
+            beyond = self._formats.beyond(met.name, met.local)
+        else:
+            beyond = 0.0 if self._ledger is None else self._ledger.regions.beyond(region, met.reference)
         return beyond if beyond <= QUANTISED * self.inputs(region) else 0.0
 
     def _stepwise(self, met: Met, error: Error, region: Sequence[int], made: Made, low: Sequence[str]) -> Error:

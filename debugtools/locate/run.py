@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.context import JobContext
 
 _ALIGNED_AGAIN = 3  # times
+_FUSED = "what is fused loses it, and `debug locate --observe executed` looks there"
+_FUSED_THERE = "what one of the two fuses loses it"
 
 
 class LocateRun(ExitStack):
@@ -115,8 +117,9 @@ class LocateRun(ExitStack):
             if number == 0 and self._fused_only(feeds):
                 self._look_at_executed(feeds[0], "no node is at fault by itself, yet the outputs differ: ")
                 self._iteration(number, feeds)
-            if number == 0 and self.ledger is not None and not self.findings.any():
-                self._look_at_plain_runs(feeds)
+            quantised = self.ledger is not None and can_tell(self.spec.compare, self.suspect)
+            if number == 0 and quantised and not self.findings.any():
+                self._loses_by_fusing(feeds, _FUSED)
             if number == 0 and self._holds_codes and not self.findings.any():
                 from layerwise._tool.debugtools.locate.saturation import plain_saturation
 
@@ -148,7 +151,7 @@ class LocateRun(ExitStack):
             self.ledger = self.findings.ledger = found
             found.pair()
         elif found is not None:
-            self._of_reference, self.findings.quantised_reference = found, True
+            self._of_reference = self.findings.ledger_of_reference = found
 
     def _fitted(self, feed: Feed) -> tuple[Feed, Feed]:
         warn = self.context.warn
@@ -159,13 +162,15 @@ class LocateRun(ExitStack):
         """Whether only what onnxruntime makes of the graph can explain that the outputs differ."""
         if self.ledger is not None or self.findings.any() or not can_tell(self.spec.compare, self.suspect):
             return False
+        if self._of_reference is not None:
+            return self._loses_by_fusing(feeds, _FUSED_THERE)
         return plain_runs_differ(self.suspect, self.reference, feeds, 0)
 
-    def _look_at_plain_runs(self, feeds: tuple[Feed, Feed]) -> None:
-        """Where all that few bits lose is explained: whether the plain run loses more than the graph unfused."""
-        if can_tell(self.spec.compare, self.suspect):
-            errors = self.findings.output_errors
-            self.findings.lost_by_fusing = lost_by_fusing(self.suspect, self.reference, feeds, errors)
+    def _loses_by_fusing(self, feeds: tuple[Feed, Feed], why: str) -> bool:
+        """Where all that few bits lose is explained: whether plain runs lose more than the graph unfused."""
+        lost = lost_by_fusing(self.suspect, self.reference, feeds, self.findings.output_errors)
+        self.findings.lost_by_fusing = f"{lost}: {why}" if lost else ""
+        return bool(lost)
 
     def _look_at_executed(self, feed: Feed, why: str) -> None:
         folder, what = self.context.artifacts / "executed", "optimised graph"

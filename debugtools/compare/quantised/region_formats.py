@@ -6,6 +6,10 @@ from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from layerwise._tool.backends.arrays import Array
+from layerwise._tool.backends.tensors import dtype_name, is_floating
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounds_like, unit_roundoff
 from layerwise._tool.debugtools.compare.quantised.grid import Grid, reach
 from layerwise._tool.debugtools.compare.quantised.operators import DEQUANTIZE, QUANTIZE, VIEWS
@@ -45,11 +49,16 @@ class RegionFormats:
         """Whether a region makes or reads codes of an activation."""
         return any(self._sites.all[number].role == "activation" for number in self._in(region))
 
-    def ends(self, region: Collection[int]) -> tuple[float, float] | None:
-        """What the codes of the one activation that a region quantises reach; None where it quantises none or more."""
+    def beyond(self, region: Collection[int], values: Array) -> float:
+        """Relative L2 size of what the codes of the one activation that a region quantises leave out of values at their
+        ends; 0 where it quantises none or more."""
         sites = [self._sites.all[number] for i in region for number in self._places.get(i, ())]
         grids = [site.grid for site in sites if site.role == "activation" and site.grid is not None]
-        return reach(grids[0]) if len(grids) == 1 else None
+        if len(grids) != 1 or not is_floating(dtype_name(values)):
+            return 0.0
+        wide = values.astype(np.float64)
+        size = float(np.linalg.norm(wide))
+        return float(np.linalg.norm(wide - np.clip(wide, *reach(grids[0])))) / size if size else 0.0
 
     def _usual(self, number: int) -> float:
         """What the format of an activation explains whose float original is not known, or lies on the grid by chance:
