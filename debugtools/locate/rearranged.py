@@ -4,7 +4,7 @@ A wrong transposition holds the same numbers, so it still is the counterpart of 
 what it reads. It shows at the first node that needs the order.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -52,7 +52,8 @@ def before_region(view: View, tensor: str, region: Sequence[int], others: Sequen
         instead = [view.here(name) for name in (*read_outside(theirs, others), *made)]
         parts = crossed(view, region, theirs)
     found = rearranging(view, reads)
-    apart = exchanged(cut, [name for name in reads if name not in instead], set(instead).difference(reads))
+    other, left = [name for name in reads if name not in instead], [name for name in instead if name not in reads]
+    apart = [*exchanged(cut, other, left), *reordered(view, other, left)]
     return [i for i in sorted({*found, *apart, *parts, *turning(view, tensor, region)}) if i not in region]
 
 
@@ -96,6 +97,33 @@ def exchanged(cut: GraphCut, read: Iterable[str], instead: Iterable[str]) -> lis
     ends = {way[-1] for name in instead if (way := _way_back(cut, name))}
     ways = [way for name in read if (way := _way_back(cut, name)) and way[-1] in ends]
     return sorted({i for way in ways for i in way})
+
+
+def reordered(view: View, read: Iterable[str], instead: Iterable[str]) -> list[int]:
+    """Positions of the nodes that rearrange one tensor into what a region reads and what it should read instead.
+
+    Where a tensor on the way has another order, each is found again as a later one or an earlier one, and whoever reads
+    it seems wrong. With them come the nodes back to what is surely as in the reference.
+    """
+    known = {*read, *instead}
+    ways = {name: list(_back(view, name, known)) for name in known}
+    sources = {name: way[-1][1] for name, way in ways.items() if way}
+    expected = {sources.get(name, name) for name in instead}
+    found = {name for name in read if sources.get(name) in expected} & ways.keys()
+    return sorted({i for name in found for i, _ in ways[name]})
+
+
+def _back(view: View, name: str, known: Collection[str]) -> Iterator[tuple[int, str]]:
+    """The nodes that rearrange a tensor since it last was surely as in the reference, each with what it reads. known:
+    tensors of which that is not sure.
+    """
+    cut = view.cut
+    for _ in range(_MOST):
+        i = cut.maker.get(name)
+        if i is None or not _rearranges(cut.nodes[i]) or not (name in known or view.hidden(name)):
+            return
+        name = next(iter(cut.nodes[i].input), "")
+        yield i, name
 
 
 def crossed(view: View, region: Iterable[int], theirs: GraphCut) -> list[int]:
