@@ -210,7 +210,8 @@ class Findings:
         """Whether there is nothing to find: the outputs were compared, and do not differ; or they differ, but each
         tensor in few bits is what its format makes of its original, and nothing else stands out.
         """
-        alike = all(self._outputs.values()) or (self.ledger is not None and self.ledger.explains)
+        few_bits = self.ledger or self.ledger_of_reference
+        alike = all(self._outputs.values()) or (few_bits is not None and few_bits.explains)
         alike = alike and self._saturated is None and not self.lost_by_fusing
         return bool(self._outputs) and alike and not self._stopped
 
@@ -237,12 +238,12 @@ class Findings:
         told = [found for found in ranked if found[0].word != "clean"]
         return ranked if told or self._stopped or not all(self._outputs.values()) else []
 
-    def _of_reference(self) -> Iterator[str]:
+    def _of_reference(self) -> list[str]:
         """What to say of a reference that is quantised where nobody is suspected."""
-        if self.ledger_of_reference is not None:
-            yield f"in the reference {self.ledger_of_reference.result().text}"
-        if self.lost_by_fusing:
-            yield self.lost_by_fusing
+        if self.ledger_of_reference is None:
+            return []
+        told = f"in the reference {self.ledger_of_reference.result().text}"
+        return [told, self.lost_by_fusing] if self.lost_by_fusing else [told]
 
     def _summary(self, rows: list[SuspectRow]) -> str:
         level = self._noise_floor.level
@@ -267,7 +268,8 @@ class Findings:
             lacking = self._outputs_left()
             agree = f"{self._tensors} tensors agree" if lacking else f"{self._tensors} tensors and all outputs agree"
             return "; ".join([f"no suspect: {agree}", *lacking, *self._of_reference()])
-        return f"no suspect: each of {self._tensors} tensors is right on the reference's inputs; their errors add up"
+        right = f"no suspect: each of {self._tensors} tensors is right on the reference's inputs"
+        return "; ".join([right, *(self._of_reference() or ["their errors add up"])])
 
 
 def _listed(nodes: list[int], cut: GraphCut) -> str:

@@ -1,6 +1,6 @@
 """One network written in two ways, with names that have nothing in common, and every tensor that a model computes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -129,14 +129,16 @@ def model_of(write: Writer, x: str, y: str, shape: list[int]) -> onnx.ModelProto
     return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
 
 
-def renamed(model: onnx.ModelProto, seed: int = 0) -> tuple[onnx.ModelProto, dict[str, str]]:
-    """The model with other names for all tensors and none for nodes, and the new name of each tensor."""
+def renamed(
+    model: onnx.ModelProto, seed: int = 0, kept: Collection[str] = ()
+) -> tuple[onnx.ModelProto, dict[str, str]]:
+    """The model with other names for all tensors but `kept` and none for nodes, and the new name of each tensor."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     graph = copy.graph
     names = sorted({name for node in graph.node for name in (*node.input, *node.output) if name})
     order = np.random.default_rng(seed).permutation(len(names))
-    new = {name: f"r{place}" for name, place in zip(names, order.tolist(), strict=True)}
+    new = {n: n if n in kept else f"r{place}" for n, place in zip(names, order.tolist(), strict=True)}
     for node in graph.node:
         node.input[:] = [new.get(name, "") for name in node.input]
         node.output[:] = [new.get(name, "") for name in node.output]
