@@ -166,8 +166,11 @@ class PairScorer:
             return 0.5 if (one.node is None) == (other.node is None) and one.weight == other.weight else -0.5
         fused = is_fused(one.node.op) != is_fused(other.node.op)  # its end is its counterpart
         if one.operator != other.operator:
-            whole = fused or self._is_folded(one, other) or self._is_biased(one, other)
-            return (0.6 if whole else 0.25) if may_end(one.operator, other.operator, fused) else -0.5
+            if not may_end(one.operator, other.operator, fused):
+                return -0.5
+            if fused or self._is_folded(one, other) or self._is_biased(one, other):
+                return 0.6
+            return 0.0 if self._is_before_bias(one, other) else 0.25
         if fused:
             return -1.0 if self._goes_on(one, other) else 0.35
         if one.slot != other.slot:
@@ -195,22 +198,27 @@ class PairScorer:
         """Whether one of two groups adds a weight to a product, and the other is a product that has done so."""
         sides = (self.first, one, other), (self.second, other, one)
         return any(
-            self._lacks_bias(side, side.groups[i], product)
+            _has_bias(product) or self._lacks_bias(side, side.groups[i], product)
             for side, end, product in sides
-            if end.operator == "add"
+            if _adds_weight(side, end)
             for i in side.before[end.number]
             if i >= 0
+        )
+
+    def _is_before_bias(self, one: Group, other: Group) -> bool:
+        """Whether one of two groups goes on to the bias alone that the other, a product or a norm, has taken in."""
+        sides = (self.first, one, other), (self.second, other, one)
+        return any(
+            _has_bias(product) and len(end.readers) == 1 and _adds_weight(side, side.groups[end.readers[0]])
+            for side, end, product in sides
         )
 
     @staticmethod
     def _lacks_bias(side: GroupGraph, product: Group, other: Group) -> bool:
         """Whether a product's only reader adds a weight to it, which another one has taken in. side: the first's."""
-        if product.operator != other.operator or not takes_bias(product.operator) or len(product.readers) != 1:
+        if product.operator != other.operator or not _has_bias(other) or len(product.inputs) != _WITH_BIAS - 1:
             return False
-        if len(product.inputs) != _WITH_BIAS - 1 or len(other.inputs) != _WITH_BIAS:
-            return False
-        end = side.groups[product.readers[0]]
-        return end.operator == "add" and any(i >= 0 and side.groups[i].weight for i in end.inputs)
+        return len(product.readers) == 1 and _adds_weight(side, side.groups[product.readers[0]])
 
     def _goes_on(self, one: Group, other: Group) -> bool:
         """Whether one of two products goes on to what the other, a fused one, has done already: scaling, activation."""
@@ -251,6 +259,14 @@ class PairScorer:
 def _sinks(around: Around) -> float | None:
     mapped, theirs = around.mine_behind[0], around.theirs_behind[0]
     return _share(mapped, theirs) if mapped and theirs else None
+
+
+def _has_bias(product: Group) -> bool:
+    return takes_bias(product.operator) and len(product.inputs) == _WITH_BIAS
+
+
+def _adds_weight(side: GroupGraph, end: Group) -> bool:
+    return end.operator == "add" and any(i >= 0 and side.groups[i].weight for i in end.inputs)
 
 
 def _normalised(side: GroupGraph, group: Group) -> bool:

@@ -61,7 +61,7 @@ class GroupGraph:
         self.makers: dict[str, AlignNode] = {}
         self.quantised = any(quantises(node.op) for node in data.graph.nodes)
         known = {name for node in data.graph.nodes for name in node.inputs}
-        weights = [name for name in sorted(data.graph.weights) if name in known or name in data.prints]
+        weights = sorted(known & data.graph.weights)
         for name in (*data.graph.inputs, *weights):
             if name and name not in self.of:
                 self._new(name, weight=name in data.graph.weights)

@@ -69,7 +69,10 @@ def _masked(rows: Sequence[QuantisedRow]) -> str:
     if not found:
         return ""
     first = shown(found[0].tensor, 80)
-    return f"; but {len(found)} hold a mask's values, which leave no codes for others ({first}): do not quantise these"
+    hold, these = ("holds", "it") if len(found) == 1 else ("hold", "these")
+    return (
+        f"; but {len(found)} {hold} a mask's values, which leave no codes for others ({first}): do not quantise {these}"
+    )
 
 
 def _formats(rows: Sequence[QuantisedRow]) -> str:
