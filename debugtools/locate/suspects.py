@@ -83,12 +83,14 @@ class Suspect:
 
         Of two alike in size the one that reads what is as far off itself, or has nothing in common with the reference,
         comes behind: it may only be laid out for what the other makes. Where all is alike, the smaller region says
-        more.
+        more; where the reference is not finite, the first.
         """
         local, size, i = self.local, len(self.region), self.place.i
         if self.failure or self.word in _ONSETS.values():
             return 0, 0.0, size, i
         if local is not None and local.rel > 0:
+            if math.isinf(local.abs):
+                return 1, -math.inf, 0, i
             behind = self.inputs >= min(local.rel / _ABOUT, _UNRELATED)
             return 1, -local.units * (_BEHIND if behind else 1.0), size, i
         return 2, -(self.amplification or math.inf), size, i
@@ -171,6 +173,10 @@ def _local(suspect: Suspect) -> str:
         return f"on the reference's inputs: {local.note}"
     if suspect.word == "kernel" and not local.beyond:
         return "right on the reference's inputs when it is built alone: it goes wrong within the whole engine only"
+    if math.isinf(local.abs):
+        return "on the reference's inputs it has no Inf or NaN where the reference has them"
+    if math.isinf(local.rel):
+        return f"on the reference's inputs it is off by up to {_number(local.abs)} where the reference is zero"
     if local.rel == 0:
         return f"exact on the reference's inputs, but it makes errors {_number(suspect.amplification)} times larger"
     return f"on the reference's inputs it is off by {_number(local.rel)} (relative L2), {_in_bounds(local)}"

@@ -182,6 +182,39 @@ def test_an_assignment_to_a_part_holds_what_is_assigned() -> None:
     assert groups.of["copied"] == groups.of["sum"] != groups.of["part"]
 
 
+def test_a_norm_that_takes_its_bias_in_is_the_sum_with_it(tmp_path: Path) -> None:
+    """Though half of the bias is as far from the sum as from what it is added to, and nothing reads the whole one."""
+    random = np.random.default_rng(0)
+    held = {name: random.standard_normal(16).astype(np.float32) for name in ("s", "b")}
+    held["w"] = random.standard_normal((16, 16)).astype(np.float32)
+    parts = (
+        "m = ReduceMean <axes = [-1]> (t) d = Sub (t, m) q = Mul (d, d) v = ReduceMean <axes = [-1]> (q) "
+        "i = Sqrt (v) n = Div (d, i) o = Mul (n, s) z = Add (o, b)"
+    )
+    text = "g (float[2, 8, 16] x) => (float[2, 8, 16] y) {{ t = Tanh (x) {} y = MatMul (z, w) }}"
+    separate, new = renamed(with_weights(from_text(text.format(parts), opset=17), **held))
+    whole = from_text(text.format("z = LayerNormalization (t, s, half)"), opset=17)
+    found, _, _ = aligned(with_weights(whole, half=held["b"] / 2, **held), separate, tmp_path)
+    assert {pair.tensor: pair.other for pair in found.pairs}["z"] == new["z"]
+
+
+def test_a_convolution_with_a_bias_is_the_sum_with_it(tmp_path: Path) -> None:
+    """In few bits, where the product before that comes about as near."""
+    random = np.random.default_rng(0)
+    text = """g (float[2, 8, 6, 6] x) => (float[2, 8, 6, 6] y) {
+        t = Tanh (x)  z = Conv (t, k, b)  r = Relu (z)  y = Conv (r, h, b)
+    }"""
+    held = {name: random.standard_normal((8, 8, 1, 1)).astype(np.float32) for name in ("k", "h")}
+    bias = random.standard_normal(8).astype(np.float32) / 3
+
+    def model(factor: float) -> onnx.ModelProto:
+        return with_weights(from_text(text.replace("  ", "\n"), opset=17), b=bias * np.float32(factor), **held)
+
+    separate, new = renamed(dynamic(model(1.0)))
+    found, _, _ = aligned(model(0.4), separate, tmp_path)
+    assert {pair.tensor: pair.other for pair in found.pairs}["z"] == new["z"]
+
+
 def convolution(*, normalised: bool) -> onnx.ModelProto:
     """A convolution with a bias that is small beside what it is added to, and a Tanh; between them a normalisation that
     changes little."""

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.graphs import feed_for, random_model, run_whole
 from support.layers import chain, overflowing
 from support.locating import between
-from support.models import conv_net, from_text, mlp
+from support.models import conv_net, from_text, mlp, with_weights
 
 Array = np.ndarray[Any, Any]
 IMAGE = {"image": np.random.default_rng(0).standard_normal((1, 3, 16, 16)).astype(np.float32)}
@@ -287,3 +287,22 @@ def test_random_nodes_are_no_suspects(tmp_path: Path) -> None:
     done = between(model_of(nodes, ["y"]), model_of(nodes, ["y"]), tmp_path, X)
     assert "noise" not in done.nodes and done.row("noise")["local"] is None
     assert done.row("y")["local"] == 0
+
+
+def test_of_nan_in_the_reference_the_first_is_told_first(tmp_path: Path) -> None:
+    """Behind it smaller regions have it too."""
+    text = "g (float[4,8] x) => (float[4,8] y) {{ {} c = MatMul(b, w) y = MatMul(c, v) }}"
+    random = np.random.default_rng(0)
+    weights = {name: random.standard_normal((8, 8)).astype(np.float32) for name in ("w", "v")}
+    good = with_weights(from_text(text.format("b = Tanh(x)")), **weights)
+    bad = with_weights(from_text(text.format("n = Neg(x) a = Sqrt(n) b = Tanh(a)")), **weights)
+    found = between(good, bad, tmp_path, {"x": random.standard_normal((4, 8)).astype(np.float32)})
+    assert found.suspects[0]["tensor"] == "b"
+    assert "no Inf or NaN where the reference has them" in found.suspects[0]["evidence"]
+
+
+def test_of_a_reference_of_zeros_it_is_said_how_far_off_the_suspect_is(tmp_path: Path) -> None:
+    text = "g (float[4,8] x) => (float[4,8] y) {{ b = {} c = Tanh(b) y = Add(c, x) }}"
+    good, bad = from_text(text.format("Sub(x, x)")), from_text(text.format("Add(x, x)"))
+    found = between(bad, good, tmp_path, {"x": np.ones((4, 8), np.float32)})
+    assert "off by up to 2 where the reference is zero" in found.suspects[0]["evidence"]

@@ -160,6 +160,28 @@ def residual(tail: str, fault: tuple[str, str] = ("", "")) -> onnx.ModelProto:
     return with_tail(with_weights(from_text(body.replace(*fault), opset=18), **single), tail)
 
 
+def keys(tail: str, fault: tuple[str, str] = ("", "")) -> onnx.ModelProto:
+    """The scores of an attention whose keys are as many as they are wide: of either order the other one is made."""
+    random = np.random.default_rng(7)
+    body = """
+    g (float[1, 4, 8] x) => (float[2, 4, 4] y)
+    {
+        p = MatMul (x, wk)
+        a = Reshape (p, heads)
+        [first] b = Transpose <perm = [0, 2, 1, 3]> (a)
+        [fold] c = Reshape (b, folded)
+        [second] d = Transpose <perm = [0, 2, 1]> (c)
+        r = MatMul (x, wq)
+        e = Reshape (r, folded)
+        s = MatMul (e, d)
+        y = Softmax (s)
+    }
+    """
+    weights = {name: random.standard_normal((8, 8)).astype(np.float32) for name in ("wk", "wq")}
+    numbers = {"heads": np.array([1, 4, 2, 4]), "folded": np.array([2, 4, 4])}
+    return with_tail(with_weights(from_text(body.replace(*fault), opset=18), **weights, **numbers), tail)
+
+
 def with_tail(model: onnx.ModelProto, tail: str) -> onnx.ModelProto:
     names = {name: f"{name}{tail}" for node in model.graph.node for name in node.output if name != "y"}
     for node in model.graph.node:
@@ -172,6 +194,7 @@ EXCHANGED = {
     "apart": (heads, ("a, b = Split", "b, a = Split")),
     "mask": (heads, ("(c, low, zero)", "(c, zero, low)")),
     "turn": (residual, ("[0, 2, 3, 1]", "[0, 3, 2, 1]")),
+    "first": (keys, ("[0, 2, 1, 3]", "[0, 2, 3, 1]")),
 }
 
 
