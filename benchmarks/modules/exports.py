@@ -16,7 +16,7 @@ def main(given: argparse.Namespace) -> bool:
     """Write them; whether all could be written."""
     good = True
     given.out.mkdir(parents=True, exist_ok=True)
-    for name in given.only or names():
+    for name in given.only or names(further=given.further):
         _, inputs, keys = build(name)
         np.savez(
             given.out / f"torch_{name}.npz", **{key: value.numpy() for key, value in zip(keys, inputs, strict=True)}

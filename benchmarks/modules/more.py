@@ -54,7 +54,8 @@ def _mobile() -> nn.Module:
     )  # fmt: skip
 
 
-def _image(model: str, config: str, **sizes: object) -> Made:
+def image(model: str, config: str, **sizes: object) -> Made:
+    """A network of transformers that takes two small images."""
     return pretrained(model, ("pixel_values",), (torch.randn(2, 3, 32, 32),), config, **sizes)
 
 
@@ -64,11 +65,11 @@ MORE: dict[str, Callable[[], Made]] = {
         (*text(300), torch.randint(0, 300, (2, 12))), "T5Config", vocab_size=300, d_model=64, d_kv=16, d_ff=128,
         num_layers=2, num_heads=4, decoder_start_token_id=0, pad_token_id=0,
     ),
-    "swin": lambda: _image(
+    "swin": lambda: image(
         "SwinModel", "SwinConfig", image_size=32, patch_size=2, embed_dim=32, depths=[2, 2], num_heads=[2, 4],
         window_size=4,
     ),
-    "convnext": lambda: _image("ConvNextModel", "ConvNextConfig", hidden_sizes=[16, 32, 48, 64], depths=[1, 2, 2, 1]),
+    "convnext": lambda: image("ConvNextModel", "ConvNextConfig", hidden_sizes=[16, 32, 48, 64], depths=[1, 2, 2, 1]),
     "mobilenet": lambda: (_mobile(), (torch.randn(1, 3, 64, 64),), ("image",)),
     "gru": lambda: (Recurrent(nn.GRU), (torch.randint(0, 300, (2, 12)),), ("ids",)),
     "lstm2": lambda: (Recurrent(nn.LSTM), (torch.randint(0, 300, (2, 12)),), ("ids",)),

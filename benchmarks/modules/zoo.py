@@ -62,15 +62,19 @@ def _conv(inner: int, outer: int, stride: int = 1) -> nn.Sequential:
     return nn.Sequential(nn.Conv2d(inner, outer, 3, stride, 1, bias=False), nn.BatchNorm2d(outer), nn.SiLU())
 
 
-def names() -> list[str]:
-    """Every network that there is."""
-    return list(_modules())
+def names(*, further: bool = False) -> list[str]:
+    """The twelve networks that measurements are made with, or those beside them."""
+    from benchmarks.modules.further import FURTHER  # built of what this module has
+    from benchmarks.modules.more import MORE
+
+    return list(FURTHER) if further else [*MODULES, *MORE]
 
 
 def _modules() -> dict[str, Callable[[], Made]]:
-    from benchmarks.modules.more import MORE  # built of what this module has
+    from benchmarks.modules.further import FURTHER
+    from benchmarks.modules.more import MORE
 
-    return {**MODULES, **MORE}
+    return {**MODULES, **MORE, **FURTHER}
 
 
 def build(name: str) -> Made:
@@ -116,8 +120,8 @@ def text(vocabulary: int) -> tuple[Tensor, Tensor]:
     return torch.randint(0, vocabulary, (2, 16)), mask
 
 
-_WORDS = ("input_ids", "attention_mask")
-_SMALL = {
+WORDS = ("input_ids", "attention_mask")
+SMALL = {
     "vocab_size": 300,
     "hidden_size": 64,
     "intermediate_size": 128,
@@ -125,14 +129,14 @@ _SMALL = {
     "num_attention_heads": 4,
 }
 MODULES: dict[str, Callable[[], Made]] = {
-    "bert": lambda: pretrained("BertModel", _WORDS, text(300), "BertConfig", **_SMALL),
+    "bert": lambda: pretrained("BertModel", WORDS, text(300), "BertConfig", **SMALL),
     "gpt2": lambda: pretrained(
-        "GPT2LMHeadModel", _WORDS, text(300), "GPT2Config", n_layer=3, n_embd=64, n_head=4, vocab_size=300,
+        "GPT2LMHeadModel", WORDS, text(300), "GPT2Config", n_layer=3, n_embd=64, n_head=4, vocab_size=300,
         bos_token_id=0, eos_token_id=0,
     ),
     "llama": lambda: pretrained(
-        "LlamaForCausalLM", _WORDS, text(300), "LlamaConfig", num_key_value_heads=2, max_position_embeddings=64,
-        **_SMALL,
+        "LlamaForCausalLM", WORDS, text(300), "LlamaConfig", num_key_value_heads=2, max_position_embeddings=64,
+        **SMALL,
     ),
     "vit": lambda: pretrained(
         "ViTModel", ("pixel_values",), (torch.randn(2, 3, 32, 32),), "ViTConfig", num_hidden_layers=3, hidden_size=64,
