@@ -34,7 +34,7 @@ _SCRIPT = "from benchmarks.modules.faults import made\n\n\ndef make():\n    retu
 
 
 _VIEWS = frozenset({"view", "reshape", "_unsafe_view", "transpose", "permute", "clone", "contiguous", "unsqueeze",
-                    "squeeze", "flatten", "alias", "_to_copy", "t", "detach", "dropout"})  # fmt: skip
+                    "squeeze", "flatten", "alias", "_to_copy", "t", "detach", "dropout", "type_as"})  # fmt: skip
 
 
 def main(given: argparse.Namespace) -> bool:

@@ -4,8 +4,9 @@ from functools import lru_cache
 
 _VIEWS = """reshape view _unsafe_view permute transpose t squeeze unsqueeze flatten identity alias clone contiguous
 detach dropout cast castlike to _to_copy to_copy lift_fresh_copy quantizelinear dequantizelinear movedim swapaxes
-numpy_t depthtospace spacetodepth einops_rearrange expand_dims detach_ copy lift_fresh quantize_per_tensor dequantize
-quantize_per_channel dequantize_per_tensor dequantize_per_channel"""
+numpy_t type_as view_as reshape_as unflatten ravel swapdims moveaxis mt adjoint depthtospace spacetodepth
+einops_rearrange expand_dims detach_ copy lift_fresh quantize_per_tensor dequantize quantize_per_channel
+dequantize_per_tensor dequantize_per_channel"""
 _MAYBE = "slice expand pad tile repeat concat cat slice_copy expand_as split gather select where narrow index_select"
 _CLASSES = {
     "matmul": "matmul gemm fusedmatmul linear addmm mm bmm baddbmm matmulinteger qlinearmatmul matmulintegertofloat "

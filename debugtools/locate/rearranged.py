@@ -17,8 +17,9 @@ _ORDER = frozenset(
      "Squeeze", "Tile", "Transpose", "Unsqueeze"}
 )  # fmt: skip
 _TORCH = frozenset(
-    {"cat", "clone", "contiguous", "expand", "flatten", "permute", "reshape", "select", "slice", "split", "squeeze",
-     "t", "transpose", "unbind", "unsqueeze", "view"}
+    {"cat", "chunk", "clone", "contiguous", "expand", "flatten", "movedim", "narrow", "permute", "reshape", "select",
+     "slice", "split", "split_with_sizes", "squeeze", "stack", "swapaxes", "t", "transpose", "unbind", "unflatten",
+     "unsqueeze", "view"}
 )  # fmt: skip
 _CASTS = frozenset({"Cast", "DequantizeLinear", "Identity", "QuantizeLinear"})
 _ALL_DATA = frozenset({"Concat", "aten.cat"})

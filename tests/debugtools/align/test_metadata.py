@@ -49,6 +49,7 @@ def test_operators_of_torch_and_onnx_have_one_class() -> None:
     assert operator_class("aten.addmm.default") == operator_class("Gemm") == operator_class("aten::linear")
     assert operator_class("aten.add.Tensor") == operator_class("Add") == operator_class("com.microsoft::QLinearAdd")
     assert is_view("aten.view.default") and is_view("Reshape") and not is_view("Relu")
+    assert all(is_view(f"aten.{name}.default") for name in ("type_as", "view_as", "unflatten", "moveaxis", "mT"))
 
 
 def test_constants_in_the_graph_are_weights(tmp_path) -> None:  # type: ignore[no-untyped-def]
