@@ -40,15 +40,21 @@ def _encode_struct(value: dict[str, Any]) -> bytes | None:
     of more than 64 bits.
     """
     from msgspec import json as fast
-    from msgspec import msgpack
 
     with suppress(OverflowError):
-        value = {**value, "row": _as_written(value["row"])}
-        if _NOT_FINITE.search(msgpack.encode(value, enc_hook=_plain)) is not None:
-            return None
+        if not _is_finite(value):
+            value = {**value, "row": _as_written(value["row"])}
+            if not _is_finite(value):
+                return None
         line = fast.encode(value, enc_hook=_plain) + b"\n"
         return line if line.isascii() else None
     return None
+
+
+def _is_finite(value: dict[str, Any]) -> bool:
+    from msgspec import msgpack
+
+    return _NOT_FINITE.search(msgpack.encode(value, enc_hook=_plain)) is None
 
 
 def _as_written(row: Any) -> Any:
