@@ -197,13 +197,7 @@ class PairScorer:
     def _is_biased(self, one: Group, other: Group) -> bool:
         """Whether one of two groups adds a weight to a product, and the other is a product that has done so."""
         sides = (self.first, one, other), (self.second, other, one)
-        return any(
-            _has_bias(product) or self._lacks_bias(side, side.groups[i], product)
-            for side, end, product in sides
-            if _adds_weight(side, end)
-            for i in side.before[end.number]
-            if i >= 0
-        )
+        return any(_has_bias(product) and _adds_weight(side, end) for side, end, product in sides)
 
     def _is_before_bias(self, one: Group, other: Group) -> bool:
         """Whether one of two groups goes on to the bias alone that the other, a product or a norm, has taken in."""

@@ -60,7 +60,7 @@ _ENDS = {
 }
 _ACTIVATIONS = "relu leakyrelu tanh sigmoid hardsigmoid elu selu celu softplus softsign thresholdedrelu"
 _FUSED_ENDS = {"matmul": f"mul div gelu {_ACTIVATIONS}", "conv": f"add clip {_ACTIVATIONS}"}
-_WITH_BIAS = frozenset(("matmul", "conv", "convtranspose", "norm", "groupnorm"))
+_BIASED = frozenset(("matmul", "conv", "convtranspose", "norm", "groupnorm"))
 _ACTIVATED = frozenset(("fusedconv", "fusedgemm"))
 _VIEW_NAMES, _MAYBE_NAMES = frozenset(_VIEWS.split()), frozenset(_MAYBE.split())
 _CLASS_OF = {word: name for name, words in _CLASSES.items() for word in words.split()}
@@ -117,7 +117,7 @@ def folds(one: str) -> bool:
 
 def takes_bias(one: str) -> bool:
     """Whether operators of a class may take a bias as their third input."""
-    return one in _WITH_BIAS
+    return one in _BIASED
 
 
 def is_fused(op: str) -> bool:

@@ -50,6 +50,11 @@ class QuantisedRow(Struct, frozen=True, kw_only=True):
     masked: bool = False
     elsewhere: bool = False
 
+    @property
+    def error(self) -> float | None:
+        """Relative L2 error of its codes against the float original; None if that is not known."""
+        return None if self.sqnr is None else 10.0 ** (-self.sqnr / 20)
+
 
 class QuantisedResult(Struct, frozen=True):
     """What the tensors in few bits of one side come to. tensors: how many; wrong: of how many the format does not

@@ -50,7 +50,7 @@ def _row(row: QuantisedRow, cut: "GraphCut", reference: "GraphCut | None") -> Su
     if row.role != "activation":
         readers += [i for i, reads in enumerate(cut.reads) if not set(node.output).isdisjoint(reads)]
     region = [row.i, *dict.fromkeys(readers)]
-    local = None if row.sqnr is None else 10 ** (-row.sqnr / 20)
+    local = row.error
     expected = None if row.best is None else 10 ** (-row.best / 20)
     times = local / expected if local is not None and expected else None
     return SuspectRow(

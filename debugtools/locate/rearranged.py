@@ -110,8 +110,7 @@ def reordered(view: View, read: Iterable[str], instead: Iterable[str]) -> list[i
     ways = {name: list(_back(view, name, known)) for name in known}
     sources = {name: way[-1][1] for name, way in ways.items() if way}
     expected = {sources.get(name, name) for name in instead}
-    found = {name for name in read if sources.get(name) in expected} & ways.keys()
-    return sorted({i for name in found for i, _ in ways[name]})
+    return sorted({i for name in read if sources.get(name) in expected for i, _ in ways[name]})
 
 
 def _back(view: View, name: str, known: Collection[str]) -> Iterator[tuple[int, str]]:

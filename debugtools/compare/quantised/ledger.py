@@ -153,7 +153,7 @@ class Ledger:
             row = cleared(row, known, partial(self._fits, site, own, other, mine))
             if known is None or (bool(row.word), row.loss or 0) > (bool(known.word), known.loss or 0):
                 self._rows[number] = row
-            lost = 10 ** (-row.sqnr / 20) if row.masked and row.sqnr is not None else 0.0
+            lost = (row.error or 0.0) if row.masked else 0.0
             self._noise[number] = max(self._noise.get(number, 0.0), found.noise, lost)
 
     def _fits(self, site: Site, own: str, other: str, mine: Array | None) -> bool:

@@ -37,7 +37,7 @@ def cleared(row: QuantisedRow, known: QuantisedRow | None, fits: Callable[[], bo
 
 def lost_elsewhere(row: QuantisedRow | None) -> float:
     """Relative L2 error of values that an activation's codes were not made for; 0 where they were."""
-    return 0.0 if row is None or not row.elsewhere or row.sqnr is None else 10.0 ** (-row.sqnr / 20)
+    return (row.error or 0.0) if row is not None and row.elsewhere else 0.0
 
 
 def holds(row: QuantisedRow) -> bool:
