@@ -63,6 +63,8 @@ QUANTISED_AS_WRITTEN = "session.disable_quant_qdq"
 """onnxruntime's setting of a session with which QuantizeLinear and DequantizeLinear are run as they are written."""
 NO_SPINNING = ("session.intra_op.allow_spinning", "0")
 """The setting with which threads of a session do not spin while those of another compute."""
+SPINNING_STOPS = ("session.force_spinning_stop", "1")
+"""The setting with which threads of a session spin while it runs, but not for some 40 ms more, when others compute."""
 NO_PACKING = ("session.disable_prepacking", "1")
 """The setting with which a session does not copy weights into the order of its kernels: for one run that does not pay.
 Sums may be rounded in another order then.
@@ -113,6 +115,10 @@ class RunnerSpec(Spec, frozen=True):
     def setting(self, key: str, value: str) -> "RunnerSpec":
         """The runner with a setting of its sessions."""
         return replace(self, session_config={**self.session_config, key: value})
+
+    def usual_setting(self, key: str, value: str) -> "RunnerSpec":
+        """The runner with a setting of its sessions that counts where the user has set nothing else."""
+        return self if key in self.session_settings else self.setting(key, value)
 
 
 InputKind = Literal["integers", "uniform", "normal", "mask", "positions", "lengths", "values"]

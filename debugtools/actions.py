@@ -57,9 +57,12 @@ REQUESTS = {
     "edit_effect": "layerwise._tool.debugtools.edits.effect:answer_effect",
 }
 AHEAD = (
-    "onnx", "onnxruntime", "layerwise._tool.backends.onnxrt.runner", "layerwise._tool.surgery.cut.segments",
-    "layerwise._tool.surgery.cut.sizes", "layerwise._tool.debugtools.compare.run",
+    "layerwise._tool.backends.onnxrt.session", "layerwise._tool.debugtools.compare.action",
+    "layerwise._tool.debugtools.compare.sides.setup", "layerwise._tool.debugtools.compare.run",
+    "layerwise._tool.surgery.cut.segments", "layerwise._tool.backends.onnxrt.runner",
+    "layerwise._tool.surgery.cut.sizes",
 )  # fmt: skip
+"""What most jobs import, what a session takes to open first: it opens while they import the rest."""
 
 
 def hand_over() -> None:

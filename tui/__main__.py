@@ -90,6 +90,15 @@ def _branch(word: str, branch: Branch, rest: list[str]) -> int:
 
 
 def _leaf(words: str, leaf: Leaf, rest: list[str]) -> int:
+    if not leaf.ahead:
+        return _run_leaf(words, leaf, rest)
+    from layerwise._tool.tui.cli.ahead import worker_ahead
+
+    with worker_ahead(rest):
+        return _run_leaf(words, leaf, rest)
+
+
+def _run_leaf(words: str, leaf: Leaf, rest: list[str]) -> int:
     from layerwise._tool.tui.cli.leaf import run_leaf
 
     return run_leaf(words, leaf, rest)

@@ -22,16 +22,20 @@ _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 def run_inline(
-    spec: "JobSpec", on_event: Callable[[Event], None], workspace: "Workspace", actions: str = OWN
+    spec: "JobSpec",
+    on_event: Callable[[Event], None],
+    workspace: "Workspace",
+    actions: str = OWN,
+    spare: "SpareWorker | None" = None,
 ) -> JobView:
     """Make a job, see it through, tell `on_event` of every event as it comes, and return the job as it ended.
 
     SIGINT and SIGTERM cancel the job (a second one kills it); SIGHUP does not. Call it from the main thread for
     that; from any other thread signals are left alone. `on_event` is called in a thread of its
     own: a slow one holds up nothing, and what it raises is raised here once the job has ended. `actions` is the module
-    that offers the job's action.
+    that offers the job's action, `spare` a worker of this thread's that waits for a job.
     """
-    return see_through(lambda: workspace.create(spec), workspace, actions, on_event)
+    return see_through(lambda: workspace.create(spec), workspace, actions, on_event, spare)
 
 
 def see_through(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from layerwise._tool.backends.limits.memory import use_one_heap
+from layerwise._tool.backends.limits.memory import resident, use_one_heap
 from layerwise._tool.backends.specs import RunnerSpec
 
 SEGMENT, ENGINE, COPIED = 32 << 20, 256 << 20, 1 << 30
@@ -46,15 +46,15 @@ def device_segment(free: int) -> int:
     return max(SEGMENT, free // _HELD_AT_ONCE)
 
 
-def limits(budget: int | None, resident: int, *, usual: int = SEGMENT) -> Limits:
-    """Return the limits under which a process that has `resident` bytes now stays within `budget`.
+def limits(budget: int | None, *, usual: int = SEGMENT) -> Limits:
+    """Return the limits under which this process, with what it holds now, stays within `budget`.
 
     usual: bytes of a segment where there is no budget.
     """
     if budget is None:
         ahead = max(usual, 2 * SEGMENT)  # what two sides make in one: the next runs while that is compared
         return Limits(usual, max(WAITING, 2 * usual), ahead=ahead)
-    free = max(0, budget - resident)
+    free = max(0, budget - resident())
     segment = min(SEGMENT, max(_SMALLEST_SEGMENT, free // _HELD_AT_ONCE))
     return Limits(segment, max(segment, free // 4), ahead=0)
 

@@ -13,7 +13,6 @@ from layerwise._tool.backends.arrays import Feed
 from layerwise._tool.backends.errors import UsageError
 from layerwise._tool.backends.feeds.plan_text import explained
 from layerwise._tool.backends.jobs.journal.earlier_attempts import typed
-from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.fingerprint import fingerprint
 from layerwise._tool.debugtools.compare.aligning.when import align_sides
@@ -262,7 +261,7 @@ class LocateRun(ExitStack):
         """A third of a comparison's segments under a budget: regions are run beside both sides."""
         budget = self.spec.compare.memory_budget
         usual = usual_segment([self.suspect.spec, self.reference.spec])
-        allowed = limits(budget, resident(), usual=usual)
+        allowed = limits(budget, usual=usual)
         return allowed if budget is None else replace(allowed, segment=max(1, allowed.segment // 3))
 
     def _mode(self) -> str:

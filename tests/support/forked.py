@@ -20,6 +20,7 @@ from layerwise._tool.backends.jobs.processes import supervise
 from layerwise._tool.backends.jobs.processes.control import WorkerProcess, start_worker, tagged
 from layerwise._tool.backends.jobs.processes.spare_worker import _write_to
 from layerwise._tool.backends.jobs.processes.worker import work
+from layerwise._tool.tui.cli import ahead
 
 Program = Callable[[list[str]], int]
 
@@ -61,6 +62,12 @@ def start_forked(
     return (ForkedWorker if alone else start_worker)(actions, folder, attempt, env, keep)
 
 
+def fork_workers() -> None:
+    """From here on, have the workers of this process's jobs be forks; none is started ahead of its job."""
+    supervise.start_worker = start_forked  # type: ignore[attr-defined]
+    ahead.start_worker = lambda: None
+
+
 def _let_go_of_all_but(keep: Sequence[int]) -> None:
     """Hold no lock and no end of a pipe that only the parent is to have; a number is not free for another file, since
     an object may think that it is its own."""
@@ -86,7 +93,7 @@ def run_line(
 ) -> int:
     """Run one command line here; its exit code. tools: a folder where the programs go that it may call: `layerwise`
     and `others`, of which one may be the `name` of what runs."""
-    supervise.start_worker = start_forked  # type: ignore[attr-defined]
+    fork_workers()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     programs = {"layerwise": _main, **(others or {})}
     server = None if tools is None else _serve(tools, programs)

@@ -184,12 +184,12 @@ def _import() -> Callable[[], int | None]:
     if " " in PROGRAM:
         importlib.import_module("cuda.bindings.runtime")
         importlib.import_module("tensorrt")._forward.real()
-    from support.forked import start_forked
+    from support.forked import fork_workers
     from support.forked_jobs import ForkedSpare
 
-    from layerwise._tool.backends.jobs.processes import supervise, warm_supervisor
+    from layerwise._tool.backends.jobs.processes import warm_supervisor
 
-    supervise.start_worker = start_forked  # type: ignore[attr-defined]
+    fork_workers()
     warm_supervisor.SpareWorker = ForkedSpare  # type: ignore[attr-defined]
     if PROGRAM == "writers":
         from support import jobs, writers

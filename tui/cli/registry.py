@@ -8,13 +8,14 @@ class Leaf:
     """A word that does something.
 
     `module`, relative to the folder of this one, holds `fill_<name>(parser)` and `run_<name>(args, log) -> int`.
-    A `timed` one has lines RUNNING and PASSED or FAILED around its output.
+    A `timed` one has lines RUNNING and PASSED or FAILED around its output. ahead: it runs models in a job, whose worker
+    is started before the options are understood.
     """
 
-    __slots__ = ("module", "name", "summary", "timed")  # a dataclass would take a fifth of the time of `--help`
+    __slots__ = ("ahead", "module", "name", "summary", "timed")  # a dataclass takes a fifth of the time of `--help`
 
-    def __init__(self, module: str, name: str, summary: str, timed: bool = False) -> None:
-        self.module, self.name, self.summary, self.timed = module, name, summary, timed
+    def __init__(self, module: str, name: str, summary: str, timed: bool = False, ahead: bool = False) -> None:
+        self.module, self.name, self.summary, self.timed, self.ahead = module, name, summary, timed, ahead
 
 
 class Branch:
@@ -28,7 +29,7 @@ class Branch:
 
 CHECK = ("--check", "--check-inference")  # the options that all words after them belong to
 COMMANDS: dict[str, Leaf | Branch] = {
-    "run": Leaf(".run.command", "run", "run a model on several backends and compare their outputs", timed=True),
+    "run": Leaf(".run.command", "run", "run a model on several backends and compare their outputs", True, ahead=True),
     "convert": Leaf(".convert.command", "convert", "a model in FP16, bfloat16, INT8 or another opset"),
     "inspect": Branch(
         "show what is in a file",
@@ -80,14 +81,16 @@ COMMANDS: dict[str, Leaf | Branch] = {
                 "locate",
                 "which node is wrong, from one pass over both sides",
                 timed=True,
+                ahead=True,
             ),
-            "reduce": Leaf(".debug.reduce", "reduce", "make a failing model as small as it gets", timed=True),
-            "bisect": Leaf(".debug.bisect", "bisect", "find the first node after which it fails", timed=True),
+            "reduce": Leaf(".debug.reduce", "reduce", "make a failing model as small as it gets", True, ahead=True),
+            "bisect": Leaf(".debug.bisect", "bisect", "find the first node after which it fails", True, ahead=True),
             "precision": Leaf(
                 ".debug.precision",
                 "precision",
                 "which nodes must stay in FP32, the others in FP16, INT8, FP8",
                 timed=True,
+                ahead=True,
             ),
             "repeat": Leaf(".debug.repeat", "repeat", "try the same again and again, and count", timed=True),
             "build": Leaf(".debug.build", "build", "build an engine again and again: bad tactics", timed=True),

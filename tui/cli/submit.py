@@ -51,6 +51,7 @@ def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:
     from layerwise._tool.backends.jobs.inline import run_inline
     from layerwise._tool.backends.jobs.workspace.store import Workspace
     from layerwise._tool.debugtools import ACTIONS
+    from layerwise._tool.tui.cli.ahead import take_worker
 
     def heard(event: Event) -> None:
         if event.get("type") == "log" and event.get("level") == PRINTED and not log.to_stderr:
@@ -58,7 +59,7 @@ def run_here(spec: "JobSpec", listen: Listener, log: Log) -> int:
         else:
             listen(event)
 
-    view = run_inline(spec, heard, Workspace(), ACTIONS)
+    view = run_inline(spec, heard, Workspace(), ACTIONS, take_worker())
     if view.card:
         log.say(CRITICAL, card_text(view.card, view.id))
     elif view.state == "cancelled":

@@ -7,15 +7,17 @@ processes.
 import importlib
 import json
 import os
+import select
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
 from layerwise._tool.backends.errors import LayerwiseError
 from layerwise._tool.backends.jobs.folder import LOG
-from layerwise._tool.backends.jobs.processes.worker import die_with, work
+from layerwise._tool.backends.jobs.processes.worker import die_with, set_up_python, work
 
 _MOST_DESCRIPTORS = 64
 
@@ -23,11 +25,10 @@ _MOST_DESCRIPTORS = 64
 def main(arguments: list[str]) -> NoReturn:
     actions, _, parent, number = arguments
     die_with(int(parent))
+    set_up_python()
     with socket.socket(fileno=int(number)) as waiting:
         waiting.set_inheritable(False)
-        for module in importlib.import_module(actions).AHEAD:
-            with suppress(ImportError, LayerwiseError):
-                importlib.import_module(module)
+        _import_until_asked(importlib.import_module(actions).AHEAD, waiting)
         message, kept, *_ = socket.recv_fds(waiting, 1 << 16, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
     if not message:
         os._exit(0)
@@ -36,6 +37,15 @@ def main(arguments: list[str]) -> NoReturn:
     folder = Path(job["folder"])
     _write_to(folder / LOG)
     work(actions, folder, int(job["attempt"]), kept)
+
+
+def _import_until_asked(modules: Sequence[str], waiting: socket.socket) -> None:
+    """Import what most jobs need. A job that comes meanwhile does so itself, in the order that suits it."""
+    for module in modules:
+        if select.select([waiting], [], [], 0)[0]:
+            return
+        with suppress(ImportError, LayerwiseError):
+            importlib.import_module(module)
 
 
 def _write_to(log: Path) -> None:

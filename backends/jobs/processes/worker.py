@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 def work(actions: str, folder: Path, attempt: int, kept: list[int]) -> NoReturn:
     """Do the attempt and end this process. `actions` offers its action; kept: descriptors of lock and leases."""
-    collect_seldom(job=True)
+    set_up_python()
     _keep_to_myself(kept)
     try:
         _prepare()
@@ -64,6 +64,12 @@ def work(actions: str, folder: Path, attempt: int, kept: list[int]) -> NoReturn:
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(status)
+
+
+def set_up_python() -> None:
+    """What is to be so before anything large is imported."""
+    collect_seldom(job=True)
+    os.environ.setdefault(*_BLAS_RESTS)
 
 
 def die_with(parent: int) -> None:
@@ -101,7 +107,6 @@ def _prepare() -> None:
     with suppress(OSError, ValueError):  # where memory runs out after all, the kernel is to take us first
         own = Path("/proc/self/oom_score_adj")
         own.write_text(str(max(_FIRST_TO_GO, int(own.read_text()))))
-    os.environ.setdefault(*_BLAS_RESTS)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, _raise_cancelled)

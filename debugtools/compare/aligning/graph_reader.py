@@ -8,7 +8,6 @@ import msgspec
 
 from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import LayerwiseError, MissingDependency
-from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.specs import NO_PACKING, RunnerSpec
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.graph import AlignGraph
@@ -59,7 +58,7 @@ class GraphReader:
 
     def limits(self) -> Limits:
         """What may be held from now on."""
-        return limits(self._budget, resident())
+        return limits(self._budget)
 
     def graph(self, side: ModelSide) -> AlignGraph:
         """A side's graph as aligning sees it."""

@@ -248,7 +248,7 @@ class ObservedRows:
     def _limits(self) -> Limits:
         shared = self._shared
         usual = usual_segment(side.spec for side in shared.model_sides)
-        return limits(shared.spec.memory_budget, resident(), usual=usual)
+        return limits(shared.spec.memory_budget, usual=usual)
 
     def _tell_at_once(self, nbytes: int) -> None:
         spec = self._shared.spec

@@ -9,7 +9,6 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.limits.memory import resident
 from layerwise._tool.backends.model.reads import MissingTensor
 from layerwise._tool.backends.tensors import dtype_name, dtype_row, to_numpy
 from layerwise._tool.debugtools.compare.memory import limits, usual_segment
@@ -47,7 +46,7 @@ class ReferenceTensors(Mapping[str, Array]):
         budget: int | None, report: Report, warn: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         self._suspect, self._reference, self._iteration = suspect, reference, iteration
-        allowed = limits(budget, resident(), usual=usual_segment([reference.spec]))
+        allowed = limits(budget, usual=usual_segment([reference.spec]))
         self._store = ArrayStore(allowed.waiting, folder)
         self._zeros: dict[str, Array] = {}
         self._feed = dict(suspect.fit(feed, unheard))
