@@ -53,7 +53,7 @@ def aligning(name: str, model: Path, folder: Path, repeat: int) -> bool:
     runs: dict[str, list[Measured]] = {kind: [] for kind in commands}
     for _ in range(repeat):
         for kind, command in commands.items():
-            runs[kind].append(measure(command, folder))
+            runs[kind].append(measure(command, folder, memory=False))
             shutil.rmtree(folder / "home", ignore_errors=True)
     walls = {kind: median(each).wall for kind, each in runs.items()}
     costs = {
