@@ -75,12 +75,11 @@ def rearranging(view: View, feeds: Iterable[str]) -> list[int]:
         i = cut.maker.get(name)
         if i is None or i in found or not _rearranges(cut.nodes[i]):
             continue
-        node = cut.nodes[i]
-        count = len(node.input) if node.op_type in _ALL_DATA else 1
-        if view.hidden(name) or any(other(read) == other(name) for read in node.input[:count] if read):
+        moved = _data(cut, i)
+        if view.hidden(name) or any(other(read) == other(name) for read in moved):
             found[i] = None
-            data += node.input[:count]
-            numbers += node.input[count:]
+            data += moved
+            numbers += [read for read in cut.nodes[i].input if read not in moved]
     while numbers and len(found) < _MOST:
         i = cut.maker.get(numbers.pop(0))
         if i is not None and i not in found and view.hidden(cut.nodes[i].output[0]):
@@ -163,9 +162,12 @@ def turning(view: View, tensor: str, region: Iterable[int]) -> list[int]:
     while waiting and len(seen) < _MOST_TURNED:
         name = waiting.pop()
         i = cut.maker.get(name)
-        before = [read for read in cut.reads[i] if view.hidden(read)] if i is not None else []
-        if i is not None and not before and turned(name) and _rearranges(cut.nodes[i]):
+        if i is None:
+            continue
+        before = [read for read in _data(cut, i) if view.hidden(read)]
+        if not any(map(turned, before)) and _rearranges(cut.nodes[i]):
             found.add(i)
+        before = list(filter(turned, before)) or before
         waiting += [read for read in before if read not in seen]
         seen.update(before)
     return sorted(found)
@@ -182,6 +184,14 @@ def before_casts(cut: GraphCut, name: str) -> str:
     while (i := cut.maker.get(name)) is not None and cut.nodes[i].op_type in _CASTS and cut.nodes[i].input:
         name = cut.nodes[i].input[0]
     return name
+
+
+def _data(cut: GraphCut, i: int) -> list[str]:
+    """What a node computes with: of one that rearranges what it reads not the shapes and indices that say how."""
+    node = cut.nodes[i]
+    if not _rearranges(node):
+        return list(cut.reads[i])
+    return list(filter(None, node.input[: None if node.op_type in _ALL_DATA else 1]))
 
 
 def _does(node: onnx.NodeProto) -> list[bytes]:

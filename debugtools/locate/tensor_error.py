@@ -9,7 +9,7 @@ import numpy as np
 
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.tensors import dtype_name
-from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison, only_hidden
 from layerwise._tool.debugtools.compare.arithmetic.kernel import dot
 from layerwise._tool.debugtools.compare.arithmetic.metrics import compare_arrays
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule, rounding_bound
@@ -102,7 +102,7 @@ def _bounds(dtypes: tuple[str, ...], low: tuple[str, ...], depth: int) -> tuple[
 
 def _onset(result: Comparison) -> str:
     mine, reference = result.sides
-    if mine is None or reference is None:
+    if mine is None or reference is None or only_hidden(result):
         return ""
     if mine.infs > reference.infs:
         return "overflow"

@@ -1,5 +1,7 @@
 """What comparing two tensors gives: every number of a layer row, and the verdict of each metric."""
 
+import math
+
 from msgspec import Struct, field
 
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import Rule
@@ -50,6 +52,12 @@ def statistic(result: Comparison, stat: str) -> tuple[Number, Number]:
     if stat == "mean":
         return totals.abs.mean, totals.rel.mean
     return worst(totals.abs), worst(totals.rel)
+
+
+def only_hidden(result: Comparison) -> bool:
+    """Whether what is not finite stands for "nothing here" on both sides, and was left out."""
+    totals = result.totals
+    return totals is not None and totals.sentinels > 0 and math.isfinite(worst(totals.abs))
 
 
 def all_equal(result: Comparison) -> bool:

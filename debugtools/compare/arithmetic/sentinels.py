@@ -171,6 +171,7 @@ def _alike(x: Array, y: Array, found: Sentinels, unit: float) -> Array:
     """
     with np.errstate(all="ignore"):
         same = (x == y) | (np.isfinite(y) & (np.abs(x - y) <= _ULPS * unit * np.abs(y) + found.rest))
+        same |= (np.isinf(x) | np.isinf(y)) & (np.maximum(x, y) <= -HUGE)
         if found.mixed:
             bare = not found.rest and abs(found.value) < HUGE  # a mask of its own, in the narrower type
             least = HUGE if bare else max(_LEAST, GAP * found.rest)

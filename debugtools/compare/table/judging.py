@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import UNSET
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison
+from layerwise._tool.debugtools.compare.arithmetic.comparison import Comparison, only_hidden
 from layerwise._tool.debugtools.compare.arithmetic.tolerance import rounding_bound
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.debugtools.compare.table.condition import Conditions
@@ -167,7 +167,7 @@ def finite_sides(result: Comparison) -> tuple[bool, bool]:
 def _non_finite(result: Comparison) -> tuple[int, str] | None:
     """The side that holds NaN or Inf where the other does not (or NaN on both), and what it would be called."""
     a, b = result.sides
-    if a is None or b is None:
+    if a is None or b is None or only_hidden(result):
         return None
     for side, mine, other in ((0, a, b), (1, b, a)):
         if mine.infs > other.infs:

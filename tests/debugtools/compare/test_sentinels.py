@@ -79,6 +79,19 @@ def test_the_constant_that_a_mask_is_made_of_may_be_narrower_on_either_side(narr
         assert compare_arrays(np.array(a), np.array(b), ROUNDING).passed is False
 
 
+@pytest.mark.parametrize("scores", [SCORES, np.float32(0)])
+def test_a_mask_of_infinity_is_one_of_the_lowest_number(scores: Array) -> None:
+    lowest, endless = np.float32(np.finfo(np.float32).min), np.float32(-np.inf)
+    one, other = (np.where(CAUSAL if scores.ndim else True, value, scores) for value in (lowest, endless))
+    for a, b in ((one, other), (other, one)):
+        result = compare_arrays(a, b, ROUNDING)
+        assert result.passed is True and result.totals is not None
+        assert result.totals.sentinels == (8 * int(CAUSAL.sum()) if scores.ndim else 1)
+    for far in (-one, np.where(one == lowest, np.float32(-1e20), one)):
+        assert compare_arrays(far, other, ROUNDING).passed is False
+        assert compare_arrays(other, far, ROUNDING).passed is False
+
+
 def test_one_masked_row_that_is_not_masked_on_the_other_side_fails() -> None:
     reference = masked(SCORES, np.float32, -math.inf)
     suspect = reference.copy()

@@ -8,6 +8,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.locating import ORT, REFERENCE, between
 
+from layerwise._tool.backends.specs import RunnerSpec
+
 WIDTH = 16
 
 
@@ -42,13 +44,16 @@ def test_a_clean_half_form_accuses_nobody_whichever_side_it_is(tmp_path: Path) -
         assert [row["node"] for row in found.suspects if row["diagnosis"] != "clean"] == []
 
 
-def test_a_mask_of_infinity_and_one_of_the_lowest_number_hide_alike(tmp_path: Path) -> None:
-    """As where a conversion to bfloat16 rounds FP32's lowest number."""
+@pytest.mark.parametrize(("kind", "other"), [(TensorProto.BFLOAT16, REFERENCE), (TensorProto.FLOAT, ORT)])
+def test_a_mask_of_infinity_and_one_of_the_lowest_number_hide_alike(
+    kind: int, other: RunnerSpec, tmp_path: Path
+) -> None:
+    """As where a conversion to bfloat16 rounds FP32's lowest number, or of two ways to compute an attention."""
     feed = {"x": np.random.default_rng(1).standard_normal((WIDTH, WIDTH)).astype(np.float32)}
-    brain, full = attention(TensorProto.BFLOAT16, mask=-np.inf), attention(TensorProto.FLOAT)
-    for number, runners in enumerate([(REFERENCE, ORT), (ORT, REFERENCE)]):
+    endless, full = attention(kind, mask=-np.inf), attention(TensorProto.FLOAT)
+    for number, runners in enumerate([(other, ORT), (ORT, other)]):
         (folder := tmp_path / str(number)).mkdir()
-        models = (brain, full) if number == 0 else (full, brain)
+        models = (endless, full) if number == 0 else (full, endless)
         found = between(*models, folder, feed, runners=runners)
         assert [row["node"] for row in found.suspects if row["diagnosis"] != "clean"] == []
 

@@ -160,6 +160,28 @@ def residual(tail: str, fault: tuple[str, str] = ("", "")) -> onnx.ModelProto:
     return with_tail(with_weights(from_text(body.replace(*fault), opset=18), **single), tail)
 
 
+def folded(tail: str, fault: tuple[str, str] = ("", "")) -> onnx.ModelProto:
+    """Heads that become rows again, what a layer makes of them, and the rows from before added."""
+    random = np.random.default_rng(8)
+    body = """
+    g (float[3, 4, 8] x) => (float[3, 4, 8] y)
+    {
+        a = MatMul (x, wa)
+        b = Reshape (a, heads)
+        t = Tanh (b)
+        c = Reshape (t, rows)
+        d = MatMul (c, wd)
+        e = Add (d, bias)
+        f = Add (a, e)
+        y = Sigmoid (f)
+    }
+    """
+    weights = {name: random.standard_normal((8, 8)).astype(np.float32) for name in ("wa", "wd")}
+    numbers = {"heads": np.array([3, 4, 2, 4]), "rows": np.array([3, 4, 8])}
+    bias = random.standard_normal(8).astype(np.float32)
+    return with_tail(with_weights(from_text(body.replace(*fault), opset=18), bias=bias, **weights, **numbers), tail)
+
+
 def keys(tail: str, fault: tuple[str, str] = ("", "")) -> onnx.ModelProto:
     """The scores of an attention whose keys are as many as they are wide: of either order the other one is made."""
     random = np.random.default_rng(7)
@@ -194,6 +216,10 @@ EXCHANGED = {
     "apart": (heads, ("a, b = Split", "b, a = Split")),
     "mask": (heads, ("(c, low, zero)", "(c, zero, low)")),
     "turn": (residual, ("[0, 2, 3, 1]", "[0, 3, 2, 1]")),
+    "merge": (
+        folded,
+        ("c = Reshape (t, rows)", "[merge] o = Transpose <perm = [1, 0, 2, 3]> (t)\n        c = Reshape (o, rows)"),
+    ),
     "first": (keys, ("[0, 2, 1, 3]", "[0, 2, 3, 1]")),
 }
 
