@@ -11,7 +11,9 @@ from support.models import from_text, with_weights
 
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
+from layerwise._tool.debugtools.locate.rearranged import View, before_region
 from layerwise._tool.debugtools.locate.spec import LocateSpec
+from layerwise._tool.surgery.cut.segments import GraphCut
 
 FORMS = {
     "transpose": (
@@ -160,28 +162,6 @@ def residual(tail: str, fault: tuple[str, str] = ("", "")) -> onnx.ModelProto:
     return with_tail(with_weights(from_text(body.replace(*fault), opset=18), **single), tail)
 
 
-def folded(tail: str, fault: tuple[str, str] = ("", "")) -> onnx.ModelProto:
-    """Heads that become rows again, what a layer makes of them, and the rows from before added."""
-    random = np.random.default_rng(8)
-    body = """
-    g (float[3, 4, 8] x) => (float[3, 4, 8] y)
-    {
-        a = MatMul (x, wa)
-        b = Reshape (a, heads)
-        t = Tanh (b)
-        c = Reshape (t, rows)
-        d = MatMul (c, wd)
-        e = Add (d, bias)
-        f = Add (a, e)
-        y = Sigmoid (f)
-    }
-    """
-    weights = {name: random.standard_normal((8, 8)).astype(np.float32) for name in ("wa", "wd")}
-    numbers = {"heads": np.array([3, 4, 2, 4]), "rows": np.array([3, 4, 8])}
-    bias = random.standard_normal(8).astype(np.float32)
-    return with_tail(with_weights(from_text(body.replace(*fault), opset=18), bias=bias, **weights, **numbers), tail)
-
-
 def keys(tail: str, fault: tuple[str, str] = ("", "")) -> onnx.ModelProto:
     """The scores of an attention whose keys are as many as they are wide: of either order the other one is made."""
     random = np.random.default_rng(7)
@@ -216,10 +196,6 @@ EXCHANGED = {
     "apart": (heads, ("a, b = Split", "b, a = Split")),
     "mask": (heads, ("(c, low, zero)", "(c, zero, low)")),
     "turn": (residual, ("[0, 2, 3, 1]", "[0, 3, 2, 1]")),
-    "merge": (
-        folded,
-        ("c = Reshape (t, rows)", "[merge] o = Transpose <perm = [1, 0, 2, 3]> (t)\n        c = Reshape (o, rows)"),
-    ),
     "first": (keys, ("[0, 2, 1, 3]", "[0, 2, 3, 1]")),
 }
 
@@ -238,3 +214,28 @@ def test_what_is_surely_in_order_does_not(tmp_path: Path) -> None:
     wrong = body.replace("MatMul (q, t)", "MatMul (q, q)")
     suspect = located(tmp_path, wrong, other).suspects[0]
     assert "show here first" not in suspect["evidence"]
+
+
+ROWS = """
+g (float[2, 17, 64] x) => (float[2, 17, 64] y)
+{
+    h = Reshape (x, heads)
+    t = Tanh (h)
+    [turn] o = Transpose <perm = [1, 0, 2, 3]> (t)
+    [merge] c = Reshape (o, rows)
+    [layer] d = MatMul (c, w)
+    [bias] e = Add (d, b)
+    [residual] y = Add (x, e)
+}
+"""
+
+
+@pytest.mark.parametrize(("known", "told"), [(("c",), ["turn", "merge"]), (("o", "c"), ["turn"])])
+def test_what_turns_a_tensor_is_told_through_layers_that_keep_its_order(
+    known: tuple[str, ...], told: list[str]
+) -> None:
+    """known: what has a counterpart, with its axes in another order, before the layer; constants have none."""
+    cut = GraphCut(from_text(ROWS, opset=18))
+    turned, there = {*known, "d", "e"}, {"x", "h", "t", "y"}
+    view = View(cut, None, str, str, hidden=lambda name: name not in there, turned=turned.__contains__)
+    assert [cut.nodes[i].name for i in before_region(view, "y", [cut.maker["y"]], ())] == told
