@@ -1,6 +1,7 @@
 """Measurements on PyTorch modules, and their exports in a folder.
 
-`python -m benchmarks.modules mapped|faults|tree|exports [--only NAME …] [--count N] [--out DIR] [--further]`
+`python -m benchmarks.modules mapped|faults|tree|exports [--only NAME …] [--count N] [--out DIR] [--further]
+[--attention]`
 """
 
 import argparse
@@ -22,6 +23,7 @@ def main() -> None:
     parser.add_argument("--table", type=Path, help="write a JSON line per row here")
     parser.add_argument("--out", type=Path, default=Path("exports"), help="of exports: the folder")
     parser.add_argument("--further", action="store_true", help="of exports: those beside the twelve")
+    parser.add_argument("--attention", action="store_true", help="of exports: attention by torch's function instead")
     given = parser.parse_args()
     module = importlib.import_module(f"benchmarks.modules.{given.what}")
     sys.exit(0 if module.main(given) else 1)

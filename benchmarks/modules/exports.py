@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.modules.zoo import build, export, names
 
 FORMS = {"torchscript": "", "torchscript13": ".ts13", "dynamo": ".dynamo", "plain": ".plain"}
+ATTENTION = {"torchscript": "", **{kind: f".{kind}" for kind in ("sdpa17", "sdpa18", "sdpa23")}}
 
 
 def main(given: argparse.Namespace) -> bool:
@@ -21,7 +22,7 @@ def main(given: argparse.Namespace) -> bool:
         np.savez(
             given.out / f"torch_{name}.npz", **{key: value.numpy() for key, value in zip(keys, inputs, strict=True)}
         )
-        for kind, form in FORMS.items():
+        for kind, form in (ATTENTION if given.attention else FORMS).items():
             try:
                 export(name, kind, given.out / f"torch_{name}{form}.onnx")
             except Exception as error:  # whatever an exporter says of a network that it does not take

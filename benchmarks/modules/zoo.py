@@ -14,7 +14,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "plain": {"dynamo": True, "external_data": False, "optimize": False},
     "torchscript": {"dynamo": False, "opset_version": 17},
     "torchscript13": {"dynamo": False, "opset_version": 13},
+    "sdpa17": {"dynamo": False, "opset_version": 17},
+    "sdpa18": {"dynamo": True, "external_data": False, "opset_version": 18},
+    "sdpa23": {"dynamo": True, "external_data": False, "opset_version": 23},
 }
+"""Exporters; where the name has sdpa, of networks whose attention is torch's own function, an operator of opset 23."""
 Made = tuple[nn.Module, tuple[Tensor, ...], tuple[str, ...]]
 
 
@@ -87,6 +91,8 @@ def build(name: str) -> Made:
 def export(name: str, kind: str, path: Path) -> None:
     """Write a network's ONNX model as torch's exporter `kind` makes it."""
     module, inputs, keys = build(name)
+    if kind.startswith("sdpa"):
+        module.net.set_attn_implementation("sdpa")
     named = {"input_names": list(keys), "verbose": False, **KINDS[kind]}
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")

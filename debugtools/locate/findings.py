@@ -20,7 +20,7 @@ from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.quantised import accused_rows, behind_their_causes, others, own_faults
-from layerwise._tool.debugtools.locate.rearranged import View, before_region
+from layerwise._tool.debugtools.locate.rearranged import View, before_region, counterparts
 from layerwise._tool.debugtools.locate.rows import LocateResult, NodeRow, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, node_rows, suspect_row
 from layerwise._tool.surgery.cut.segments import GraphCut
@@ -114,14 +114,11 @@ class Findings:
 
     def _row(self, suspect: Suspect, outputs: list[str]) -> SuspectRow:
         own, told, cut = self._suspect.own(suspect.tensor), self._differences, self._suspect.model.cut
-        here, there = self._regions(suspect)
-        before = (
-            self._before(self._suspect, self._reference, suspect.tensor, here, there) if self._in_order(suspect) else []
-        )
+        before, theirs_before = self._both_before(suspect)
         like = self._noise_floor.told(suspect.place.op) if suspect.word == "kernel" else ""
         lines = [*([like] if like else []), *self._tf32(suspect), *self._layers(suspect)]
         lines += told.of(suspect.region, own) if told else []
-        reference, others = self._in_reference(suspect)
+        reference, others = self._in_reference(suspect, theirs_before)
         order = [*([_listed(before, cut)] if before else []), *([f"in the reference {others}"] if others else [])]
         if order:
             lines.append(f"a wrong order or shape of what it reads would show here first: {', or '.join(order)}")
@@ -133,17 +130,31 @@ class Findings:
         """Whether a suspect may be right and what it reads in another order, which aligning hides."""
         return suspect.word == "kernel" and bool(self._aligned)
 
-    def _in_reference(self, suspect: Suspect) -> tuple[list[NodeRow], str]:
+    def _both_before(self, suspect: Suspect) -> tuple[list[int], list[int]]:
+        """Where sides are aligned, the nodes of each that rearrange what the suspect's region reads, and its
+        counterpart: those whose order nothing has told, and the counterparts of such.
+        """
+        if not self._in_order(suspect):
+            return [], []
+        mine, theirs = self._suspect, self._reference
+        here, there = self._regions(suspect)
+        before = self._before(mine, theirs, suspect.tensor, here, there)
+        if not isinstance(theirs, ModelSide):
+            return before, []
+        others = self._before(theirs, mine, suspect.tensor, there, here)
+        found = counterparts(before, mine.model.cut, theirs.model.cut, lambda name: theirs.own(mine.common(name)))
+        back = counterparts(others, theirs.model.cut, mine.model.cut, lambda name: mine.own(theirs.common(name)))
+        return sorted({*before, *back} - {*here}), sorted({*others, *found} - {*there})
+
+    def _in_reference(self, suspect: Suspect, before: list[int]) -> tuple[list[NodeRow], str]:
         """Where sides are aligned, the nodes of the reference that do what the suspect does, and the text of those that
-        rearrange what they read.
+        rearrange what they read (before).
         """
         theirs = self._reference
-        here, there = self._regions(suspect)
         if not isinstance(theirs, ModelSide) or not self._aligned:
             return [], ""
         cut = theirs.model.cut
-        before = self._before(theirs, self._suspect, suspect.tensor, there, here) if self._in_order(suspect) else []
-        return node_rows(cut, [*before, *there]), _listed(before, cut)
+        return node_rows(cut, [*before, *self._regions(suspect)[1]]), _listed(before, cut)
 
     def _regions(self, suspect: Suspect) -> tuple[Sequence[int], Sequence[int]]:
         """The nodes that make a suspected tensor, and the reference's that make its counterpart."""

@@ -173,6 +173,14 @@ def turning(view: View, tensor: str, region: Iterable[int]) -> list[int]:
     return sorted(found)
 
 
+def counterparts(nodes: Iterable[int], cut: GraphCut, theirs: GraphCut, there: Callable[[str], str]) -> list[int]:
+    """Positions in the other graph of the nodes that rearrange what the results of some nodes of this one are paired
+    with. there: a tensor's name in the other graph.
+    """
+    made = (theirs.maker.get(there(name)) for i in nodes for name in cut.nodes[i].output if name)
+    return [i for i in made if i is not None and _rearranges(theirs.nodes[i])]
+
+
 def read_outside(cut: GraphCut, region: Iterable[int]) -> list[str]:
     """What the nodes of a region read from outside of it."""
     made = {name for i in region for name in cut.nodes[i].output}

@@ -177,7 +177,7 @@ class Aligner:
         pairs = [AlignedPair(name, side.own(name), "certain", ("name",)) for name in fed]
         unpaired = [one for one in found.unpaired if one.tensor in (mine, theirs)[one.side].maker]
         why: dict[str, str] = {}
-        for each in laid_out(made, self._met(base, side, feed, made), mine):
+        for each in laid_out(made, self._met(base, side, feed, made), mine, theirs):
             if isinstance(each, AlignedPair):
                 pairs.append(each)
                 continue

@@ -1,6 +1,6 @@
 """In which layout the other side has each tensor: found where values agree, and tried on the tensors themselves."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _ALIKE, _UNLIKE = 0.005, 0.25  # estimates of a distance, held against 0.1 and 0.01
 _KEEPING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+_ROUNDING = frozenset({"Cast", "CastLike", "DequantizeLinear", "QuantizeLinear"})
+_MEASURING = frozenset({"Shape", "Size"})
 Shape = tuple[int, ...]
 
 
@@ -96,16 +98,17 @@ def _told(one: Fingerprint, other: Fingerprint) -> Met | None:
 
 
 def laid_out(
-    pairs: Iterable[AlignedPair], met: Mapping[str, Met], cut: "GraphCut"
+    pairs: Iterable[AlignedPair], met: Mapping[str, Met], cut: "GraphCut", other_cut: "GraphCut | None" = None
 ) -> Iterator[AlignedPair | tuple[AlignedPair, str]]:
     """Give each pair with its layout, or with the reason why it is none: shapes that nothing brings together.
 
-    Where values do not agree (behind a fault) the layout is the one that tensors of the same two shapes have. cut: the
-    first side's graph. Tensors of one shape with their axes exchanged are a fault, unless what is made of them agrees,
-    or the pair came with that layout: then it is one more view of a tensor that has a counterpart as it is. Of two
-    counterparts of one tensor, one a view of the other that keeps the order, both have its order or none.
+    Where values do not agree (behind a fault) the layout is the one that tensors of the same two shapes have. cut,
+    other_cut: the sides' graphs, as far as they have one. Tensors of one shape with their axes exchanged are a fault,
+    unless what is made of them agrees, other operators read them, or the pair came with that layout: then it is one
+    more view of a tensor that has a counterpart as it is. Of two counterparts of one tensor, one a view of the other
+    that keeps the order, both have its order or none.
     """
-    found = list(_laid_out(pairs, met, cut))
+    found = list(_laid_out(list(pairs), met, cut, other_cut))
     orders = {each.tensor: each for each in found if isinstance(each, AlignedPair)}
     for node in cut.nodes:
         views = [orders[name] for name in (*node.input[:1], *node.output[:1]) if name in orders]
@@ -118,21 +121,20 @@ def laid_out(
 
 
 def _laid_out(
-    pairs: Iterable[AlignedPair], met: Mapping[str, Met], cut: "GraphCut"
+    pairs: Sequence[AlignedPair], met: Mapping[str, Met], cut: "GraphCut", other_cut: "GraphCut | None"
 ) -> Iterator[AlignedPair | tuple[AlignedPair, str]]:
     usual = {found.shapes: found.layout for found in met.values() if found.layout is not None}
-    readers: dict[str, list[int]] = {}
-    for i, reads in enumerate(cut.reads):
-        for read in reads:
-            readers.setdefault(read, []).append(i)
+    right = _rightly_turned(pairs, met, cut, other_cut)
+    alike = {_made_by(pair, cut, other_cut): right[pair.tensor] for pair in pairs if pair.tensor in right}
     for pair in pairs:
         found = met.get(pair.tensor)
         if found is None:
             yield pair  # a side fails before it, or it is no tensor
             continue
-        layout = found.layout if not found.turned or _made_good(pair.tensor, met, cut, readers) else None
+        layout = right.get(pair.tensor) if found.turned else found.layout
         if found.shapes[0] == found.shapes[1]:
-            layout = layout or (None if found.alike else pair.layout)
+            if layout is None and not found.alike:
+                layout = pair.layout or alike.get(_made_by(pair, cut, other_cut) if not found.turned else ())
         else:
             layout = layout or pair.layout or usual.get(found.shapes) or _reshaped(found.shapes)
             if layout is None:
@@ -141,12 +143,65 @@ def _laid_out(
         yield replace(pair, layout=layout)
 
 
+def _rightly_turned(
+    pairs: Iterable[AlignedPair], met: Mapping[str, Met], cut: "GraphCut", other_cut: "GraphCut | None"
+) -> dict[str, Layout]:
+    """The layouts of tensors of one shape whose axes are exchanged, where that is no fault."""
+    readers, others = _readers(cut), _readers(other_cut) if other_cut is not None else {}
+    found = dict[str, Layout]()
+    for pair in pairs:
+        name, layout = pair.tensor, met[pair.tensor].layout if pair.tensor in met else None
+        if layout is None or not met[name].turned:
+            continue
+        right = _made_good(name, met, cut, readers)
+        if not right and other_cut is not None:
+            by, there = _read_by(name, cut, readers), _read_by(pair.other, other_cut, others)
+            right = bool(by and there) and by.isdisjoint(there)
+        if right:
+            found[name] = layout
+    return found
+
+
+def _made_by(pair: AlignedPair, cut: "GraphCut", other_cut: "GraphCut | None") -> tuple[bytes, ...]:
+    """What the nodes that make a pair's tensors do: where others do the same, their tensors are turned alike."""
+    found = []
+    for name, graph in ((pair.tensor, cut), (pair.other, other_cut)):
+        maker = graph.maker.get(name) if graph is not None else None
+        if graph is None or maker is None or graph.nodes[maker].op_type != "Transpose":
+            return (pair.tensor.encode(),)
+        found.append(graph.nodes[maker].attribute[0].SerializeToString() if graph.nodes[maker].attribute else b"")
+    return tuple(found)
+
+
+def _readers(cut: "GraphCut") -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for i, reads in enumerate(cut.reads):
+        for read in reads:
+            found.setdefault(read, []).append(i)
+    return found
+
+
+def _read_by(name: str, cut: "GraphCut", readers: Mapping[str, list[int]]) -> set[str]:
+    """The operators that compute with a tensor, other types and shapes of it included; none of an output."""
+    if name in cut.outputs:
+        return set()
+    found, seen, waiting = set[str](), {name}, [name]
+    while waiting:
+        for node in [cut.nodes[i] for i in readers.get(waiting.pop(), ())]:
+            if node.op_type not in _KEEPING | _ROUNDING:
+                found.add(node.op_type)
+                continue
+            waiting += [made for made in node.output if made not in seen]
+            seen.update(node.output)
+    return found - _MEASURING
+
+
 def _made_good(name: str, met: Mapping[str, Met], cut: "GraphCut", readers: Mapping[str, list[int]]) -> bool:
     """Whether something that is made of a tensor, with nothing between but others with exchanged axes, agrees."""
     seen, waiting = {name}, [name]
     while waiting:
         for i in readers.get(waiting.pop(), ()):
-            for made in cut.nodes[i].output if cut.nodes[i].op_type not in ("Shape", "Size") else ():
+            for made in cut.nodes[i].output if cut.nodes[i].op_type not in _MEASURING else ():
                 found = met.get(made)
                 if found is not None and found.alike:
                     return True

@@ -58,3 +58,39 @@ def test_two_views_of_one_order_have_no_two_layouts(first: bool) -> None:
     met[other] = Met(met[other].shapes, layout=Layout(after=met[other].shapes[0]))
     layouts = [each.layout for each in laid_out(pairs, met, cut) if isinstance(each, AlignedPair)]
     assert layouts == [Layout(after=(6, 56)), Layout(after=(6, 7, 8))]
+
+
+READERS = {
+    "another operator": ("MatMul (y, y)", True),
+    "another one, of another type": ("Neg (c)", True),
+    "the same operator": ("Softmax (y)", False),
+    "the same one, of another type": ("Softmax (c)", False),
+}
+
+
+@pytest.mark.parametrize("name", [*READERS, "nobody"])
+def test_axes_are_exchanged_rightly_where_other_operators_read_them(name: str) -> None:
+    """Behind a fault, where nothing that is made of them agrees."""
+    read, right = READERS.get(name, ("Softmax (y)", False))
+    text = "g (float[6, 6] x) => (float[6, 6] {out}) {{ y = Identity (x) c = Cast <to = 10> (y) z = {read} }}"
+    mine = GraphCut(from_text(text.format(read="Softmax (y)", out="z")))
+    theirs = GraphCut(from_text(text.format(read=read, out="y" if name == "nobody" else "z")))
+    turned = Layout(permutation=(1, 0))
+    pairs = [AlignedPair("y", "y", "likely", ("structure",)), AlignedPair("z", "z", "likely", ("structure",))]
+    met = {"y": Met(((6, 6), (6, 6)), layout=turned), "z": Met(((6, 6), (6, 6)))}
+    found = {each.tensor: each.layout for each in laid_out(pairs, met, mine, theirs) if isinstance(each, AlignedPair)}
+    assert found == {"y": turned if right else None, "z": None}
+
+
+@pytest.mark.parametrize(("perm", "right"), [("[1, 0]", True), ("[0, 1]", False)])
+def test_behind_a_fault_axes_are_exchanged_as_where_the_same_operators_exchange_them(perm: str, right: bool) -> None:
+    """Of the second pair no values agree."""
+    text = """g (float[6, 6] x) => (float[6, 6] z, float[6, 6] w) {{
+        y = Transpose <perm = {0}> (x) z = {2} v = Transpose <perm = {1}> (x) w = {3} }}"""
+    mine = GraphCut(from_text(text.format("[1, 0]", perm, "Softmax (y)", "Softmax (v)")))
+    theirs = GraphCut(from_text(text.format("[0, 1]", "[0, 1]", "MatMul (y, y)", "Softmax (v)")))
+    turned, square = Layout(permutation=(1, 0)), ((6, 6), (6, 6))
+    pairs = [AlignedPair(name, name, "likely", ("structure",)) for name in "yv"]
+    met = {"y": Met(square, layout=turned), "v": Met(square)}
+    found = {each.tensor: each.layout for each in laid_out(pairs, met, mine, theirs) if isinstance(each, AlignedPair)}
+    assert found == {"y": turned, "v": turned if right else None}

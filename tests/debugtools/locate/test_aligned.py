@@ -79,10 +79,9 @@ def test_a_view_that_the_other_side_has_in_another_order_is_no_fault_behind_one(
     assert [row["node"] for row in found.suspects if row["diagnosis"] == "kernel"] == ["first"]
 
 
-def test_what_only_reads_the_wrong_order_comes_behind_what_makes_it(tmp_path: Path) -> None:
+def test_what_only_reads_the_wrong_order_is_not_accused_beside_what_makes_it(tmp_path: Path) -> None:
     feed = {"x": np.random.default_rng(1).standard_normal((8, 16)).astype(np.float32)}
-    nodes = between(scores(once=False), scores(once=True, mixed=True), tmp_path, feed).nodes
-    assert nodes.index("keys") < nodes.index("tturned1")
+    assert between(scores(once=False), scores(once=True, mixed=True), tmp_path, feed).nodes == ["keys"]
 
 
 def convolution(*, folded: bool, mean: float) -> onnx.ModelProto:

@@ -11,7 +11,7 @@ from support.models import from_text, with_weights
 
 from layerwise._tool.backends.specs import FeedSpec
 from layerwise._tool.debugtools.compare.spec import CompareSpec
-from layerwise._tool.debugtools.locate.rearranged import View, before_region
+from layerwise._tool.debugtools.locate.rearranged import View, before_region, counterparts
 from layerwise._tool.debugtools.locate.spec import LocateSpec
 from layerwise._tool.surgery.cut.segments import GraphCut
 
@@ -239,3 +239,14 @@ def test_what_turns_a_tensor_is_told_through_layers_that_keep_its_order(
     turned, there = {*known, "d", "e"}, {"x", "h", "t", "y"}
     view = View(cut, None, str, str, hidden=lambda name: name not in there, turned=turned.__contains__)
     assert [cut.nodes[i].name for i in before_region(view, "y", [cut.maker["y"]], ())] == told
+
+
+def test_what_makes_the_counterpart_of_a_rearranged_tensor_is_found_where_it_rearranges_too() -> None:
+    mine, theirs = (
+        GraphCut(from_text(ROWS, opset=18)),
+        GraphCut(from_text(ROWS.replace("o = ", "p = ").replace("(o,", "(p,"), opset=18)),
+    )
+    names = {"o": "p", "t": "t", "c": "h"}
+    nodes = [mine.maker[name] for name in ("t", "o", "c", "d")]
+    found = counterparts(nodes, mine, theirs, lambda name: names.get(name, "nothing"))
+    assert [theirs.nodes[i].output[0] for i in found] == ["p", "h"]
