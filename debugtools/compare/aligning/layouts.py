@@ -134,7 +134,8 @@ def _laid_out(
         layout = right.get(pair.tensor) if found.turned else found.layout
         if found.shapes[0] == found.shapes[1]:
             if layout is None and not found.alike:
-                layout = pair.layout or alike.get(_made_by(pair, cut, other_cut) if not found.turned else ())
+                behind = None if found.turned else alike.get(_made_by(pair, cut, other_cut))
+                layout = pair.layout or behind
         else:
             layout = layout or pair.layout or usual.get(found.shapes) or _reshaped(found.shapes)
             if layout is None:
