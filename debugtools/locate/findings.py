@@ -20,7 +20,7 @@ from layerwise._tool.debugtools.locate.differences import Differences
 from layerwise._tool.debugtools.locate.origin import lines_of
 from layerwise._tool.debugtools.locate.part import Part
 from layerwise._tool.debugtools.locate.quantised import accused_rows, behind_their_causes, others, own_faults
-from layerwise._tool.debugtools.locate.rearranged import View, before_region, counterparts
+from layerwise._tool.debugtools.locate.rearranged import View, before_region, counterparts, leads_to, rearranges
 from layerwise._tool.debugtools.locate.rows import LocateResult, NodeRow, SuspectRow
 from layerwise._tool.debugtools.locate.suspects import NoiseFloor, Suspect, Suspects, evidence, node_rows, suspect_row
 from layerwise._tool.surgery.cut.segments import GraphCut
@@ -102,7 +102,7 @@ class Findings:
 
     def rows(self, top: int) -> list[SuspectRow]:
         """Rows of table `suspects`, worst first."""
-        rows = [self._row(suspect, outputs) for suspect, outputs in self._chosen()[:top]]
+        rows = [self._row(suspect, outputs) for suspect, outputs in self._orders_first(self._chosen())[:top]]
         return behind_their_causes(self._quantised, rows)[:top]
 
     @cached_property
@@ -125,6 +125,18 @@ class Findings:
         lines += lines_of([cut.nodes[i] for i in suspect.region])
         row = suspect_row(suspect, outputs, cut, evidence(suspect, lines, self._stopped))
         return structs.replace(row, region=[*node_rows(cut, before), *row.region], reference=reference)
+
+    def _orders_first(self, chosen: list[tuple[Suspect, list[str]]]) -> list[tuple[Suspect, list[str]]]:
+        """Suspects with what only rearranges before those behind it that may only read its order."""
+        cut, found = self._suspect.model.cut, list[tuple[Suspect, list[str]]]()
+        for each in chosen:
+            suspect, place = each[0], len(found)
+            if self._in_order(suspect) and rearranges(cut, self._suspect.own(suspect.tensor)):
+                behind = (self._in_order(other) and leads_to(cut, suspect.place.i, other.region) for other, _ in found)
+                readers = (k for k, reads in enumerate(behind) if reads and any(self._both_before(found[k][0])))
+                place = next(readers, place)
+            found.insert(place, each)
+        return found
 
     def _in_order(self, suspect: Suspect) -> bool:
         """Whether a suspect may be right and what it reads in another order, which aligning hides."""

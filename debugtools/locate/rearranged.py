@@ -181,6 +181,26 @@ def counterparts(nodes: Iterable[int], cut: GraphCut, theirs: GraphCut, there: C
     return [i for i in made if i is not None and _rearranges(theirs.nodes[i])]
 
 
+def rearranges(cut: GraphCut, tensor: str) -> bool:
+    """Whether the node that makes a tensor only rearranges what it reads."""
+    i = cut.maker.get(tensor)
+    return i is not None and _rearranges(cut.nodes[i])
+
+
+def leads_to(cut: GraphCut, first: int, region: Iterable[int]) -> bool:
+    """Whether a node's results are read by the nodes at these positions, or by what they read."""
+    waiting = [i for i in region if i > first]
+    seen = set(waiting)
+    while waiting:
+        makers = [cut.maker.get(name, -1) for name in cut.reads[waiting.pop()]]
+        if first in makers:
+            return True
+        more = [i for i in makers if i > first and i not in seen]
+        seen.update(more)
+        waiting += more
+    return False
+
+
 def read_outside(cut: GraphCut, region: Iterable[int]) -> list[str]:
     """What the nodes of a region read from outside of it."""
     made = {name for i in region for name in cut.nodes[i].output}

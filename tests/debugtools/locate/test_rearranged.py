@@ -250,3 +250,46 @@ def test_what_makes_the_counterpart_of_a_rearranged_tensor_is_found_where_it_rea
     nodes = [mine.maker[name] for name in ("t", "o", "c", "d")]
     found = counterparts(nodes, mine, theirs, lambda name: names.get(name, "nothing"))
     assert [theirs.nodes[i].output[0] for i in found] == ["p", "h"]
+
+
+FOLDED = """
+g (float[2, 16, 64] x) => (float[2, 16, 64] y)
+{
+    a = Tanh (x)
+    [fold] f = Reshape (a, rows)
+    d = Gemm (f, w, b)
+    r = Reshape (d, whole)
+    [half] m = Mul (r, factor)
+    p = Erf (m)
+    y = Add (p, a)
+}
+"""
+TURNED = (
+    "[fold] f = Reshape (a, rows)",
+    "[turn] t = Transpose <perm = [1, 0, 2]> (a) f = Reshape (t, rows)",
+)
+DIVIDED = ("Mul (r, factor)", "Div (r, factor)")
+
+
+def halved(tail: str, factor: float, *changes: tuple[str, str]) -> onnx.ModelProto:
+    random, text = np.random.default_rng(11), FOLDED
+    for change in changes:
+        text = text.replace(*change)
+    weights = {"w": random.standard_normal((64, 64)), "b": random.standard_normal(64), "factor": np.array(factor)}
+    single = {name: value.astype(np.float32) for name, value in weights.items()}
+    numbers = {"rows": np.array([32, 64]), "whole": np.array([2, 16, 64])}
+    return with_tail(with_weights(from_text(text, opset=20), **single, **numbers), tail)
+
+
+def test_what_makes_the_order_comes_before_what_reads_it(tmp_path: Path) -> None:
+    """The product behind it is further off, in units of rounding."""
+    for number, (suspect, reference, first) in enumerate(
+        [
+            (halved("", 0.5, TURNED), halved("2", 2.0, DIVIDED), "turn"),
+            (halved("", 0.5), halved("2", 2.0, TURNED, DIVIDED), "fold"),
+        ]
+    ):
+        (folder := tmp_path / str(number)).mkdir()
+        suspects = between(folder, suspect, reference).suspects
+        assert suspects[0]["node"] == first
+        assert suspects[0]["times"] < max(each["times"] for each in suspects)
