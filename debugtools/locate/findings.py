@@ -102,7 +102,7 @@ class Findings:
 
     def rows(self, top: int) -> list[SuspectRow]:
         """Rows of table `suspects`, worst first."""
-        rows = [self._row(suspect, outputs) for suspect, outputs in self._orders_first(self._chosen())[:top]]
+        rows = [self._row(suspect, outputs) for suspect, outputs in self._orders_first(self._chosen()[:top])]
         return behind_their_causes(self._quantised, rows)[:top]
 
     @cached_property

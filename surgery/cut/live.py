@@ -32,10 +32,6 @@ class LiveCuts:
 
     def __init__(self, graph: GraphCut, known: Container[str], constants: Container[str] = ()) -> None:
         self.graph, self._known, self._constants = graph, known, constants
-        self._readers: dict[str, list[int]] = {}
-        for i, names in enumerate(graph.reads):
-            for name in names:
-                self._readers.setdefault(name, []).append(i)
         self._outputs = frozenset(graph.outputs)
         self._random = Randomness(graph)
 
@@ -68,7 +64,9 @@ class LiveCuts:
             if any(self.graph.maker.get(name) in below for name in self.graph.reads[i]):
                 below.add(i)
         for i in range(last, first - 1, -1):
-            if any(reader in above for name in self.graph.nodes[i].output for reader in self._readers.get(name, ())):
+            if any(
+                reader in above for name in self.graph.nodes[i].output for reader in self.graph.readers.get(name, ())
+            ):
                 above.add(i)
         return tuple(sorted(below & above))
 
@@ -92,5 +90,5 @@ class LiveCuts:
         return any(name in self._constants for name in self.graph.nodes[i].output)
 
     def _lives_on(self, name: str, chosen: set[int]) -> bool:
-        readers = self._readers.get(name)
+        readers = self.graph.readers.get(name)
         return name in self._outputs or not readers or any(reader not in chosen for reader in readers)

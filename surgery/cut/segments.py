@@ -56,6 +56,15 @@ class GraphCut:
         self._estimating = Lock()
 
     @cached_property
+    def readers(self) -> dict[str, list[int]]:
+        """The positions of the nodes that read each tensor, captures of their bodies included."""
+        found: dict[str, list[int]] = {}
+        for i, names in enumerate(self.reads):
+            for name in names:
+                found.setdefault(name, []).append(i)
+        return found
+
+    @cached_property
     def origins(self) -> ProtoOrigins:
         """Return where each node comes from."""
         return ProtoOrigins(self.nodes)

@@ -134,8 +134,9 @@ def _laid_out(
         layout = right.get(pair.tensor) if found.turned else found.layout
         if found.shapes[0] == found.shapes[1]:
             if layout is None and not found.alike:
-                behind = None if found.turned else alike.get(_made_by(pair, cut, other_cut))
-                layout = pair.layout or behind
+                layout = pair.layout
+                if layout is None and alike and not found.turned:
+                    layout = alike.get(_made_by(pair, cut, other_cut))
         else:
             layout = layout or pair.layout or usual.get(found.shapes) or _reshaped(found.shapes)
             if layout is None:
@@ -148,15 +149,14 @@ def _rightly_turned(
     pairs: Iterable[AlignedPair], met: Mapping[str, Met], cut: "GraphCut", other_cut: "GraphCut | None"
 ) -> dict[str, Layout]:
     """The layouts of tensors of one shape whose axes are exchanged, where that is no fault."""
-    readers, others = _readers(cut), _readers(other_cut) if other_cut is not None else {}
     found = dict[str, Layout]()
     for pair in pairs:
         name, layout = pair.tensor, met[pair.tensor].layout if pair.tensor in met else None
         if layout is None or not met[name].turned:
             continue
-        right = _made_good(name, met, cut, readers)
+        right = _made_good(name, met, cut)
         if not right and other_cut is not None:
-            by, there = _read_by(name, cut, readers), _read_by(pair.other, other_cut, others)
+            by, there = _read_by(name, cut), _read_by(pair.other, other_cut)
             right = bool(by and there) and by.isdisjoint(there)
         if right:
             found[name] = layout
@@ -174,21 +174,13 @@ def _made_by(pair: AlignedPair, cut: "GraphCut", other_cut: "GraphCut | None") -
     return tuple(found)
 
 
-def _readers(cut: "GraphCut") -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for i, reads in enumerate(cut.reads):
-        for read in reads:
-            found.setdefault(read, []).append(i)
-    return found
-
-
-def _read_by(name: str, cut: "GraphCut", readers: Mapping[str, list[int]]) -> set[str]:
+def _read_by(name: str, cut: "GraphCut") -> set[str]:
     """The operators that compute with a tensor, other types and shapes of it included; none of an output."""
     if name in cut.outputs:
         return set()
     found, seen, waiting = set[str](), {name}, [name]
     while waiting:
-        for node in [cut.nodes[i] for i in readers.get(waiting.pop(), ())]:
+        for node in [cut.nodes[i] for i in cut.readers.get(waiting.pop(), ())]:
             if node.op_type not in _KEEPING | _ROUNDING:
                 found.add(node.op_type)
                 continue
@@ -197,11 +189,11 @@ def _read_by(name: str, cut: "GraphCut", readers: Mapping[str, list[int]]) -> se
     return found - _MEASURING
 
 
-def _made_good(name: str, met: Mapping[str, Met], cut: "GraphCut", readers: Mapping[str, list[int]]) -> bool:
+def _made_good(name: str, met: Mapping[str, Met], cut: "GraphCut") -> bool:
     """Whether something that is made of a tensor, with nothing between but others with exchanged axes, agrees."""
     seen, waiting = {name}, [name]
     while waiting:
-        for i in readers.get(waiting.pop(), ()):
+        for i in cut.readers.get(waiting.pop(), ()):
             for made in cut.nodes[i].output if cut.nodes[i].op_type not in _MEASURING else ():
                 found = met.get(made)
                 if found is not None and found.alike:
