@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError
-from layerwise._tool.backends.filesystem.files import absolute_path, user_path
-from layerwise._tool.backends.filesystem.places import config_file
+from layerwise._tool.backends.filesystem.places import absolute_path, config_file, user_path
 from layerwise._tool.backends.formats.toml import read_toml
 from layerwise._tool.backends.text import shown
 

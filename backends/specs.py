@@ -3,6 +3,7 @@
 Imports little: the app and the command line build these without importing numpy or any engine.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
@@ -63,8 +64,10 @@ QUANTISED_AS_WRITTEN = "session.disable_quant_qdq"
 """onnxruntime's setting of a session with which QuantizeLinear and DequantizeLinear are run as they are written."""
 NO_SPINNING = ("session.intra_op.allow_spinning", "0")
 """The setting with which threads of a session do not spin while those of another compute."""
-SPINNING_STOPS = ("session.force_spinning_stop", "1")
-"""The setting with which threads of a session spin while it runs, but not for some 40 ms more, when others compute."""
+BRIEF_SPINNING = {"session.intra_op.spin_duration_us": "1000", "session.force_spinning_stop": "1"}
+"""Settings with which threads of a session spin between the operators of a run, but not for some 40 ms after it and
+when it is opened, while others compute. The second one is for onnxruntimes that do not know the first.
+"""
 NO_PACKING = ("session.disable_prepacking", "1")
 """The setting with which a session does not copy weights into the order of its kernels: for one run that does not pay.
 Sums may be rounded in another order then.
@@ -116,9 +119,9 @@ class RunnerSpec(Spec, frozen=True):
         """The runner with a setting of its sessions."""
         return replace(self, session_config={**self.session_config, key: value})
 
-    def usual_setting(self, key: str, value: str) -> "RunnerSpec":
-        """The runner with a setting of its sessions that counts where the user has set nothing else."""
-        return self if key in self.session_settings else self.setting(key, value)
+    def usual_settings(self, settings: Mapping[str, str]) -> "RunnerSpec":
+        """The runner with settings of its sessions, each of which counts where the user has set nothing else."""
+        return replace(self, session_config={**settings, **self.session_settings})
 
 
 InputKind = Literal["integers", "uniform", "normal", "mask", "positions", "lengths", "values"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.filesystem.files import absolute_path
+from layerwise._tool.backends.filesystem.places import absolute_path
 from layerwise._tool.backends.text import shown
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from layerwise._tool.backends.errors import BadFile, LayerwiseError, placing
+from layerwise._tool.backends.errors import BadFile, placing
 from layerwise._tool.backends.filesystem import regular
 from layerwise._tool.backends.filesystem.permissions import make_folder, settle
 from layerwise._tool.backends.filesystem.temporary import open_named
@@ -234,38 +234,6 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
     """Write `data` (text as UTF-8) to `path` atomically."""
     with atomic_writer(path) as stream:
         stream.write(data.encode() if isinstance(data, str) else data)
-
-
-def user_path(text: str) -> Path:
-    """Expand a path typed by the user: `~` is the home folder, or stays if there is no such user."""
-    return Path(os.path.expanduser(text.strip()))  # noqa: PTH111 (Path.expanduser raises)
-
-
-def current_folder() -> Path:
-    """Return the folder that relative paths start from. Raises LayerwiseError if it was removed."""
-    try:
-        return Path.cwd()
-    except OSError as error:
-        raise LayerwiseError(f"the current folder cannot be used ({error.strerror}): change to another") from error
-
-
-def absolute_path(path: Path) -> Path:
-    """Return the absolute path without `..`, so that a file has one path by whatever way it is named.
-
-    If the current folder was removed, the path unchanged: no such file exists.
-    """
-    try:
-        whole = path.absolute()
-    except OSError:
-        return path
-    plain = Path(os.path.normpath(whole))
-    if plain == whole:
-        return whole
-    try:
-        same = plain.parent.samefile(whole.parent)
-    except OSError:  # there is no such folder
-        return whole
-    return plain if same else Path(os.path.realpath(whole.parent), whole.name)  # else .. leaves a link
 
 
 def write_named(path: str | os.PathLike[str], data: bytes | str) -> None:

@@ -102,11 +102,15 @@ class ModelFile:
         if tensor.external is None:
             assert tensor.data is not None
             start, end = tensor.data
-            return External(self._location(self.real_path), start, end - start)
+            return External(self._own_location, start, end - start)
         if self.ignore_external_data:
             return None
         file, nbytes = self._external_file(tensor)
         return External(self._location(file), tensor.external.offset, nbytes)
+
+    @cached_property
+    def _own_location(self) -> str:
+        return self._location(self.real_path)
 
     def _location(self, file: Path) -> str:
         location = file.relative_to(self.folder).as_posix()

@@ -8,6 +8,7 @@ copied. Message and field numbers: onnx.proto, https://github.com/onnx/onnx/blob
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -205,9 +206,17 @@ def _external(entries: dict[str, str]) -> External:
 
 
 def _external_fields(place: External) -> bytes:
-    entries = [("location", place.location), ("offset", str(place.offset)), ("length", str(place.nbytes))]
-    packed = b"".join(put_bytes(13, put_bytes(1, k.encode()) + put_bytes(2, v.encode())) for k, v in entries)
-    return packed + put_int(14, 1)
+    offset, length = _entry_field("offset", str(place.offset)), _entry_field("length", str(place.nbytes))
+    return _location_field(place.location) + offset + length + put_int(14, 1)
+
+
+@lru_cache(16)  # many tensors of one file
+def _location_field(location: str) -> bytes:
+    return _entry_field("location", location)
+
+
+def _entry_field(key: str, value: str) -> bytes:
+    return put_bytes(13, put_bytes(1, key.encode()) + put_bytes(2, value.encode()))
 
 
 def _length(pieces: list[Piece]) -> int:

@@ -14,6 +14,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 MAX_DEPTH = 100
 _MARGIN = 24  # a tag and a length or value, ten bytes each at most
 _WIRE_KEY = 7
+_ONE_BYTE = [bytes([value]) for value in range(0x80)]
 
 
 class WireError(ValueError):
@@ -96,16 +97,16 @@ def fields(source: Source, start: int, end: int) -> Iterator[Field]:
         if key >= 0x80:
             key, offset = varint(window, offset - 1, end - source.base)
         wire, number, value = key & _WIRE_KEY, key >> 3, 0
-        if wire == BYTES:
-            length, offset = varint(window, offset, end - source.base)
-            begin = source.base + offset
-            pos = begin + length
-        elif wire == VARINT:
-            begin = source.base + offset
-            value, offset = varint(window, offset, end - source.base)
+        begin = source.base + offset
+        if wire in (BYTES, VARINT):
+            value = window[offset] if offset < len(window) and begin < end else 0x80
+            offset += 1
+            if value >= 0x80:
+                value, offset = varint(window, offset - 1, end - source.base)
             pos = source.base + offset
+            if wire == BYTES:
+                begin, pos, value = pos, pos + value, 0
         elif wire in (FIXED32, FIXED64):
-            begin = source.base + offset
             pos = begin + (4 if wire == FIXED32 else 8)
         else:
             raise WireError(f"byte {at}: wire type {wire} is not used by ONNX")
@@ -149,6 +150,8 @@ def signed(value: int) -> int:
 
 def put_varint(value: int) -> bytes:
     """Return the encoding of a value >= 0."""
+    if value < 0x80:
+        return _ONE_BYTE[value]
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

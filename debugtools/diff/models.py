@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from layerwise._tool.backends.errors import BadFile
-from layerwise._tool.backends.filesystem.files import user_path
+from layerwise._tool.backends.filesystem.places import user_path
 from layerwise._tool.backends.garbage import not_collecting
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.model.record_values import Value

@@ -19,7 +19,7 @@ import onnx
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.filesystem.files import MOST, atomic_write, read_file
 from layerwise._tool.backends.formats.json_text import check_values
-from layerwise._tool.backends.jobs.workspace.store import default_root
+from layerwise._tool.backends.jobs.workspace.root import default_root
 from layerwise._tool.surgery.edits import Edit, EditError, edit_from, edits_from_json
 from layerwise._tool.surgery.history.journal import HistoryLine, Journal
 from layerwise._tool.surgery.history.records import Records

@@ -12,7 +12,8 @@ from onnx import TensorProto, numpy_helper
 from layerwise._tool.backends.arrays import Array
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.fit import cast_safely
-from layerwise._tool.backends.filesystem.files import atomic_writer, read_file, user_path
+from layerwise._tool.backends.filesystem.files import atomic_writer, read_file
+from layerwise._tool.backends.filesystem.places import user_path
 from layerwise._tool.backends.formats.npy import array_from_npy, header_bytes, read_npz, storable
 from layerwise._tool.backends.reference.evaluate import tensor_array
 from layerwise._tool.backends.tensors import dtype_name, dtype_row

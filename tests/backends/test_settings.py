@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.other_user import needs_root
 
-from layerwise._tool.backends.jobs.workspace.store import default_root
+from layerwise._tool.backends.jobs.workspace.root import default_root
 from layerwise._tool.backends.settings import Settings, Tolerance, UserCommand, load_settings
 
 

@@ -8,7 +8,7 @@ import pytest
 from support.bench import Bench, chain_pair, compare_spec, text_of, with_bench
 from support.models import mlp
 
-from layerwise._tool.backends.filesystem.files import absolute_path
+from layerwise._tool.backends.filesystem.places import absolute_path
 from layerwise._tool.backends.model.record_values import Value
 from layerwise._tool.surgery.inspect.preview import Preview
 from layerwise._tool.tui.controllers.run import compare_job

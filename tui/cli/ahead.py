@@ -37,7 +37,7 @@ def take_worker() -> "SpareWorker | None":
 def start_worker() -> None:
     """Start it; where that fails, so will the job's own worker, which says why."""
     from layerwise._tool.backends.jobs.processes.spare import SpareWorker
-    from layerwise._tool.backends.jobs.workspace.store import default_root
+    from layerwise._tool.backends.jobs.workspace.root import default_root
     from layerwise._tool.debugtools import ACTIONS
 
     with suppress(OSError, LayerwiseError):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
-from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.filesystem.places import current_folder
 from layerwise._tool.backends.log import FINISH, Log
 from layerwise._tool.backends.text import shown
 

@@ -4,7 +4,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.filesystem.places import current_folder
 from layerwise._tool.backends.jobs.journal.schema import PRINTED, Event
 from layerwise._tool.backends.log import CRITICAL, ERROR, FINISH, INFO, LEVELS, Log
 from layerwise._tool.backends.shell import TITLE, shell_line

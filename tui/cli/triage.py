@@ -7,7 +7,7 @@ import msgspec
 from msgspec import convert
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.filesystem.places import current_folder
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.log import ERROR, FINISH, Log
 from layerwise._tool.backends.text import shown

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
-from layerwise._tool.backends.filesystem.files import current_folder, user_path
+from layerwise._tool.backends.filesystem.places import current_folder, user_path
 from layerwise._tool.backends.jobs.journal.schema import Event
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import gpus_for

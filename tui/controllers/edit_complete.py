@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx.defs
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.filesystem.files import user_path
+from layerwise._tool.backends.filesystem.places import user_path
 from layerwise._tool.backends.shell import shell_word, shell_words
 from layerwise._tool.surgery.graph import GraphIndex
 from layerwise._tool.tui.controllers.edit_words import FAMILIES, LOW, fields

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.filesystem.places import current_folder
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.debugtools.compare.spec import MarkSpec, unsaved
 from layerwise._tool.debugtools.search.lens.rows import EffectRow, LensResult

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.filesystem.places import current_folder
 from layerwise._tool.backends.jobs.client import JobClient
 from layerwise._tool.backends.jobs.journal.earlier_attempts import rows_of
 from layerwise._tool.backends.jobs.journal.view import JobView

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.filesystem.places import current_folder
 from layerwise._tool.backends.jobs.spec import JobSpec
 from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.specs import FeedSpec, InputPlan

@@ -3,7 +3,7 @@
 from textual import on
 from textual.app import ComposeResult
 
-from layerwise._tool.backends.filesystem.files import absolute_path, user_path
+from layerwise._tool.backends.filesystem.places import absolute_path, user_path
 from layerwise._tool.backends.text import counted
 from layerwise._tool.debugtools.compare.rows import LayerRow
 from layerwise._tool.surgery.origin.origin import SourceLine

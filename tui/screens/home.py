@@ -8,7 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import Key
 
-from layerwise._tool.backends.filesystem.files import absolute_path
+from layerwise._tool.backends.filesystem.places import absolute_path
 from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.controllers.home import HomeController
 from layerwise._tool.tui.controllers.jobs import JobActions

@@ -6,7 +6,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from layerwise._tool.backends.errors import LayerwiseError
-from layerwise._tool.backends.filesystem.files import absolute_path, user_path
+from layerwise._tool.backends.filesystem.places import absolute_path, user_path
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.spec import CompareSpec
 from layerwise._tool.tui.commands import command

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
-from layerwise._tool.backends.filesystem.files import absolute_path, user_path
+from layerwise._tool.backends.filesystem.places import absolute_path, user_path
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.commands import command
 from layerwise._tool.tui.presenters.text import wrap_runs

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from layerwise._tool.backends.errors import LayerwiseError, refusal
-from layerwise._tool.backends.filesystem.files import absolute_path, user_path
+from layerwise._tool.backends.filesystem.places import absolute_path, user_path
 from layerwise._tool.backends.shell import unquoted
 from layerwise._tool.backends.text import shown, shown_lines
 from layerwise._tool.surgery.inspect.preview import preview

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.filesystem.files import user_path
+from layerwise._tool.backends.filesystem.places import user_path
 from layerwise._tool.backends.shell import plain_quotes, shell_words
 from layerwise._tool.backends.sizes import parse_size
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec

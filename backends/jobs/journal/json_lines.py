@@ -9,9 +9,10 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
+from functools import cache
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
@@ -39,22 +40,23 @@ def _encode_struct(value: dict[str, Any]) -> bytes | None:
     NaN and infinities (found in MessagePack) other than as fields of the row, characters that are not ASCII, integers
     of more than 64 bits.
     """
-    from msgspec import json as fast
-
+    packed, text = _encoders()
     with suppress(OverflowError):
-        if not _is_finite(value):
-            value = {**value, "row": _as_written(value["row"])}
-            if not _is_finite(value):
-                return None
-        line = fast.encode(value, enc_hook=_plain) + b"\n"
+        value = {**value, "row": _as_written(value["row"])}
+        if _NOT_FINITE.search(packed(value)):
+            return None
+        line = text(value) + b"\n"
         return line if line.isascii() else None
     return None
 
 
-def _is_finite(value: dict[str, Any]) -> bool:
+@cache
+def _encoders() -> tuple[Callable[[Any], bytes], Callable[[Any], bytes]]:
+    """What writes MessagePack, and JSON."""
+    from msgspec import json as fast  # who writes no Struct does not load it
     from msgspec import msgpack
 
-    return _NOT_FINITE.search(msgpack.encode(value, enc_hook=_plain)) is None
+    return msgpack.Encoder(enc_hook=_plain).encode, fast.Encoder(enc_hook=_plain).encode
 
 
 def _as_written(row: Any) -> Any:
@@ -72,7 +74,7 @@ def _as_written(row: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     if hasattr(value, "__struct_fields__"):
-        from msgspec import to_builtins  # who writes no Struct does not load it
+        from msgspec import to_builtins
 
         return to_builtins(value, enc_hook=_plain)
     if hasattr(value, "tolist"):

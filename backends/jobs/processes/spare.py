@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import socket
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -27,7 +26,7 @@ class SpareWorker(WorkerProcess):
     """Waits in its process for `take`; ends with this process like any worker."""
 
     def __init__(self, actions: str, jobs: Path) -> None:
-        self._tag = f"spare-{uuid.uuid4().hex}"
+        self._tag = f"spare-{os.urandom(16).hex()}"
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (number,) = kept_numbers([theirs.fileno()])
         command = python("spare_worker", actions, str(jobs), str(os.getpid()), str(number))

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layerwise._tool.backends.errors import LayerwiseError, UsageError
-from layerwise._tool.backends.filesystem.files import user_path
 from layerwise._tool.backends.filesystem.permissions import given_umask, keep_private
-from layerwise._tool.backends.filesystem.places import config_file
 from layerwise._tool.backends.filesystem.regular import Damaged, read_regular
 from layerwise._tool.backends.jobs.folder import (
     JOURNAL,
@@ -33,36 +31,13 @@ from layerwise._tool.backends.jobs.journal.view import JobView
 from layerwise._tool.backends.jobs.processes.conclude import journal, settle, sweep_files
 from layerwise._tool.backends.jobs.workspace import locks
 from layerwise._tool.backends.jobs.workspace.ownership import open_root, own_folder
+from layerwise._tool.backends.jobs.workspace.root import default_root
 from layerwise._tool.backends.text import shown
 
 if TYPE_CHECKING:
     from layerwise._tool.backends.jobs.spec import JobSpec
 
 _LOST_LOCK_WAIT = 1.0
-
-
-def default_root() -> Path:
-    """$LAYERWISE_HOME, else what the user's settings say, else the user's state folder for layerwise.
-
-    Raises LayerwiseError where there is none of them.
-    """
-    home = os.environ.get("LAYERWISE_HOME") or _home_of_settings()
-    if home:
-        return user_path(home)
-    from platformdirs import user_state_dir
-
-    try:
-        return Path(user_state_dir("layerwise"))
-    except RuntimeError as error:
-        raise LayerwiseError("this user has no home folder: set LAYERWISE_HOME to a folder of yours") from error
-
-
-def _home_of_settings() -> str:
-    if not os.path.lexists(config_file()):
-        return ""
-    from layerwise._tool.backends.settings import own_workspace
-
-    return own_workspace()
 
 
 class Workspace:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from layerwise._tool.backends.arrays import Feed
-from layerwise._tool.backends.filesystem.files import user_path
+from layerwise._tool.backends.filesystem.places import user_path
 from layerwise._tool.backends.garbage import not_collecting
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Stale, typed
 from layerwise._tool.backends.text import shown

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerwise._tool.backends.filesystem.files import user_path
+from layerwise._tool.backends.filesystem.places import user_path
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.align.alignment import AlignedPair, Alignment
 from layerwise._tool.debugtools.align.file import by_hand, fitting_map, load_map

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from layerwise._tool.backends.arrays import Array
-from layerwise._tool.backends.errors import UsageError
+from layerwise._tool.backends.errors import LayerwiseError, UsageError
 from layerwise._tool.backends.feeds.plan_text import pinning
 from layerwise._tool.backends.runner import load_backend
 from layerwise._tool.backends.specs import FeedSpec
@@ -102,13 +103,16 @@ class Setup:
     def start(self) -> None:
         """Begin to open sessions in threads: all, or the first if they take turns.
 
-        Engines are imported before: a thread that needs the interpreter waits for all others that do.
+        Engines are imported and graphs read before: a thread that needs the interpreter waits for all others that do.
         """
         (keep_for_reuse if self.spec.memory_budget is None else keep_nothing_back)()
         self._started = True
         first = self._owners()[: 1 if self._take_turns() else None]
         for side in first:
             load_backend(side.spec.kind)
+            if side.spec.kind == "onnxrt":
+                with suppress(LayerwiseError):  # told where the session is used
+                    side.model.whole()
         for side in first:
             side.open_soon()
 

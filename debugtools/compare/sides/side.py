@@ -14,7 +14,7 @@ from layerwise._tool.backends.feeds.pairing import channels_moved, paired_inputs
 from layerwise._tool.backends.feeds.plan_text import explained
 from layerwise._tool.backends.results.inference import IterationResult
 from layerwise._tool.backends.runner import Runner, open_runner
-from layerwise._tool.backends.specs import SPINNING_STOPS, RunnerSpec
+from layerwise._tool.backends.specs import BRIEF_SPINNING, RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo, dtype_name
 from layerwise._tool.backends.text import shown
 from layerwise._tool.debugtools.compare.sides.models import Model
@@ -142,7 +142,7 @@ class ModelSide(Side):
             self._opening.result()
 
     def _open(self) -> Runner:
-        spec = self.spec.usual_setting(*SPINNING_STOPS) if self.spec.kind == "onnxrt" else self.spec
+        spec = self.spec.usual_settings(BRIEF_SPINNING) if self.spec.kind == "onnxrt" else self.spec
         return open_runner(spec, self.model.whole(), name=self.name)
 
     @property

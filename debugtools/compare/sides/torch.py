@@ -11,7 +11,6 @@ from layerwise._tool.backends.arrays import Array, Feed
 from layerwise._tool.backends.errors import BadFile, UsageError
 from layerwise._tool.backends.feeds.fit import fit_feed
 from layerwise._tool.backends.feeds.pairing import paired_inputs
-from layerwise._tool.backends.feeds.sources import UNKNOWN_INPUTS
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.specs import FeedSpec, RunnerSpec
 from layerwise._tool.backends.tensors import TensorInfo
@@ -91,6 +90,10 @@ class Operators:
         runner = self.runner()
         feed = (runner.example or self._expected) if self._feed is None else self._feed
         if not feed:
+            from layerwise._tool.backends.feeds.sources import (
+                UNKNOWN_INPUTS,  # with random numbers of NumPy, which sessions do not wait for
+            )
+
             raise UsageError(f"{shown(self.path)}: {UNKNOWN_INPUTS}")
         shapes = tuple((name, array.shape) for name, array in feed.items())
         if self.by_modules is None and shapes not in self._traced:

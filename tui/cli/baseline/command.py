@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.filesystem.places import current_folder
 from layerwise._tool.backends.jobs.workspace.gpus import gpus_for
 from layerwise._tool.backends.log import Log
 from layerwise._tool.backends.specs import RunnerSpec

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from layerwise._tool.backends.errors import BadFile, UsageError
-from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.filesystem.places import current_folder
 from layerwise._tool.backends.jobs.folder import job_id
 from layerwise._tool.backends.jobs.journal.schema import UNEXPECTED
 from layerwise._tool.backends.jobs.workspace.gpus import gpus_for

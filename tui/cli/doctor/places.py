@@ -11,7 +11,7 @@ from layerwise._tool.backends.filesystem.places import config_file
 from layerwise._tool.backends.jobs.folder import disk_use, job_id
 from layerwise._tool.backends.jobs.workspace.leases import LEASES, leases_folder
 from layerwise._tool.backends.jobs.workspace.ownership import HOME, check_above, check_owner
-from layerwise._tool.backends.jobs.workspace.store import default_root
+from layerwise._tool.backends.jobs.workspace.root import default_root
 from layerwise._tool.backends.limits.memory import limit
 from layerwise._tool.backends.settings import load_settings, project_file
 from layerwise._tool.backends.sizes import size_text

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from layerwise._tool.backends.errors import BadFile, LayerwiseError, UsageError
-from layerwise._tool.backends.filesystem.files import user_path, write_named
+from layerwise._tool.backends.filesystem.files import write_named
+from layerwise._tool.backends.filesystem.places import user_path
 from layerwise._tool.backends.jobs.identity import Identity, differences, models_now, models_then, touched
 from layerwise._tool.backends.jobs.journal.earlier_attempts import Earlier, typed
 from layerwise._tool.backends.jobs.journal.events import read_events

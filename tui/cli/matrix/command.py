@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.filesystem.files import current_folder
+from layerwise._tool.backends.filesystem.places import current_folder
 from layerwise._tool.backends.log import WARNING, Log
 from layerwise._tool.backends.specs import read_spec
 from layerwise._tool.backends.text import counted, shown

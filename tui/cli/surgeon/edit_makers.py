@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from layerwise._tool.backends.errors import UsageError
-from layerwise._tool.backends.filesystem.files import MOST, read_file, user_path
+from layerwise._tool.backends.filesystem.files import MOST, read_file
+from layerwise._tool.backends.filesystem.places import user_path
 from layerwise._tool.backends.text import shown
 from layerwise._tool.tui.cli.surgeon.common import parse_dims
 from layerwise._tool.tui.cli.surgeon.insert import parse_attributes
