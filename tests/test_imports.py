@@ -35,6 +35,10 @@ def imported(code: str) -> set[str]:
         ("import layerwise._tool.backends.jobs.processes.supervisor", ENGINES | {"numpy", "textual", "rich", "psutil"}),
         ("import layerwise._tool.backends.jobs.client", ENGINES | {"numpy", "textual"}),
         ("import layerwise._tool.debugtools.compare.spec", ENGINES | {"numpy", "textual"}),
+        (
+            "import layerwise._tool.backends.jobs.processes.spare, layerwise._tool.backends.jobs.workspace.root",
+            ENGINES | {"numpy", "textual", "asyncio", "msgspec", "shutil", "uuid"},
+        ),
         ("import layerwise", ENGINES | {"numpy", "textual"}),
     ],
 )
