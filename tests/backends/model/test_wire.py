@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from layerwise._tool.backends.model.wire import (
     BYTES,
     VARINT,
+    Field,
     Source,
     WireError,
     fields,
@@ -85,6 +86,21 @@ def test_random_bytes_are_read_or_rejected(data: bytes) -> None:
     except WireError:
         return
     assert all(0 <= f.at < f.start <= f.end <= len(data) for f in found)
+
+
+@given(st.data())
+def test_nothing_behind_a_message_is_read(data: st.DataObject) -> None:
+    whole = data.draw(st.one_of(st.binary(max_size=60), st.just(MESSAGE[:60])))
+    end = data.draw(st.integers(0, len(whole)))
+    assert _read_until(whole, end) == _read_until(whole[:end], end)
+
+
+def _read_until(data: bytes, end: int) -> list[Field]:
+    found = []
+    with contextlib.suppress(WireError):
+        for each in fields(Source(data), 0, end):
+            found.append(each)
+    return found
 
 
 def test_a_shrinking_file_is_rejected(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from layerwise._tool.backends.errors import BadFile, LayerwiseError, MissingDepe
 from layerwise._tool.backends.model.file import ModelFile
 from layerwise._tool.backends.onnxrt.runner import optimized_model
 from layerwise._tool.backends.runner import Loadable, Runner, open_runner
-from layerwise._tool.backends.specs import RunnerSpec
+from layerwise._tool.backends.specs import BRIEF_SPINNING, RunnerSpec
 from layerwise._tool.surgery.precision.nodes import convert_precision, emulate_precision
 
 
@@ -280,6 +280,12 @@ def test_an_invalid_custom_operator_library_is_rejected(tmp_path: Path) -> None:
 
 
 # Weights elsewhere, optimised graphs
+
+
+def test_what_the_user_sets_of_a_session_stands_beside_what_is_usual() -> None:
+    given = RunnerSpec(kind="onnxrt", session_config={"session.force_spinning_stop": "0"})
+    usual = given.usual_settings(BRIEF_SPINNING)
+    assert usual.session_settings == {**BRIEF_SPINNING, "session.force_spinning_stop": "0"}
 
 
 def test_weights_stay_in_the_model_file(tmp_path: Path) -> None:
