@@ -1,4 +1,4 @@
-"""Where things lie: what the user names, his own settings, the workspace."""
+"""Where things lie: what the user names, and his own settings."""
 
 import os
 from collections.abc import Mapping

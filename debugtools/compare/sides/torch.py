@@ -90,9 +90,7 @@ class Operators:
         runner = self.runner()
         feed = (runner.example or self._expected) if self._feed is None else self._feed
         if not feed:
-            from layerwise._tool.backends.feeds.sources import (
-                UNKNOWN_INPUTS,  # with random numbers of NumPy, which sessions do not wait for
-            )
+            from layerwise._tool.backends.feeds.sources import UNKNOWN_INPUTS  # brings numpy.random
 
             raise UsageError(f"{shown(self.path)}: {UNKNOWN_INPUTS}")
         shapes = tuple((name, array.shape) for name, array in feed.items())
