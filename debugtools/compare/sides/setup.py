@@ -111,7 +111,7 @@ class Setup:
         for side in first:
             load_backend(side.spec.kind)
             if side.spec.kind == "onnxrt":
-                with suppress(LayerwiseError):  # told where the session is used
+                with suppress(LayerwiseError):  # its file keeps what is read; what is wrong is told by who uses it
                     side.model.whole()
         for side in first:
             side.open_soon()
